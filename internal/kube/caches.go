@@ -1,0 +1,194 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Namespace is what is kept of a namespace.
+type Namespace struct {
+	metav1.ObjectMeta
+}
+
+// Terminating reports whether the namespace is being deleted.
+func (n *Namespace) Terminating() bool { return n.DeletionTimestamp != nil }
+
+// Foreign is what is kept of a Secret or ConfigMap that is no clone: enough to
+// know that a name is taken.
+type Foreign struct {
+	metav1.ObjectMeta
+	// WrittenByUs is true for a clone that lost its label.
+	WrittenByUs bool
+}
+
+// Caches are the views that modules share. Modules add their own with Add.
+type Caches struct {
+	Sources    *Sources
+	Namespaces *View[*Namespace]
+	Clones     map[object.Kind]*View[*object.Digested]
+	Foreign    map[object.Kind]*View[*Foreign]
+
+	mu      sync.Mutex
+	members []*member
+	running sync.WaitGroup
+}
+
+// Runner is a view of any type.
+type Runner interface {
+	Name() string
+	Run(ctx context.Context)
+	HasSynced() bool
+}
+
+type member struct {
+	Runner
+	needed  func() bool
+	started bool
+}
+
+// NewCaches allocates the shared caches. Nothing is read before Start.
+func NewCaches(clients *Clients, key *DigestKey, log *zap.Logger) (*Caches, error) {
+	log = log.Named("caches")
+	c := &Caches{
+		Sources: newSources(clients.Typed, key, log),
+		Clones:  map[object.Kind]*View[*object.Digested]{},
+		Foreign: map[object.Kind]*View[*Foreign]{},
+	}
+	var err error
+	namespaces := metadataInformer(clients, "namespaces", "")
+	if c.Namespaces, err = NewView("namespaces", namespaces, log, keepNamespace); err != nil {
+		return nil, err
+	}
+	c.Add(c.Namespaces, Always)
+	for _, kind := range object.Kinds {
+		c.Clones[kind], err = NewView("clones: "+kind.Resource(), cloneInformer(clients, kind), log, keepClone(key))
+		if err != nil {
+			return nil, err
+		}
+		c.Add(c.Clones[kind], Always)
+		foreign := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
+		c.Foreign[kind], err = NewView("other "+kind.Resource(), foreign, log, keepForeign)
+		if err != nil {
+			return nil, err
+		}
+		c.Add(c.Foreign[kind], Always)
+	}
+	return c, nil
+}
+
+// Always is the need of a cache that must run whatever the rules say.
+func Always() bool { return true }
+
+// Add has view started, and waited for, as soon as needed says so; see Start.
+func (c *Caches) Add(view Runner, needed func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = append(c.members, &member{Runner: view, needed: needed})
+}
+
+// Start starts every cache that is needed and does not run yet, until ctx
+// ends. It returns at once and may be called again when the rules changed.
+func (c *Caches) Start(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		if !m.started && m.needed() {
+			m.started = true
+			c.running.Go(func() { m.Run(ctx) })
+		}
+	}
+}
+
+// Wait returns when everything that Start and Sources.Track started has ended.
+func (c *Caches) Wait() {
+	c.running.Wait()
+	c.Sources.running.Wait()
+}
+
+// Pending names the needed caches that are not full yet.
+func (c *Caches) Pending() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var pending []string
+	for _, m := range c.members {
+		if m.needed() && (!m.started || !m.HasSynced()) {
+			pending = append(pending, m.Name())
+		}
+	}
+	if !c.Sources.HasSynced() {
+		pending = append(pending, "sources")
+	}
+	return pending
+}
+
+func metadataInformer(clients *Clients, resource, labelSelector string) cache.SharedIndexInformer {
+	gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
+	return metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) { options.LabelSelector = labelSelector }).Informer()
+}
+
+func cloneInformer(clients *Clients, kind object.Kind) cache.SharedIndexInformer {
+	selectClones := func(options *metav1.ListOptions) { options.LabelSelector = mark.CloneLabel + "=true" }
+	if kind == object.Secret {
+		return coreinformers.NewFilteredSecretInformer(clients.Typed, metav1.NamespaceAll, 0, cache.Indexers{}, selectClones)
+	}
+	return coreinformers.NewFilteredConfigMapInformer(clients.Typed, metav1.NamespaceAll, 0, cache.Indexers{}, selectClones)
+}
+
+func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
+	return func(obj any) (*object.Digested, error) {
+		full, err := object.FromAPI(obj)
+		if err != nil {
+			return nil, err
+		}
+		hasher, err := key.Hasher()
+		if err != nil {
+			return nil, err
+		}
+		digested := full.Digested(hasher)
+		digested.ManagedFields = nil
+		return digested, nil
+	}
+}
+
+func keepForeign(obj any) (*Foreign, error) {
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	return &Foreign{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       meta.GetNamespace(),
+			Name:            meta.GetName(),
+			UID:             meta.GetUID(),
+			ResourceVersion: meta.GetResourceVersion(),
+		},
+		WrittenByUs: mark.WrittenByUs(meta.GetManagedFields()),
+	}, nil
+}
+
+func keepNamespace(obj any) (*Namespace, error) {
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	return &Namespace{metav1.ObjectMeta{
+		Name:              meta.GetName(),
+		UID:               meta.GetUID(),
+		ResourceVersion:   meta.GetResourceVersion(),
+		Labels:            meta.GetLabels(),
+		DeletionTimestamp: meta.GetDeletionTimestamp(),
+	}}, nil
+}
+

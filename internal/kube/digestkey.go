@@ -1,0 +1,74 @@
+package kube
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// DigestKeySecret holds the key of all digests, in Headwater's own namespace.
+// Losing it makes Headwater adopt every workload's baseline anew.
+const DigestKeySecret = "headwater-digest-key"
+
+const digestKeyField = "key"
+
+// DigestKey gives out the Hasher once the key was loaded.
+type DigestKey struct {
+	client    kubernetes.Interface
+	namespace string
+	hasher    atomic.Pointer[digest.Hasher]
+}
+
+// NewDigestKey returns a key that lives in namespace and is not loaded yet.
+func NewDigestKey(client kubernetes.Interface, namespace string) *DigestKey {
+	return &DigestKey{client: client, namespace: namespace}
+}
+
+// Hasher returns the hasher, or an error before Load succeeded.
+func (k *DigestKey) Hasher() (*digest.Hasher, error) {
+	if hasher := k.hasher.Load(); hasher != nil {
+		return hasher, nil
+	}
+	return nil, errors.New("the digest key is not loaded yet")
+}
+
+// Load reads the key, making it first when there is none. Replicas that start
+// together agree on one: the first to create the Secret wins.
+func (k *DigestKey) Load(ctx context.Context) error {
+	secrets := k.client.CoreV1().Secrets(k.namespace)
+	secret, err := secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		secret, err = secrets.Create(ctx, k.generate(), metav1.CreateOptions{FieldManager: mark.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			secret, err = secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("digest key: %w", err)
+	}
+	hasher, err := digest.New(secret.Data[digestKeyField])
+	if err != nil {
+		return fmt.Errorf("Secret %s/%s: %w; delete it, and a new one is made", k.namespace, DigestKeySecret, err)
+	}
+	k.hasher.Store(hasher)
+	return nil
+}
+
+func (k *DigestKey) generate() *corev1.Secret {
+	key := make([]byte, digest.KeySize)
+	_, _ = rand.Read(key) // never fails, see crypto/rand
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: DigestKeySecret},
+		Data:       map[string][]byte{digestKeyField: key},
+	}
+}

@@ -1,0 +1,147 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// LeaseName is the Lease that the leader holds, in Headwater's own namespace.
+const LeaseName = "headwater"
+
+// The timing of kube-controller-manager: a killed leader is replaced within
+// lease + retry, a leader that cannot renew stops before its lease ends.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// ErrLeaseLost ends the process: what the modules had in flight can no longer
+// be trusted to be the only writer.
+var ErrLeaseLost = errors.New("lost the leader lease")
+
+// Runnable is work that only the leader does. Run blocks until ctx ends.
+type Runnable struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Leader runs Runnables while it holds the lease.
+type Leader struct {
+	client    kubernetes.Interface
+	namespace string
+	elect     bool
+	log       *zap.Logger
+	leading   prometheus.Gauge
+}
+
+// NewLeader returns a Leader with its Lease in namespace. Without elect it
+// leads at once and for ever, for a single replica.
+func NewLeader(client kubernetes.Interface, namespace string, elect bool, registry *prometheus.Registry, log *zap.Logger) *Leader {
+	return &Leader{client: client, namespace: namespace, elect: elect, log: log.Named("leader"),
+		leading: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
+			Name: "headwater_leader", Help: "1 while this replica is the one that writes.",
+		})}
+}
+
+// Run waits for the lease and runs work until ctx ends. It returns the first
+// error of any Runnable, or ErrLeaseLost.
+func (l *Leader) Run(ctx context.Context, work []Runnable) error {
+	if !l.elect {
+		return l.lead(ctx, work)
+	}
+	identity, err := identity()
+	if err != nil {
+		return err
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: l.namespace, Name: LeaseName},
+		Client:     l.client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
+	return l.campaign(ctx, lock, work)
+}
+
+// campaign stops the work before it gives the lease back, so that two leaders
+// never write at once.
+func (l *Leader) campaign(ctx context.Context, lock resourcelock.Interface, work []Runnable) error {
+	electionCtx, resign := context.WithCancel(context.WithoutCancel(ctx))
+	defer resign()
+	done := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: LeaseName, ReleaseOnCancel: true,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leaseCtx context.Context) {
+				workCtx, stop := context.WithCancel(ctx)
+				defer context.AfterFunc(leaseCtx, stop)()
+				done <- l.lead(workCtx, work)
+				resign()
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(leader string) {
+				l.log.Info("leader elected", zap.String("leader", leader), zap.Bool("self", leader == lock.Identity()))
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() {
+		if !elector.IsLeader() {
+			resign()
+		}
+	})()
+	elector.Run(electionCtx)
+	if ctx.Err() == nil && electionCtx.Err() == nil {
+		return ErrLeaseLost
+	}
+	select {
+	case err = <-done:
+		return err
+	default:
+		return nil
+	}
+}
+
+// lead runs every Runnable until one fails or ctx ends, and waits for all.
+func (l *Leader) lead(ctx context.Context, work []Runnable) error {
+	l.leading.Set(1)
+	defer l.leading.Set(0)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, runnable := range work {
+		all.Go(func() {
+			if err := runnable.Run(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", runnable.Name, err))
+			}
+		})
+	}
+	all.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func identity() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("leader identity: %w", err)
+	}
+	return host + "_" + string(uuid.NewUUID()), nil
+}

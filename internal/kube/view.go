@@ -1,0 +1,172 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"go.uber.org/zap"
+)
+
+// View is a typed, read-only cache of one kind of object. What it returns is
+// shared and must not be modified.
+type View[T metav1.Object] struct {
+	name     string
+	informer cache.SharedIndexInformer
+}
+
+// NewView wraps informer, whose objects keep turns into T as they arrive.
+// keep must be idempotent only in so far as it is never called on a T: client-go
+// may pass an object through the transform twice, which NewView takes care of.
+func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, log *zap.Logger, keep func(any) (T, error)) (*View[T], error) {
+	transform := func(obj any) (any, error) {
+		if kept, done := obj.(T); done {
+			return kept, nil
+		}
+		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			return tombstone, nil
+		}
+		return keep(obj)
+	}
+	if err := informer.SetTransform(transform); err != nil {
+		return nil, fmt.Errorf("cache of %s: %w", name, err)
+	}
+	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		log.Warn("watch broke off, resuming", zap.String("cache", name), zap.Error(err))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of %s: %w", name, err)
+	}
+	return &View[T]{name: name, informer: informer}, nil
+}
+
+// AddIndex makes ByIndex(index, …) work. It must be called before the view
+// runs.
+func (v *View[T]) AddIndex(index string, values func(T) []string) error {
+	err := v.informer.AddIndexers(cache.Indexers{index: func(obj any) ([]string, error) {
+		typed, ok := obj.(T)
+		if !ok {
+			return nil, fmt.Errorf("cache of %s holds a %T", v.name, obj)
+		}
+		return values(typed), nil
+	}})
+	if err != nil {
+		return fmt.Errorf("index %s of %s: %w", index, v.name, err)
+	}
+	return nil
+}
+
+// Get returns the object of that name; namespace is empty for cluster-scoped
+// objects.
+func (v *View[T]) Get(namespace, name string) (obj T, found bool) {
+	key := name
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	item, exists, err := v.informer.GetIndexer().GetByKey(key)
+	if err != nil || !exists {
+		return obj, false
+	}
+	obj, found = item.(T)
+	return obj, found
+}
+
+// List returns every object, in no particular order.
+func (v *View[T]) List() []T { return typed[T](v.informer.GetIndexer().List()) }
+
+// ByIndex returns the objects that have value in index.
+func (v *View[T]) ByIndex(index, value string) []T {
+	items, err := v.informer.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		panic(fmt.Sprintf("cache of %s has no index %q", v.name, index)) // a programming error, caught by the first test
+	}
+	return typed[T](items)
+}
+
+func typed[T any](items []any) []T {
+	out := make([]T, 0, len(items))
+	for _, item := range items {
+		if obj, ok := item.(T); ok {
+			out = append(out, obj)
+		}
+	}
+	return out
+}
+
+// Change is one object before and after. Old is the zero T for a new object,
+// New for one that is gone.
+type Change[T metav1.Object] struct {
+	Old, New       T
+	Added, Deleted bool
+}
+
+// Latest is New, or Old when the object is gone.
+func (c Change[T]) Latest() T {
+	if c.Deleted {
+		return c.Old
+	}
+	return c.New
+}
+
+// Subscription is a handler's connection to one or several views.
+type Subscription interface {
+	// HasSynced reports whether the handler has seen everything that was
+	// there at the start.
+	HasSynced() bool
+	// Cancel ends it.
+	Cancel()
+}
+
+// OnChange calls handle for every object that is there, as added, and then for
+// every change, deletions that were missed included. Repeats of the same
+// resourceVersion are left out.
+func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
+	registration, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if added, ok := obj.(T); ok {
+				handle(Change[T]{New: added, Added: true})
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, okOld := before.(T)
+			updated, okNew := after.(T)
+			if okOld && okNew && old.GetResourceVersion() != updated.GetResourceVersion() {
+				handle(Change[T]{Old: old, New: updated})
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if gone, ok := obj.(T); ok {
+				handle(Change[T]{Old: gone, Deleted: true})
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", v.name, err)
+	}
+	return subscription{registration, func() {
+		// The error says that the handler was not registered: nothing to undo.
+		_ = v.informer.RemoveEventHandler(registration)
+	}}, nil
+}
+
+// HasSynced reports whether the cache holds everything that was there when it
+// started.
+func (v *View[T]) HasSynced() bool { return v.informer.HasSynced() }
+
+// Run fills the cache and keeps it current until ctx ends.
+func (v *View[T]) Run(ctx context.Context) { v.informer.RunWithContext(ctx) }
+
+// Name names the view in messages.
+func (v *View[T]) Name() string { return v.name }
+
+type subscription struct {
+	cache.ResourceEventHandlerRegistration
+	cancel func()
+}
+
+func (s subscription) Cancel() { s.cancel() }

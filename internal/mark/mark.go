@@ -1,0 +1,114 @@
+// Package mark owns the labels and annotations by which Headwater recognises
+// its own work on objects: it stamps them, reads them, and answers "is this
+// ours". It is pure.
+package mark
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Domain prefixes every label and annotation of Headwater.
+const Domain = "headwater.dev/"
+
+// Marks on a clone.
+const (
+	// CloneLabel is "true" on every clone; it is what the clone caches select.
+	CloneLabel = Domain + "clone"
+	// Rule names the rule the clone belongs to.
+	Rule = Domain + "rule"
+	// Source is the source's reference, as object.Ref formats it.
+	Source = Domain + "source"
+	// SourceUID is the UID of the source the clone was last written from.
+	SourceUID = Domain + "source-uid"
+)
+
+// Marks on workloads and pods.
+const (
+	// Baseline on a workload is the data it is known to run.
+	Baseline = Domain + "baseline"
+	// RestartedFor on a pod template is the baseline it was restarted for.
+	RestartedFor = Domain + "restarted-for"
+	// RefreshedFor on a pod is the data its volumes were last refreshed for.
+	RefreshedFor = Domain + "refreshed-for"
+	// Reload is set by the workload's owner; see ReloadOff.
+	Reload = Domain + "reload"
+)
+
+// FieldManager owns every field that Headwater writes. It must never change:
+// clones that lost their label are recognised by it.
+const FieldManager = "headwater"
+
+// Clone is what the marks of a clone say.
+type Clone struct {
+	Rule      string
+	Source    object.Ref
+	SourceUID types.UID
+}
+
+// Stamp puts the marks of c on meta. The maps of meta are replaced, never
+// modified, since they may be shared with a cache.
+func Stamp(meta *metav1.ObjectMeta, c Clone) {
+	meta.Labels = with(meta.Labels, map[string]string{CloneLabel: "true"})
+	meta.Annotations = with(meta.Annotations, map[string]string{
+		Rule:      c.Rule,
+		Source:    c.Source.String(),
+		SourceUID: string(c.SourceUID),
+	})
+}
+
+// Of reads the marks of a clone; ok is false when meta does not carry all of
+// them in readable form.
+func Of(meta metav1.Object) (clone Clone, ok bool) {
+	if meta.GetLabels()[CloneLabel] != "true" {
+		return Clone{}, false
+	}
+	annotations := meta.GetAnnotations()
+	source, err := object.ParseRef(annotations[Source])
+	if err != nil || annotations[Rule] == "" {
+		return Clone{}, false
+	}
+	return Clone{
+		Rule:      annotations[Rule],
+		Source:    source,
+		SourceUID: types.UID(annotations[SourceUID]),
+	}, true
+}
+
+// WrittenByUs reports whether Headwater's field manager still owns something
+// of the object: true for a clone that lost its label.
+func WrittenByUs(entries []metav1.ManagedFieldsEntry) bool {
+	for _, entry := range entries {
+		if entry.Manager == FieldManager {
+			return true
+		}
+	}
+	return false
+}
+
+// Ours returns the entries of a label or annotation map that belong to
+// Headwater.
+func Ours(m map[string]string) map[string]string {
+	ours := map[string]string{}
+	for key, value := range m {
+		if strings.HasPrefix(key, Domain) {
+			ours[key] = value
+		}
+	}
+	return ours
+}
+
+func with(m, more map[string]string) map[string]string {
+	merged := make(map[string]string, len(m)+len(more))
+	for key, value := range m {
+		merged[key] = value
+	}
+	for key, value := range more {
+		merged[key] = value
+	}
+	return merged
+}

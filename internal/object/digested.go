@@ -1,0 +1,97 @@
+package object
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+)
+
+// KeyDigest is the keyed digest of one value of an object.
+type KeyDigest struct {
+	Key string
+	Sum digest.Sum
+}
+
+// Digests holds one KeyDigest per key, sorted by key.
+type Digests []KeyDigest
+
+// Sum returns the digest of one key's value.
+func (d Digests) Sum(key string) (digest.Sum, bool) {
+	at, found := slices.BinarySearchFunc(d, key, func(k KeyDigest, key string) int {
+		return strings.Compare(k.Key, key)
+	})
+	if !found {
+		return digest.Sum{}, false
+	}
+	return d[at].Sum, true
+}
+
+// Digested is an object whose payload was replaced by digests of its values,
+// so that a cache of many clones stays small and holds no secret byte.
+type Digested struct {
+	metav1.ObjectMeta
+
+	Kind      Kind
+	Type      string
+	Immutable bool
+	Digests   Digests
+	// ChangedAt is when the payload was last written, by the API server's
+	// clock, in whole seconds; zero when the API server does not tell.
+	ChangedAt time.Time
+}
+
+// Ref returns the object's reference.
+func (d *Digested) Ref() Ref { return Ref{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name} }
+
+// Digest computes the digest of every key of c. A value under data and the
+// same value under binaryData have different sums.
+func Digest(h *digest.Hasher, c Content) Digests {
+	digests := make(Digests, 0, len(c.Data)+len(c.BinaryData))
+	for key, value := range c.Data {
+		digests = append(digests, KeyDigest{key, h.Of("data", value)})
+	}
+	for key, value := range c.BinaryData {
+		digests = append(digests, KeyDigest{key, h.Of("binaryData", value)})
+	}
+	slices.SortFunc(digests, func(a, b KeyDigest) int { return strings.Compare(a.Key, b.Key) })
+	return digests
+}
+
+// Digested drops the payload of f. It reuses f.Digests when they are there.
+func (f *Full) Digested(h *digest.Hasher) *Digested {
+	digests := f.Digests
+	if digests == nil {
+		digests = Digest(h, f.Content)
+	}
+	return &Digested{
+		ObjectMeta: f.ObjectMeta,
+		Kind:       f.Kind,
+		Type:       f.Content.Type,
+		Immutable:  f.Content.Immutable,
+		Digests:    digests,
+		ChangedAt:  payloadChangedAt(f.ManagedFields),
+	}
+}
+
+// payloadChangedAt is the latest time at which a field manager that owns part
+// of the payload wrote the object. Field ownership is described in
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+func payloadChangedAt(entries []metav1.ManagedFieldsEntry) time.Time {
+	var latest time.Time
+	for _, entry := range entries {
+		if entry.Time == nil || entry.FieldsV1 == nil {
+			continue
+		}
+		raw := entry.FieldsV1.GetRawBytes()
+		ownsPayload := bytes.Contains(raw, []byte(`"f:data"`)) || bytes.Contains(raw, []byte(`"f:binaryData"`))
+		if ownsPayload && entry.Time.After(latest) {
+			latest = entry.Time.Time
+		}
+	}
+	return latest
+}

@@ -1,0 +1,84 @@
+// Package object is the one view Headwater has of Secrets and ConfigMaps.
+//
+// Both kinds become a Full (with payload, for sources) or a Digested (payload
+// replaced by keyed digests, for everything else that is cached). The package
+// is pure and talks to no cluster.
+package object
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind is the kind of a shared object.
+type Kind string
+
+// The kinds that Headwater shares.
+const (
+	Secret    Kind = "Secret"
+	ConfigMap Kind = "ConfigMap"
+)
+
+// Kinds lists every supported kind.
+var Kinds = []Kind{Secret, ConfigMap}
+
+// Resource is the kind's lower-case plural, as RBAC and admission name it.
+func (k Kind) Resource() string { return strings.ToLower(string(k)) + "s" }
+
+// Ref names one object.
+type Ref struct {
+	Kind      Kind
+	Namespace string
+	Name      string
+}
+
+// String formats the reference as Kind/namespace/name, the form of the
+// headwater.dev/source annotation.
+func (r Ref) String() string {
+	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
+}
+
+// ParseRef is the inverse of Ref.String.
+func ParseRef(s string) (Ref, error) {
+	parts := strings.Split(s, "/")
+	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+		return Ref{}, fmt.Errorf("object reference %q is not Kind/namespace/name", s)
+	}
+	kind := Kind(parts[0])
+	if kind != Secret && kind != ConfigMap {
+		return Ref{}, fmt.Errorf("object reference %q: kind is neither Secret nor ConfigMap", s)
+	}
+	return Ref{Kind: kind, Namespace: parts[1], Name: parts[2]}, nil
+}
+
+// Content is the payload of a Secret or ConfigMap.
+type Content struct {
+	// Type is the Secret's type; empty for a ConfigMap.
+	Type string
+	// Data holds Secret.data or ConfigMap.data.
+	Data map[string][]byte
+	// BinaryData holds ConfigMap.binaryData; empty for a Secret.
+	BinaryData map[string][]byte
+	// Immutable mirrors the field of the same name; nil counts as false.
+	Immutable bool
+}
+
+// Empty reports whether the content holds no key at all.
+func (c Content) Empty() bool { return len(c.Data) == 0 && len(c.BinaryData) == 0 }
+
+// Full is an object with its payload. Values are shared with the cache they
+// came from and must not be modified.
+type Full struct {
+	metav1.ObjectMeta
+
+	Kind    Kind
+	Content Content
+	// Digests holds a sum for every key of Content, when the object came from
+	// a cache; see Digest.
+	Digests Digests
+}
+
+// Ref returns the object's reference.
+func (f *Full) Ref() Ref { return Ref{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name} }

@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"container/list"
+	"sync"
+)
+
+// lanes is a workqueue.Queue of two first-in-first-out lanes: a key that was
+// promoted waits in the fresh lane, every other in the bulk lane, and the
+// fresh lane goes first. The work queue calls its methods under its own lock;
+// only promote comes from outside.
+type lanes[K comparable] struct {
+	mu       sync.Mutex
+	promoted map[K]bool
+	waiting  map[K]place
+	fresh    list.List
+	bulk     list.List
+}
+
+type place struct {
+	lane    *list.List
+	element *list.Element
+}
+
+func newLanes[K comparable]() *lanes[K] {
+	return &lanes[K]{promoted: map[K]bool{}, waiting: map[K]place{}}
+}
+
+// promote makes the next Push or Touch of key a fresh one.
+func (l *lanes[K]) promote(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.promoted[key] = true
+}
+
+// Push implements workqueue.Queue.
+func (l *lanes[K]) Push(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.push(key)
+}
+
+// Touch implements workqueue.Queue: it moves a waiting bulk key to the fresh
+// lane when the key was promoted.
+func (l *lanes[K]) Touch(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, found := l.waiting[key]
+	if !found || !l.promoted[key] {
+		return // being worked on: the work queue pushes it again when it is done
+	}
+	at.lane.Remove(at.element)
+	l.push(key)
+}
+
+func (l *lanes[K]) push(key K) {
+	lane := &l.bulk
+	if l.promoted[key] {
+		delete(l.promoted, key)
+		lane = &l.fresh
+	}
+	l.waiting[key] = place{lane, lane.PushBack(key)}
+}
+
+// Len implements workqueue.Queue.
+func (l *lanes[K]) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// Pop implements workqueue.Queue.
+func (l *lanes[K]) Pop() K {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lane := &l.fresh
+	if lane.Len() == 0 {
+		lane = &l.bulk
+	}
+	key, _ := lane.Remove(lane.Front()).(K)
+	delete(l.waiting, key)
+	return key
+}

@@ -1,0 +1,81 @@
+package queue
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// metrics is a workqueue.MetricsProvider over an injected registry. Every
+// queue of the process shares its collectors, told apart by the label queue.
+type metrics struct {
+	depth, unfinished, longest *prometheus.GaugeVec
+	adds, retries              *prometheus.CounterVec
+	latency, duration          *prometheus.HistogramVec
+}
+
+var _ workqueue.MetricsProvider = metrics{}
+
+func newMetrics(registry prometheus.Registerer) metrics {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"queue"}))
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"queue"}))
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"queue"}))
+	}
+	return metrics{
+		depth:      gauge("headwater_queue_depth", "Keys that wait to be worked on."),
+		unfinished: gauge("headwater_queue_unfinished_work_seconds", "Seconds of work in progress, summed over the workers."),
+		longest:    gauge("headwater_queue_longest_running_seconds", "Age in seconds of the oldest work in progress."),
+		adds:       counter("headwater_queue_adds_total", "Keys added."),
+		retries:    counter("headwater_queue_retries_total", "Keys added again after an error."),
+		latency:    histogram("headwater_queue_wait_seconds", "Seconds a key waited before work on it began."),
+		duration:   histogram("headwater_queue_work_seconds", "Seconds that work on one key took."),
+	}
+}
+
+func register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
+	var taken prometheus.AlreadyRegisteredError
+	if err := registry.Register(collector); errors.As(err, &taken) {
+		if existing, ok := taken.ExistingCollector.(C); ok {
+			return existing
+		}
+	} else if err != nil {
+		panic(err) // a programming error: two metrics of one name
+	}
+	return collector
+}
+
+func (m metrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+	return m.depth.WithLabelValues(name)
+}
+
+func (m metrics) NewAddsMetric(name string) workqueue.CounterMetric {
+	return m.adds.WithLabelValues(name)
+}
+
+func (m metrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+	return m.latency.WithLabelValues(name)
+}
+
+func (m metrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+	return m.duration.WithLabelValues(name)
+}
+
+func (m metrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return m.unfinished.WithLabelValues(name)
+}
+
+func (m metrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return m.longest.WithLabelValues(name)
+}
+
+func (m metrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+	return m.retries.WithLabelValues(name)
+}

@@ -1,0 +1,143 @@
+// Package queue is the one worker loop of Headwater.
+//
+// Keys in, calls of a reconcile function out: each key at most once at a time,
+// again with growing delay after an error, for ever; and keys added as fresh
+// before those added as bulk.
+package queue
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Retries start after RetryBase and double up to RetryMax.
+const (
+	RetryBase = 100 * time.Millisecond
+	RetryMax  = 5 * time.Minute
+)
+
+// Options configure a Runner.
+type Options struct {
+	Name     string
+	Workers  int
+	Log      *zap.Logger
+	Registry prometheus.Registerer
+}
+
+// Runner calls one reconcile function for every key that was added.
+type Runner[K comparable] struct {
+	options   Options
+	reconcile func(ctx context.Context, key K) error
+	metrics   workqueue.MetricsProvider
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[K]
+	lanes *lanes[K]
+}
+
+// New returns a Runner that accepts keys only while it runs.
+func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
+	return &Runner[K]{options: options, reconcile: reconcile, metrics: newMetrics(options.Registry)}
+}
+
+// Open makes the Runner accept keys. It must be called before Run, and a
+// Runner that has run may be opened again.
+func (r *Runner[K]) Open() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lanes = newLanes[K]()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryBase, RetryMax)
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+		Name: r.options.Name,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{
+			Name: r.options.Name, MetricsProvider: r.metrics, Queue: r.lanes,
+		}),
+		MetricsProvider: r.metrics,
+	})
+	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[K]{Name: r.options.Name, DelayingQueue: delaying})
+}
+
+// Fresh adds a key to be done before all bulk keys.
+func (r *Runner[K]) Fresh(key K) {
+	queue, lanes := r.current()
+	if queue != nil {
+		lanes.promote(key)
+		queue.Add(key)
+	}
+}
+
+// Bulk adds a key to be done when no fresh key waits.
+func (r *Runner[K]) Bulk(key K) {
+	if queue, _ := r.current(); queue != nil {
+		queue.Add(key)
+	}
+}
+
+// After adds a key once delay has passed.
+func (r *Runner[K]) After(key K, delay time.Duration) {
+	if queue, _ := r.current(); queue != nil {
+		queue.AddAfter(key, delay)
+	}
+}
+
+func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[K], *lanes[K]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue, r.lanes
+}
+
+// Run works until ctx ends, then waits for the calls in flight.
+func (r *Runner[K]) Run(ctx context.Context) {
+	queue, _ := r.current()
+	var workers sync.WaitGroup
+	for range r.options.Workers {
+		workers.Go(func() {
+			for r.next(ctx, queue) {
+			}
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	workers.Wait()
+}
+
+func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) bool {
+	key, shutdown := queue.Get()
+	if shutdown {
+		return false
+	}
+	defer queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
+	err := r.call(ctx, key)
+	if err == nil {
+		queue.Forget(key)
+		return true
+	}
+	if ctx.Err() == nil {
+		r.options.Log.Warn("will retry", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(key)+1), zap.Error(err))
+		queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// call turns a panic into an error, so that one poisoned key is retried alone
+// and never takes the process, and with it every other key, down.
+func (r *Runner[K]) call(ctx context.Context, key K) (err error) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			r.options.Log.Error("bug: reconcile panicked", zap.Any("key", key), zap.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("reconcile panicked: %T", recovered)
+		}
+	}()
+	return r.reconcile(ctx, key)
+}

@@ -1,0 +1,100 @@
+package rules
+
+import (
+	"sync"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Base is the part of a rule that every module sees. Module rules embed it.
+type Base struct {
+	Name   string
+	Source Source
+}
+
+// RuleBase makes every type that embeds Base a Rule.
+func (b Base) RuleBase() Base { return b }
+
+// Rule is one module's view of a rule.
+type Rule interface{ RuleBase() Base }
+
+// Set is an immutable list of one module's rules, in the file's order.
+type Set[R Rule] struct {
+	all      []R
+	byName   map[string]R
+	bySource map[object.Ref][]R
+}
+
+// NewSet indexes all, whose names must be unique.
+func NewSet[R Rule](all ...R) *Set[R] {
+	s := &Set[R]{all: all, byName: map[string]R{}, bySource: map[object.Ref][]R{}}
+	for _, rule := range all {
+		base := rule.RuleBase()
+		s.byName[base.Name] = rule
+		ref := base.Source.Ref()
+		s.bySource[ref] = append(s.bySource[ref], rule)
+	}
+	return s
+}
+
+// All returns the rules in the file's order.
+func (s *Set[R]) All() []R { return s.all }
+
+// Named returns the rule of that name.
+func (s *Set[R]) Named(name string) (R, bool) {
+	rule, ok := s.byName[name]
+	return rule, ok
+}
+
+// ForSource returns the rules whose source is ref, in the file's order.
+func (s *Set[R]) ForSource(ref object.Ref) []R { return s.bySource[ref] }
+
+// Live holds the Set in force and tells its readers when another takes its
+// place. The zero value is not usable; see NewLive.
+type Live[R Rule] struct {
+	mu       sync.Mutex
+	set      *Set[R]
+	onChange map[int]func(old, new *Set[R])
+	next     int
+}
+
+// NewLive starts with set in force.
+func NewLive[R Rule](set *Set[R]) *Live[R] {
+	return &Live[R]{set: set, onChange: map[int]func(old, new *Set[R]){}}
+}
+
+// Load returns the set in force.
+func (l *Live[R]) Load() *Set[R] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.set
+}
+
+// Swap puts set in force and calls every subscriber, one after the other.
+func (l *Live[R]) Swap(set *Set[R]) {
+	l.mu.Lock()
+	old := l.set
+	l.set = set
+	subscribers := make([]func(old, new *Set[R]), 0, len(l.onChange))
+	for _, f := range l.onChange {
+		subscribers = append(subscribers, f)
+	}
+	l.mu.Unlock()
+	for _, f := range subscribers {
+		f(old, set)
+	}
+}
+
+// Subscribe calls f after each Swap until the returned function is called.
+func (l *Live[R]) Subscribe(f func(old, new *Set[R])) (unsubscribe func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := l.next
+	l.next++
+	l.onChange[id] = f
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.onChange, id)
+	}
+}

@@ -1,0 +1,144 @@
+package protect
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Config is the protect section of a rule.
+type Config struct {
+	Operations []Operation `json:"operations"`
+	Mode       Mode        `json:"mode"`
+	// Message replaces the default text of a denial.
+	Message        string `json:"message"`
+	Clones         Clones `json:"clones"`
+	Allow          Allow  `json:"allow"`
+	GuardNamespace *bool  `json:"guardNamespace"`
+}
+
+// Operation is a protected operation.
+type Operation string
+
+// The operations that can be protected.
+const (
+	Update Operation = "Update"
+	Delete Operation = "Delete"
+)
+
+// Mode says what happens to a request that nobody allowed.
+type Mode string
+
+// The modes.
+const (
+	Enforce Mode = "Enforce"
+	Warn    Mode = "Warn"
+	Audit   Mode = "Audit"
+)
+
+// Clones says how clones are protected.
+type Clones string
+
+// Revert lets an edit of a clone pass and heals it; Deny refuses it.
+const (
+	Revert Clones = "Revert"
+	Deny   Clones = "Deny"
+)
+
+// Allow lists who may change a source.
+type Allow struct {
+	// ClusterRoles count only through ClusterRoleBindings: whoever
+	// administers a namespace may bind any role there, to themselves too.
+	ClusterRoles    []string         `json:"clusterRoles"`
+	Users           []string         `json:"users"`
+	Groups          []string         `json:"groups"`
+	ServiceAccounts []ServiceAccount `json:"serviceAccounts"`
+}
+
+// ServiceAccount names one service account.
+type ServiceAccount struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Settings is the protect section of the whole file.
+type Settings struct {
+	Engine       Engine       `json:"engine"`
+	Certificates Certificates `json:"certificates"`
+	// SystemIdentities are user names treated like the namespace controller:
+	// they may delete what lies in a namespace that is being deleted.
+	SystemIdentities []string `json:"systemIdentities"`
+}
+
+// Engine is what enforces the rules.
+type Engine string
+
+// The engines.
+const (
+	Webhook Engine = "Webhook"
+	Policy  Engine = "Policy"
+	Both    Engine = "Both"
+)
+
+// Certificates says where the webhook's certificate comes from.
+type Certificates struct {
+	// SecretName is a Secret that somebody else keeps; empty: Headwater makes
+	// its own.
+	SecretName string `json:"secretName"`
+}
+
+// Default fills in every key that was left out.
+func (c *Config) Default() {
+	if c.Operations == nil {
+		c.Operations = []Operation{Update, Delete}
+	}
+	if c.Mode == "" {
+		c.Mode = Enforce
+	}
+	if c.Clones == "" {
+		c.Clones = Revert
+	}
+	if c.Allow.ClusterRoles == nil {
+		c.Allow.ClusterRoles = []string{"cluster-admin"}
+	}
+	if c.GuardNamespace == nil {
+		guard := true
+		c.GuardNamespace = &guard
+	}
+}
+
+// Validate reports everything that is wrong with c.
+func (c Config) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(c.Operations) == 0 {
+		errs = append(errs, field.Required(at.Child("operations"), "name Update, Delete or both, or leave protect out"))
+	}
+	if c.Clones != Revert {
+		errs = append(errs, field.Forbidden(at.Child("clones"), fmt.Sprintf("%s is not supported yet; use Revert", c.Clones)))
+	}
+	for i, account := range c.Allow.ServiceAccounts {
+		if account.Namespace == "" || account.Name == "" {
+			errs = append(errs, field.Required(at.Child("allow", "serviceAccounts").Index(i), "namespace and name are both needed"))
+		}
+	}
+	return errs
+}
+
+// Default fills in every key that was left out.
+func (s *Settings) Default() {
+	if s.Engine == "" {
+		s.Engine = Webhook
+	}
+}
+
+// Validate reports everything that is wrong with s.
+func (s Settings) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Engine != Webhook {
+		errs = append(errs, field.Forbidden(at.Child("engine"), fmt.Sprintf("%s is not supported yet; use Webhook", s.Engine)))
+	}
+	if s.Certificates.SecretName != "" {
+		errs = append(errs, field.Forbidden(at.Child("certificates", "secretName"), "is not supported yet; Headwater makes its own certificate"))
+	}
+	return errs
+}

@@ -1,0 +1,38 @@
+package sync
+
+import (
+	"fmt"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// Rule is what this module sees of a rule.
+type Rule struct {
+	rules.Base
+	Config
+	namespaces rules.Matcher
+}
+
+// Compile prepares a validated section. The source namespace and Headwater's
+// own are never targets.
+func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) {
+	matcher, err := config.Namespaces.Compile(base.Source.Namespace, ownNamespace)
+	if err != nil {
+		return Rule{}, fmt.Errorf("rule %s: %w", base.Name, err)
+	}
+	return Rule{Base: base, Config: config, namespaces: matcher}, nil
+}
+
+// TargetName is the name of the clones of source.
+func (r Rule) TargetName(source string) string {
+	if r.Target.Name != "" {
+		return r.Target.Name
+	}
+	return source
+}
+
+// TargetRef is the clone of source in namespace.
+func (r Rule) TargetRef(source object.Ref, namespace string) object.Ref {
+	return object.Ref{Kind: source.Kind, Namespace: namespace, Name: r.TargetName(source.Name)}
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+)
+
+// StartAPIServer brings back the API server that KillAPIServer ended, on its old
+// port, and returns once it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	if c.apiServer() != nil {
+		return errors.New("the API server runs already: end it with KillAPIServer first")
+	}
+	if err := c.spawn(APIServer); err != nil {
+		return err
+	}
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, APIServer, func(ctx context.Context) error {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// KillAPIServer ends the API server without warning, as a crash does. All else,
+// the data with it, stays.
+func (c *Cluster) KillAPIServer() error {
+	process := c.apiServer()
+	if process == nil {
+		return errors.New("the API server does not run: bring it back with StartAPIServer first")
+	}
+	process.kill()
+	return nil
+}
+
+// RestartAPIServer ends the API server as an upgrade does, and returns once the
+// new one is ready.
+func (c *Cluster) RestartAPIServer(ctx context.Context) error {
+	if process := c.apiServer(); process != nil {
+		process.stop(stopGrace)
+	}
+	return c.StartAPIServer(ctx)
+}
+
+// apiServer is nil unless it runs.
+func (c *Cluster) apiServer() *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	process := c.processes[APIServer]
+	if process == nil {
+		return nil
+	}
+	select {
+	case <-process.done:
+		return nil
+	default:
+		return process
+	}
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package cluster
+
+import "syscall"
+
+// endWithParent can do nothing here: only Linux ends a child with its parent.
+func endWithParent() *syscall.SysProcAttr {
+	return nil
+}
