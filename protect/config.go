@@ -50,9 +50,9 @@ type Allow struct {
 	// ClusterRoles count only through ClusterRoleBindings: whoever
 	// administers a namespace may bind any role there, to themselves too.
 	ClusterRoles    []string         `json:"clusterRoles"`
-	Users           []string         `json:"users"`
-	Groups          []string         `json:"groups"`
-	ServiceAccounts []ServiceAccount `json:"serviceAccounts"`
+	Users           []string         `json:"users,omitzero"`
+	Groups          []string         `json:"groups,omitzero"`
+	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitzero"`
 }
 
 // ServiceAccount names one service account.
@@ -67,7 +67,7 @@ type Settings struct {
 	Certificates Certificates `json:"certificates"`
 	// SystemIdentities are user names treated like the namespace controller:
 	// they may delete what lies in a namespace that is being deleted.
-	SystemIdentities []string `json:"systemIdentities"`
+	SystemIdentities []string `json:"systemIdentities,omitzero"`
 }
 
 // Engine is what enforces the rules.

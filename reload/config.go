@@ -34,9 +34,9 @@ type Workloads struct {
 
 // Settings is the reload section of the whole file.
 type Settings struct {
-	Compatibility         []string `json:"compatibility"`
+	Compatibility         []string `json:"compatibility,omitzero"`
 	MaxConcurrentRollouts *int     `json:"maxConcurrentRollouts,omitempty"`
-	Windows               []Window `json:"windows"`
+	Windows               []Window `json:"windows,omitzero"`
 }
 
 // Window is a time in which restarts may start.

@@ -28,13 +28,13 @@ type Target struct {
 	// Name defaults to the source's.
 	Name string `json:"name"`
 	// Keys is the subset of keys to clone; empty means all.
-	Keys []KeyMapping `json:"keys"`
+	Keys []KeyMapping `json:"keys,omitzero"`
 	// Labels and Annotations are added to the clone.
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
+	Labels      map[string]string `json:"labels,omitzero"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// CopyLabels and CopyAnnotations are globs over the source's keys.
-	CopyLabels      []string `json:"copyLabels"`
-	CopyAnnotations []string `json:"copyAnnotations"`
+	CopyLabels      []string `json:"copyLabels,omitzero"`
+	CopyAnnotations []string `json:"copyAnnotations,omitzero"`
 }
 
 // KeyMapping clones the key From under the name To, by default its own.

@@ -157,6 +157,7 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 			return nil, err
 		}
 		digested := full.Digested(hasher)
+		digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
 		digested.ManagedFields = nil
 		return digested, nil
 	}
@@ -191,4 +192,3 @@ func keepNamespace(obj any) (*Namespace, error) {
 		DeletionTimestamp: meta.GetDeletionTimestamp(),
 	}}, nil
 }
-

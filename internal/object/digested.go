@@ -43,6 +43,9 @@ type Digested struct {
 	// ChangedAt is when the payload was last written, by the API server's
 	// clock, in whole seconds; zero when the API server does not tell.
 	ChangedAt time.Time
+	// WrittenByUs is true while Headwater's field manager owns part of the
+	// object; only caches set it.
+	WrittenByUs bool
 }
 
 // Ref returns the object's reference.

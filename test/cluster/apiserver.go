@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // StartAPIServer brings back the API server that KillAPIServer ended, on its old
@@ -26,35 +28,35 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 // KillAPIServer ends the API server without warning, as a crash does. All else,
 // the data with it, stays.
 func (c *Cluster) KillAPIServer() error {
-	process := c.apiServer()
-	if process == nil {
+	server := c.apiServer()
+	if server == nil {
 		return errors.New("the API server does not run: bring it back with StartAPIServer first")
 	}
-	process.kill()
+	server.Kill()
 	return nil
 }
 
 // RestartAPIServer ends the API server as an upgrade does, and returns once the
 // new one is ready.
 func (c *Cluster) RestartAPIServer(ctx context.Context) error {
-	if process := c.apiServer(); process != nil {
-		process.stop(stopGrace)
+	if server := c.apiServer(); server != nil {
+		server.Stop(stopGrace)
 	}
 	return c.StartAPIServer(ctx)
 }
 
 // apiServer is nil unless it runs.
-func (c *Cluster) apiServer() *process {
+func (c *Cluster) apiServer() *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	process := c.processes[APIServer]
-	if process == nil {
+	server := c.processes[APIServer]
+	if server == nil {
 		return nil
 	}
 	select {
-	case <-process.done:
+	case <-server.Done():
 		return nil
 	default:
-		return process
+		return server
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/cluster/internal/flock"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // The components, as Build, Options.Args and PIDs name them.
@@ -181,7 +182,10 @@ func (b *builder) build(ctx context.Context, name string, index, count int) erro
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return fmt.Errorf("build %s: %w: %s", name, err, lastLines(output.Bytes()))
+		if output.Len() == 0 {
+			return fmt.Errorf("build %s: %w", name, err)
+		}
+		return fmt.Errorf("build %s: %w; it says last:\n%s", name, err, process.LastLines(output.Bytes()))
 	}
 	if err := os.Rename(fresh, filepath.Join(b.bin, name)); err != nil {
 		return fmt.Errorf("put %s in place: %w", name, err)

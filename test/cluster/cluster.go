@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 const (
@@ -45,7 +47,7 @@ type Cluster struct {
 	creds   *credentials
 
 	mu        sync.Mutex
-	processes map[string]*process
+	processes map[string]*process.Process
 	stopped   bool
 
 	done     chan struct{}
@@ -78,7 +80,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 			return c, nil
 		}
 		_ = c.Stop()
-		var taken *portTakenError
+		var taken *process.PortTakenError
 		if attempt == startAttempts || !errors.As(err, &taken) {
 			return nil, fmt.Errorf("start the control plane: %w", err)
 		}
@@ -92,7 +94,7 @@ func newCluster(options Options, bin, dir string) *Cluster {
 		bin:       bin,
 		dir:       dir,
 		name:      "headwater-" + strings.ToLower(rand.Text()),
-		processes: map[string]*process{},
+		processes: map[string]*process.Process{},
 		done:      make(chan struct{}),
 	}
 }
@@ -136,8 +138,8 @@ func (c *Cluster) PIDs() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pids := map[string]int{}
-	for name, process := range c.processes {
-		pids[name] = process.cmd.Process.Pid
+	for name, component := range c.processes {
+		pids[name] = component.PID()
 	}
 	return pids
 }
@@ -165,8 +167,8 @@ func (c *Cluster) Stop() error {
 		for _, names := range [][]string{{ControllerManager, Scheduler}, {APIServer}, {Etcd}} {
 			var running sync.WaitGroup
 			for _, name := range names {
-				if process := c.processes[name]; process != nil {
-					running.Go(func() { process.stop(stopGrace) })
+				if component := c.processes[name]; component != nil {
+					running.Go(func() { component.Stop(stopGrace) })
 				}
 			}
 			running.Wait()
@@ -181,11 +183,16 @@ func (c *Cluster) spawn(component string) error {
 	if c.stopped {
 		return errors.New("the cluster was stopped: start another")
 	}
-	process, err := startProcess(filepath.Join(c.bin, component), component, c.dir, c.args(component), c.close)
+	started, err := process.Start(process.Spec{
+		Name: component, Binary: filepath.Join(c.bin, component), Args: c.args(component), Dir: c.dir,
+		// etcd, for one, takes settings from the environment.
+		Env:     []string{"HOME=" + c.dir, "PATH=" + os.Getenv("PATH")},
+		LogFile: logPath(c.dir, component), Ended: c.close,
+	})
 	if err != nil {
 		return err
 	}
-	c.processes[component] = process
+	c.processes[component] = started
 	return nil
 }
 
@@ -197,8 +204,8 @@ func (c *Cluster) failure() error {
 
 func (c *Cluster) failureLocked() error {
 	for _, name := range controlPlane {
-		if process := c.processes[name]; process != nil {
-			if err := process.failure(); err != nil {
+		if component := c.processes[name]; component != nil {
+			if err := component.Failure(); err != nil {
 				return err
 			}
 		}

@@ -64,6 +64,8 @@ func (c *Cluster) apiServerArgs() []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
+		// Otherwise it waits for a minute, when asked to end, for watches to end by themselves.
+		"--shutdown-watch-termination-grace-period=2s",
 		"--kubelet-preferred-address-types=InternalIP",
 		"--audit-policy-file=" + c.path(auditPolicyFile),
 		"--audit-log-path=" + c.path(auditLogFile),

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -43,7 +42,7 @@ func freePorts() (ports, error) {
 			return ports{apiServer: found[0], etcd: found[1], etcdPeer: found[2]}, nil
 		}
 	}
-	return ports{}, errors.New("find free ports: " + fmt.Sprintf("none of %d that were tried on %s is free", portTries, localhost))
+	return ports{}, fmt.Errorf("find free ports: hardly any of %d that were tried on %s is free", portTries, localhost)
 }
 
 func address(port int) string {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 const (
@@ -146,5 +148,5 @@ func (c *Cluster) await(ctx context.Context, component string, ready func(contex
 	}
 	content, _ := os.ReadFile(logPath(c.dir, component))
 	return fmt.Errorf("%s is not ready after %s: %w; its log is %s, which says last:\n%s",
-		component, readyTimeout, last, logPath(c.dir, component), lastLines(content))
+		component, readyTimeout, last, logPath(c.dir, component), process.LastLines(content))
 }

@@ -4,7 +4,9 @@ package flock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,12 +16,36 @@ import (
 
 const pollInterval = 50 * time.Millisecond
 
+type mode int
+
+const (
+	exclusive mode = iota
+	shared
+)
+
 // Lock is held until Release, or until the process ends.
 type Lock struct{ file *os.File }
 
-// Try takes the lock on the file at path, which it creates where need be.
-// It returns nil, nil when somebody else holds it.
-func Try(path string) (*Lock, error) {
+// Held says whether somebody holds the lock on the file at path. Asking is not
+// holding: two who ask do not see each other.
+func Held(path string) (bool, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open the lock: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	free, err := tryLock(file, shared)
+	if err != nil {
+		return false, fmt.Errorf("ask for the lock %s: %w", path, err)
+	}
+	return !free, nil
+}
+
+// try returns nil, nil when somebody else holds the lock.
+func try(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of the lock: %w", err)
 	}
@@ -27,7 +53,7 @@ func Try(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
 	}
-	locked, err := tryLock(file)
+	locked, err := tryLock(file, exclusive)
 	if err != nil || !locked {
 		_ = file.Close()
 	}
@@ -40,14 +66,14 @@ func Try(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// Acquire takes the lock and waits for it while ctx allows. It calls busy, once,
+// Acquire takes the lock on the file at path, which it creates, and waits for it while ctx allows. It calls busy, once,
 // when there is somebody to wait for.
 func Acquire(ctx context.Context, path string, busy func()) (*Lock, error) {
 	var lock *Lock
 	waiting := false
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
 		var err error
-		lock, err = Try(path)
+		lock, err = try(path)
 		if lock == nil && err == nil && !waiting {
 			waiting = true
 			busy()

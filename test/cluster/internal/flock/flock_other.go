@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-func tryLock(*os.File) (bool, error) {
+func tryLock(*os.File, mode) (bool, error) {
 	return false, errors.ErrUnsupported
 }

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-func tryLock(file *os.File) (bool, error) {
-	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+func tryLock(file *os.File, how mode) (bool, error) {
+	operation := map[mode]int{exclusive: syscall.LOCK_EX, shared: syscall.LOCK_SH}[how]
+	err := syscall.Flock(int(file.Fd()), operation|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}

@@ -1,0 +1,77 @@
+# Everything below needs nothing installed but Go, git and make.
+# `make` or `make help` lists what there is to do.
+
+SHELL      := /bin/bash -o pipefail
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GO_BUILD   := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/headwater-k8s/headwater/internal/app.Version=$(VERSION)"
+LINT       := go tool -modfile=test/lint/go.mod golangci-lint
+UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
+FUZZ_TIME  ?= 10s
+# The race detector needs cgo, and so a C compiler.
+RACE       := $(if $(shell command -v gcc || command -v clang),-race,)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: build ## play the main job on a real control plane; KEEP=1 leaves it running
+	@go run ./test/scenario/cmd/play -binary bin/headwater -config configs/headwater.yaml $(if $(KEEP),-keep)
+
+.PHONY: test
+test: build control-plane ## all tests: unit, and end to end on a real control plane
+	go test $(RACE) -timeout 15m ./...
+
+.PHONY: unit
+unit: ## unit tests alone, without a control plane
+	go test $(RACE) $(UNIT)
+
+.PHONY: build
+build: ## build bin/headwater
+	@$(GO_BUILD) -o bin/headwater ./cmd/headwater
+
+.PHONY: control-plane
+control-plane: ## build the control plane that tests run against; the first time takes minutes
+	@go run ./test/cluster/cmd/cluster build
+
+.PHONY: cluster
+cluster: ## start a control plane in the background and print how to use it
+	@go run ./test/cluster/cmd/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## stop the control plane of `make cluster`
+	@go run ./test/cluster/cmd/cluster down
+
+.PHONY: lint
+lint: ## run the linters
+	$(LINT) run ./...
+
+.PHONY: fmt
+fmt: ## format the code
+	$(LINT) fmt ./...
+
+.PHONY: tidy
+tidy: ## tidy every go.mod
+	go mod tidy
+	cd test/lint && go mod tidy
+	cd test/cluster/controlplane && go mod tidy
+
+.PHONY: verify
+verify: lint ## lint, and check that formatting and go.mod are as the tools leave them
+	go mod tidy -diff
+	$(LINT) fmt --diff ./...
+
+.PHONY: fuzz-short
+fuzz-short: ## run every fuzz test for FUZZ_TIME (10s)
+	@grep -rlE '^func Fuzz' --include=*_test.go . | while read -r file; do \
+	  for fuzz in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' "$$file"); do \
+	    echo "$$fuzz in $$(dirname "$$file")"; \
+	    go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) "$$(dirname "$$file")" || exit 1; \
+	  done; \
+	done
+
+.PHONY: clean
+clean: cluster-down ## remove what was built, the control plane included
+	rm -rf bin .cluster

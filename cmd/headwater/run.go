@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/viper"
+
+	"github.com/headwater-k8s/headwater/internal/app"
+)
+
+func runCommand() *cobra.Command {
+	settings := viper.New()
+	command := &cobra.Command{
+		Use:   "run --config FILE",
+		Short: "Run the service",
+		Long: `Run the service until SIGTERM or SIGINT.
+
+Every flag can also be given as an environment variable: --log-level is
+HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := settings.BindPFlags(command.Flags()); err != nil {
+				return err
+			}
+			return app.Run(command.Context(), readSettings(settings))
+		},
+	}
+	flags := command.Flags()
+	flags.String("config", "", "the configuration file; it is watched, and a change takes effect at once")
+	flags.String("kubeconfig", "", "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	flags.String("namespace", "headwater-system", "Headwater's own namespace")
+	flags.String("webhook-url", "", "where the API server reaches the webhook, when not through the Service headwater-webhook; needed outside a cluster")
+	flags.String("webhook-address", ":9443", "where the webhook listens")
+	flags.String("metrics-address", ":8080", "where /metrics, /healthz and /readyz are served")
+	flags.Bool("leader-elect", true, "let only one of several replicas write")
+	flags.String("log-format", "json", "json or console")
+	flags.String("log-level", "info", "debug, info, warn or error")
+	flags.Int("workers", 32, "clones written at once")
+	settings.SetEnvPrefix("HEADWATER")
+	settings.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
+	settings.AutomaticEnv()
+	return command
+}
+
+func readSettings(v *viper.Viper) app.Settings {
+	return app.Settings{
+		ConfigFile:     v.GetString("config"),
+		Kubeconfig:     v.GetString("kubeconfig"),
+		Namespace:      v.GetString("namespace"),
+		WebhookURL:     v.GetString("webhook-url"),
+		WebhookAddress: v.GetString("webhook-address"),
+		MetricsAddress: v.GetString("metrics-address"),
+		LeaderElect:    v.GetBool("leader-elect"),
+		LogFormat:      v.GetString("log-format"),
+		LogLevel:       v.GetString("log-level"),
+		Workers:        v.GetInt("workers"),
+	}
+}

@@ -1,0 +1,230 @@
+package app
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/log"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/serve"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// stopTimeout bounds a graceful stop; it is shorter than the 30 s that
+// Kubernetes grants a pod by default.
+const stopTimeout = 25 * time.Second
+
+// Run runs Headwater until it is told to stop by SIGTERM or SIGINT, which
+// gives nil, or until something happens that it cannot heal.
+func Run(ctx context.Context, settings Settings) error {
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	logger, err := log.New(settings.LogFormat, settings.LogLevel)
+	if err != nil {
+		return err
+	}
+	log.BridgeKlog(logger)
+	loaded, err := config.Load(settings.ConfigFile)
+	if err != nil {
+		return err
+	}
+	clients, err := kube.Connect(settings.Kubeconfig, "headwater/"+Version)
+	if err != nil {
+		return err
+	}
+	failure := &failure{}
+	app := fx.New(Options(settings, loaded, clients, logger), fx.Supply(failure), fx.StopTimeout(stopTimeout))
+	if err := app.Err(); err != nil {
+		return err
+	}
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	<-app.Wait()
+	logger.Info("stopping")
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := app.Stop(stopCtx); err != nil {
+		logger.Error("stop was not graceful", zap.Error(err))
+	}
+	return failure.get()
+}
+
+// failure holds what ended the process, for main to tell.
+type failure struct{ err atomic.Pointer[error] }
+
+func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
+
+func (f *failure) get() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Options is the whole graph. It is static: a module that no rule asks for is
+// in it all the same and does nothing.
+func Options(settings Settings, loaded *config.Config, clients *kube.Clients, logger *zap.Logger) fx.Option {
+	return fx.Options(
+		fx.WithLogger(log.Fx),
+		fx.Supply(settings, loaded, clients, logger),
+		fx.Supply(loaded.Protect, loaded.Reload),
+		fx.Provide(
+			newRegistry,
+			newLiveRules,
+			func() *protect.Identity { return &protect.Identity{} },
+			func(s Settings) sync.Options { return sync.Options{Workers: s.Workers} },
+			func(s Settings) protect.Options {
+				return protect.Options{Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress}
+			},
+			func(c *kube.Clients, s Settings) *kube.DigestKey { return kube.NewDigestKey(c.Typed, s.Namespace) },
+			func(c *kube.Clients, l *zap.Logger) *kube.Events { return kube.NewEvents(c.Typed, l) },
+			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *kube.Leader {
+				return kube.NewLeader(c.Typed, s.Namespace, s.LeaderElect, r, l)
+			},
+			kube.NewCaches,
+			kube.NewWriter,
+			newReloader,
+			newBoot,
+			newServer,
+		),
+		sync.Module,
+		protect.Module,
+		reload.Module,
+		fx.Invoke(startServer, startBoot),
+	)
+}
+
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
+}
+
+// liveRules is the rule set in force, as each module sees it.
+type liveRules struct {
+	fx.Out
+
+	Sync    *rules.Live[sync.Rule]
+	Protect *rules.Live[protect.Rule]
+	Reload  *rules.Live[reload.Rule]
+}
+
+func newLiveRules(loaded *config.Config, settings Settings) (config.Sets, liveRules, error) {
+	sets, err := loaded.Compile(settings.Namespace)
+	if err != nil {
+		return sets, liveRules{}, err
+	}
+	return sets, liveRules{
+		Sync:    rules.NewLive(sets.Sync),
+		Protect: rules.NewLive(sets.Protect),
+		Reload:  rules.NewLive(sets.Reload),
+	}, nil
+}
+
+type bootParams struct {
+	fx.In
+
+	Settings    Settings
+	Clients     *kube.Clients
+	Caches      *kube.Caches
+	Key         *kube.DigestKey
+	Events      *kube.Events
+	Leader      *kube.Leader
+	Identity    *protect.Identity
+	Reloader    *reloader
+	Permissions []kube.Permission `group:"permissions"`
+	Replica     []kube.Runnable   `group:"replica"`
+	LeaderWork  []kube.Runnable   `group:"leader"`
+	Log         *zap.Logger
+}
+
+type bootResult struct {
+	fx.Out
+
+	Boot  *boot
+	Check serve.Check `group:"checks"`
+}
+
+func newBoot(p bootParams) bootResult {
+	b := &boot{
+		settings: p.Settings, clients: p.Clients, caches: p.Caches, key: p.Key, events: p.Events,
+		leader: p.Leader, identity: p.Identity, reloader: p.Reloader,
+		permissions: append(p.Permissions, ownPermissions(p.Settings)...),
+		replica:     p.Replica, leaderWork: p.LeaderWork,
+		log: p.Log.Named("boot"), state: errStarting,
+	}
+	return bootResult{Boot: b, Check: b.check()}
+}
+
+func ownPermissions(s Settings) []kube.Permission {
+	permissions := []kube.Permission{
+		{Resource: "namespaces", Verbs: []string{"get"}, Name: s.Namespace, For: "find its own namespace"},
+		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "patch"}, For: "record Events"},
+	}
+	if s.LeaderElect {
+		permissions = append(permissions, kube.Permission{
+			Group: "coordination.k8s.io", Resource: "leases", Namespace: s.Namespace,
+			Verbs: []string{"get", "create", "update"}, For: "elect a leader",
+		})
+	}
+	return permissions
+}
+
+type serverParams struct {
+	fx.In
+
+	Settings Settings
+	Registry *prometheus.Registry
+	Checks   []serve.Check `group:"checks"`
+	Log      *zap.Logger
+}
+
+func newServer(p serverParams) *serve.Server {
+	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, p.Log)
+}
+
+func startServer(lifecycle fx.Lifecycle, server *serve.Server) {
+	lifecycle.Append(fx.StartStopHook(server.Start, server.Stop))
+}
+
+// startBoot schedules the bring-up; fx's start context is too short to wait
+// for a cluster.
+func startBoot(lifecycle fx.Lifecycle, b *boot, events *kube.Events, failure *failure, shutdowner fx.Shutdowner) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	lifecycle.Append(fx.StartStopHook(
+		func() {
+			go func() {
+				defer close(done)
+				if err := b.run(ctx); err != nil {
+					failure.set(err)
+					if err := shutdowner.Shutdown(fx.ExitCode(1)); err != nil {
+						b.log.Error("shut down", zap.Error(err))
+					}
+				}
+			}()
+		},
+		func(stopCtx context.Context) error {
+			cancel()
+			select {
+			case <-done:
+				events.Shutdown()
+				return nil
+			case <-stopCtx.Done():
+				return stopCtx.Err()
+			}
+		},
+	))
+}

@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// reloader puts a changed configuration file in force. A file that is not
+// valid changes nothing: the last good one stays.
+type reloader struct {
+	settings Settings
+	caches   *kube.Caches
+	events   *kube.Events
+	log      *zap.Logger
+	reloads  *prometheus.CounterVec
+	good     prometheus.Gauge
+
+	current *config.Config
+	sets    config.Sets
+	sync    *rules.Live[sync.Rule]
+	protect *rules.Live[protect.Rule]
+	reload  *rules.Live[reload.Rule]
+}
+
+type reloaderParams struct {
+	fx.In
+
+	Settings Settings
+	Loaded   *config.Config
+	Sets     config.Sets
+	Caches   *kube.Caches
+	Events   *kube.Events
+	Registry *prometheus.Registry
+	Log      *zap.Logger
+	Sync     *rules.Live[sync.Rule]
+	Protect  *rules.Live[protect.Rule]
+	Reload   *rules.Live[reload.Rule]
+}
+
+func newReloader(p reloaderParams) *reloader {
+	factory := promauto.With(p.Registry)
+	r := &reloader{
+		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
+		current: p.Loaded, sets: p.Sets, sync: p.Sync, protect: p.Protect, reload: p.Reload,
+		reloads: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_config_reloads_total", Help: "Changes of the configuration file, by result.",
+		}, []string{"result"}),
+		good: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "headwater_config_valid", Help: "1 while the configuration file on disk is the one in force, 0 while it is not valid.",
+		}),
+	}
+	r.good.Set(1)
+	return r
+}
+
+func (r *reloader) run(ctx context.Context) error {
+	return config.Watch(ctx, r.settings.ConfigFile, func() { r.changed(ctx) })
+}
+
+func (r *reloader) trackSources(ctx context.Context) error {
+	return r.caches.Sources.Track(ctx, r.sets.Places())
+}
+
+func (r *reloader) changed(ctx context.Context) {
+	loaded, err := config.Load(r.settings.ConfigFile)
+	var sets config.Sets
+	if err == nil {
+		sets, err = loaded.Compile(r.settings.Namespace)
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	if !reflect.DeepEqual(loaded.Protect, r.current.Protect) || !reflect.DeepEqual(loaded.Reload, r.current.Reload) {
+		r.log.Warn("the top-level protect and reload sections take effect at the next start; the rules take effect now")
+	}
+	r.current, r.sets = loaded, sets
+	if err := r.trackSources(ctx); err != nil {
+		r.refuse(err)
+		return
+	}
+	r.sync.Swap(sets.Sync)
+	r.protect.Swap(sets.Protect)
+	r.reload.Swap(sets.Reload)
+	r.caches.Start(ctx)
+	r.reloads.WithLabelValues("applied").Inc()
+	r.good.Set(1)
+	r.log.Info("configuration reloaded", zap.Int("rules", len(loaded.Rules)))
+}
+
+func (r *reloader) refuse(err error) {
+	r.reloads.WithLabelValues("refused").Inc()
+	r.good.Set(0)
+	r.log.Error("configuration not valid, the last good one stays in force", zap.Error(err))
+	r.events.Record(kube.Event{
+		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.settings.Namespace, Namespace: r.settings.Namespace},
+		Warning: true, Reason: "ConfigInvalid", Action: "Reload",
+		Note: "configuration not valid, the last good one stays in force; see the log, or run headwater check",
+	})
+}

@@ -1,0 +1,43 @@
+// Package app composes the process: it reads the configuration, wires the
+// modules, brings them up in order and puts a changed configuration in force.
+package app
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Version is set by the linker.
+var Version = "dev"
+
+// Settings are the process's own settings, from flags and environment. What
+// is done with which object is in the configuration file alone.
+type Settings struct {
+	ConfigFile     string
+	Kubeconfig     string
+	Namespace      string
+	WebhookURL     string
+	WebhookAddress string
+	MetricsAddress string
+	LeaderElect    bool
+	LogFormat      string
+	LogLevel       string
+	Workers        int
+}
+
+// Validate reports what cannot work, naming the flag.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.ConfigFile == "" {
+		errs = append(errs, errors.New("--config FILE is needed: the rules are in it"))
+	}
+	for _, problem := range validation.IsDNS1123Label(s.Namespace) {
+		errs = append(errs, fmt.Errorf("--namespace %q: %s", s.Namespace, problem))
+	}
+	if s.Workers < 1 {
+		errs = append(errs, fmt.Errorf("--workers %d: must be at least 1", s.Workers))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// Sets are the rules as each module sees them.
+type Sets struct {
+	Sync    *rules.Set[sync.Rule]
+	Protect *rules.Set[protect.Rule]
+	Reload  *rules.Set[reload.Rule]
+}
+
+// Compile prepares the rules of a Config that Load or Parse returned.
+// ownNamespace is Headwater's own; nothing is ever cloned into it.
+func (c *Config) Compile(ownNamespace string) (Sets, error) {
+	var (
+		syncs    []sync.Rule
+		protects []protect.Rule
+		reloads  []reload.Rule
+	)
+	for _, rule := range c.Rules {
+		base := rules.Base{Name: rule.Name, Source: rule.Source}
+		if rule.Sync != nil {
+			compiled, err := sync.Compile(base, *rule.Sync, ownNamespace)
+			if err != nil {
+				return Sets{}, err
+			}
+			syncs = append(syncs, compiled)
+		}
+		if rule.Protect != nil {
+			protects = append(protects, protect.Rule{Base: base, Config: *rule.Protect})
+		}
+		if rule.Reload != nil {
+			compiled, err := reload.Compile(base, *rule.Reload)
+			if err != nil {
+				return Sets{}, err
+			}
+			reloads = append(reloads, compiled)
+		}
+	}
+	return Sets{
+		Sync:    rules.NewSet(syncs...),
+		Protect: rules.NewSet(protects...),
+		Reload:  rules.NewSet(reloads...),
+	}, nil
+}
+
+// Places lists where the sources of all rules live, each place once, sorted.
+func (s Sets) Places() []kube.Place {
+	places := slices.Concat(placesOf(s.Sync), placesOf(s.Protect), placesOf(s.Reload))
+	slices.SortFunc(places, func(a, b kube.Place) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(places)
+}
+
+func placesOf[R rules.Rule](set *rules.Set[R]) []kube.Place {
+	var places []kube.Place
+	for _, rule := range set.All() {
+		source := rule.RuleBase().Source
+		places = append(places, kube.Place{Kind: source.Kind, Namespace: source.Namespace})
+	}
+	return places
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// APIVersion and Kind are what every configuration file must say it is.
+const (
+	APIVersion = "headwater.dev/v1alpha1"
+	Kind       = "Config"
+)
+
+// Config is the configuration file.
+type Config struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Rules      []Rule           `json:"rules,omitzero"`
+	Protect    protect.Settings `json:"protect"`
+	Reload     reload.Settings  `json:"reload"`
+	Notify     []Notify         `json:"notify,omitzero"`
+	Safety     Safety           `json:"safety,omitzero"`
+
+	// Revision identifies the bytes that the Config was read from; see
+	// WatchFrom.
+	Revision string `json:"-"`
+}
+
+// Rule is a source and what is done with it. An absent section is nil.
+type Rule struct {
+	Name    string          `json:"name"`
+	Source  rules.Source    `json:"source"`
+	Sync    *sync.Config    `json:"sync,omitempty"`
+	Protect *protect.Config `json:"protect,omitempty"`
+	Reload  *reload.Config  `json:"reload,omitempty"`
+}
+
+// Notify is one receiver of reports.
+type Notify struct {
+	URL string   `json:"url"`
+	On  []string `json:"on,omitzero"`
+}
+
+// Safety limits what is done at once.
+type Safety struct {
+	MaxDeleteFraction *float64 `json:"maxDeleteFraction,omitempty"`
+}
+
+// Load reads, checks and defaults the file at path. What is wrong with its
+// content comes back as Problems.
+func Load(path string) (*Config, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(path, raw)
+}
+
+// Parse checks and defaults the configuration in raw, which came from the file
+// called name. What is wrong with it comes back as Problems.
+func Parse(name string, raw []byte) (*Config, error) {
+	doc, err := readDocument(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkShape(doc); err != nil {
+		return nil, err
+	}
+	config, err := decode(doc.root)
+	switch {
+	case err != nil && len(doc.problems) == 0:
+		return nil, fmt.Errorf("decode %s: %w", name, err)
+	case err == nil:
+		config.Default()
+		checkMeaning(doc, config)
+		config.Revision = revision(raw)
+	}
+	if len(doc.problems) > 0 {
+		return nil, doc.problems.sorted()
+	}
+	return config, nil
+}
+
+// Default fills in every key that was left out.
+func (c *Config) Default() {
+	c.Protect.Default()
+	for _, rule := range c.Rules {
+		if rule.Sync != nil {
+			rule.Sync.Default()
+		}
+		if rule.Protect != nil {
+			rule.Protect.Default()
+		}
+		if rule.Reload != nil {
+			rule.Reload.Default()
+		}
+	}
+}
+
+// decode takes the values that were checked rather than the file's bytes: a
+// second YAML reader may read them differently, such as yes and on.
+func decode(root any) (*Config, error) {
+	raw, err := json.Marshal(root)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	var config Config
+	if err := decoder.Decode(&config); err != nil {
+		return nil, err
+	}
+	return &config, nil
+}
+
+func revision(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}

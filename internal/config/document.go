@@ -1,0 +1,125 @@
+package config
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// document is a YAML file as data, with the line of every value and what was
+// found to be wrong so far.
+type document struct {
+	file     string
+	root     any
+	lines    map[string]int
+	problems Problems
+	// faulty holds the paths whose values cannot be relied on.
+	faulty map[string]bool
+}
+
+func newDocument(file string) *document {
+	return &document{file: file, lines: map[string]int{}, faulty: map[string]bool{}}
+}
+
+// fault reports that the value at path is not usable. Only the first report
+// of a path counts: the others follow from it.
+func (d *document) fault(path, message string) {
+	if d.faulty[path] {
+		return
+	}
+	d.faulty[path] = true
+	d.report(d.line(path), path, message)
+}
+
+func (d *document) report(line int, path, message string) {
+	d.problems = append(d.problems, Problem{File: d.file, Line: line, Path: path, Message: message})
+}
+
+// doubtful reports whether something was found to be wrong at path, above it
+// or below it, so that what it seems to mean says nothing.
+func (d *document) doubtful(path string) bool {
+	for faulty := range d.faulty {
+		if within(path, faulty) || within(faulty, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether path is parent or below it.
+func within(path, parent string) bool {
+	rest, found := strings.CutPrefix(path, parent)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// line returns the line of the value at path, or of what surrounds the place
+// where it is missing.
+func (d *document) line(path string) int {
+	for path != "" {
+		if line, ok := d.lines[path]; ok {
+			return line
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return 1
+}
+
+// at returns the value that tokens lead to and the path by which people call
+// it.
+func (d *document) at(tokens []string) (value any, path *field.Path) {
+	value = d.root
+	for _, token := range tokens {
+		switch container := value.(type) {
+		case map[string]any:
+			path = member(path, token)
+			value = container[token]
+		case []any:
+			i := indexOf(token)
+			path = path.Index(i)
+			value = container[i]
+		}
+	}
+	return value, path
+}
+
+// drop takes away the value that tokens lead to, so that the rest can still be
+// decoded.
+func (d *document) drop(tokens []string) {
+	if len(tokens) == 0 {
+		return
+	}
+	last := tokens[len(tokens)-1]
+	parent, _ := d.at(tokens[:len(tokens)-1])
+	switch container := parent.(type) {
+	case map[string]any:
+		delete(container, last)
+	case []any:
+		container[indexOf(last)] = nil
+	}
+}
+
+// member is the path of one key of the mapping at parent: a field, or a key
+// that the user chose.
+func member(parent *field.Path, key string) *field.Path {
+	if holdsFreeKeys(parent) {
+		return parent.Key(key)
+	}
+	return parent.Child(key)
+}
+
+func holdsFreeKeys(path *field.Path) bool {
+	full := text(path)
+	switch full[strings.LastIndex(full, ".")+1:] {
+	case "labels", "annotations", "matchLabels":
+		return true
+	default:
+		return false
+	}
+}
+
+func text(path *field.Path) string {
+	if path == nil {
+		return ""
+	}
+	return path.String()
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// checkMeaning reports what the schema cannot know. It is silent about keys
+// that are faulty already.
+func checkMeaning(doc *document, config *Config) {
+	var errs field.ErrorList
+	for i, rule := range config.Rules {
+		errs = append(errs, rule.validate(field.NewPath("rules").Index(i))...)
+	}
+	errs = append(errs, checkNames(doc, config.Rules)...)
+	errs = append(errs, checkProtectedOnce(doc, config.Rules)...)
+	errs = append(errs, config.Protect.Validate(field.NewPath("protect"))...)
+	errs = append(errs, config.Reload.Validate(field.NewPath("reload"))...)
+	if len(config.Notify) > 0 {
+		errs = append(errs, field.Forbidden(field.NewPath("notify"), "is not supported yet; remove it"))
+	}
+	if _, present := doc.lines["safety"]; present {
+		errs = append(errs, field.Forbidden(field.NewPath("safety"), "is not supported yet; remove it"))
+	}
+	for _, err := range errs {
+		if !doc.doubtful(err.Field) {
+			doc.report(doc.line(err.Field), err.Field, plain(err))
+		}
+	}
+}
+
+func (r Rule) validate(at *field.Path) field.ErrorList {
+	errs := r.Source.Validate(at.Child("source"))
+	if r.Sync == nil && r.Protect == nil && r.Reload == nil {
+		errs = append(errs, field.Forbidden(at, "does nothing; add sync: {}, protect: {} or reload: {}"))
+	}
+	if r.Sync != nil {
+		errs = append(errs, r.Sync.Validate(at.Child("sync"))...)
+	}
+	if r.Protect != nil {
+		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)
+	}
+	if r.Reload != nil {
+		errs = append(errs, r.Reload.Validate(at.Child("reload"))...)
+	}
+	return errs
+}
+
+func checkNames(doc *document, rules []Rule) field.ErrorList {
+	var errs field.ErrorList
+	first := map[string]string{}
+	for i, rule := range rules {
+		at := field.NewPath("rules").Index(i).Child("name")
+		if rule.Name == "" {
+			continue
+		}
+		if taken, ok := first[rule.Name]; ok {
+			errs = append(errs, field.Forbidden(at,
+				fmt.Sprintf("%q is the name of the rule in line %d already; choose another", rule.Name, doc.line(taken))))
+			continue
+		}
+		first[rule.Name] = at.String()
+	}
+	return errs
+}
+
+func checkProtectedOnce(doc *document, rules []Rule) field.ErrorList {
+	var errs field.ErrorList
+	first := map[object.Ref]int{}
+	for i, rule := range rules {
+		ref := rule.Source.Ref()
+		if rule.Protect == nil || ref.Name == "" {
+			continue
+		}
+		at := field.NewPath("rules").Index(i).Child("protect")
+		if by, ok := first[ref]; ok {
+			other := field.NewPath("rules").Index(by).Child("protect").String()
+			errs = append(errs, field.Forbidden(at,
+				fmt.Sprintf("%s is protected by rule %s already, in line %d; remove one of them", ref, rules[by].Name, doc.line(other))))
+			continue
+		}
+		first[ref] = i
+	}
+	return errs
+}
+
+// plain words err without the jargon of API errors.
+func plain(err *field.Error) string {
+	if err.Type == field.ErrorTypeDuplicate {
+		return fmt.Sprintf("%s is given twice; remove one", show(err.BadValue))
+	}
+	// What follows is a regular expression for those who would rather read
+	// that.
+	detail, _, _ := strings.Cut(err.Detail, " (e.g. ")
+	if value, ok := err.BadValue.(string); ok && value != "" && err.Type == field.ErrorTypeInvalid {
+		return fmt.Sprintf("%s cannot be used: %s", show(value), detail)
+	}
+	return detail
+}

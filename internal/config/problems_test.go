@@ -1,0 +1,234 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+)
+
+// badFile is a file that must be refused and the exact report about it.
+type badFile struct {
+	raw  []byte
+	want []string
+}
+
+func requireReports(t *testing.T, tests map[string]badFile) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := config.Parse("f.yaml", test.raw)
+			require.Nil(t, parsed)
+			require.Error(t, err)
+			require.IsType(t, config.Problems{}, err)
+			require.Equal(t, test.want, strings.Split(err.Error(), "\n"))
+		})
+	}
+}
+
+func TestParseReportsEveryProblemAtOnce(t *testing.T) {
+	requireReports(t, map[string]badFile{
+		"the shape of one rule and the meaning of another": {
+			raw: file(
+				"rulez: []",
+				"rules:",
+				"- name: Foo_",
+				"  source: {kind: secret, namespace: 12}",
+				"  sinc: {}",
+				"- name: b",
+				"  source: {kind: Secret, namespace: Bad_, name: x}",
+				"  sync:",
+				"  protect: true",
+				"- name: b",
+				"  source: {kind: Secret, namespace: p, name: x}",
+				"  sync: {onConflict: Overwrite, target: {keys: [a]}}",
+				"  protect: {operations: [update]}",
+				"safety: {}",
+				"notify: [{url: https://example.com}]",
+			),
+			want: []string{
+				`f.yaml:3: rulez: unknown key; did you mean "rules"?`,
+				`f.yaml:5: rules[0].name: "Foo_" cannot be used; write a DNS label: lower-case letters, digits and dashes inside`,
+				`f.yaml:6: rules[0].source.kind: must be Secret or ConfigMap, not "secret"`,
+				`f.yaml:6: rules[0].source.name: name the source object`,
+				`f.yaml:6: rules[0].source.namespace: must be text; put it in quotes: "12"`,
+				`f.yaml:7: rules[0].sinc: unknown key; did you mean "sync"?`,
+				`f.yaml:9: rules[1].source.namespace: "Bad_" cannot be used: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`,
+				`f.yaml:10: rules[1].sync: has no value; write {} for all defaults, or remove it`,
+				`f.yaml:11: rules[1].protect: must be a mapping, not true; write {} for all defaults`,
+				`f.yaml:12: rules[2].name: "b" is the name of the rule in line 8 already; choose another`,
+				`f.yaml:14: rules[2].sync.onConflict: Overwrite is not supported yet; use Skip`,
+				`f.yaml:14: rules[2].sync.target.keys[0]: must be a mapping, not "a"; write {from: "a"}`,
+				`f.yaml:15: rules[2].protect.operations[0]: must be Update or Delete, not "update"`,
+				`f.yaml:16: safety: is not supported yet; remove it`,
+				`f.yaml:17: notify: is not supported yet; remove it`,
+			},
+		},
+		"a file that is something else": {
+			raw: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"),
+			want: []string{
+				`f.yaml:1: apiVersion: must be headwater.dev/v1alpha1, not "v1"`,
+				`f.yaml:2: kind: must be Config, not "Secret"`,
+				`f.yaml:3: metadata: unknown key; remove it, or use apiVersion, kind, notify, protect, reload, rules or safety`,
+			},
+		},
+		"a file without its header": {
+			raw: []byte("rules: []\n"),
+			want: []string{
+				`f.yaml:1: apiVersion: is missing; write apiVersion: headwater.dev/v1alpha1`,
+				`f.yaml:1: kind: is missing; write kind: Config`,
+			},
+		},
+	})
+}
+
+func TestParseReportsWrongShapes(t *testing.T) {
+	requireReports(t, map[string]badFile{
+		"a key that is nearly right": {
+			raw:  oneRule("  sync:", "    namespaces:", "      exclud: [a]"),
+			want: []string{`f.yaml:8: rules[0].sync.namespaces.exclud: unknown key; did you mean "exclude"?`},
+		},
+		"a key in the wrong case": {
+			raw:  oneRule("  sync: {onconflict: Skip}"),
+			want: []string{`f.yaml:6: rules[0].sync.onconflict: unknown key; did you mean "onConflict"?`},
+		},
+		"a key that is like no other": {
+			raw:  oneRule("  reload: {speed: 3}"),
+			want: []string{`f.yaml:6: rules[0].reload.speed: unknown key; remove it, or use action, debounce or workloads`},
+		},
+		"a duration without a unit": {
+			raw:  oneRule("  reload:", "    debounce: 1"),
+			want: []string{`f.yaml:7: rules[0].reload.debounce: a duration needs a unit; write 1s`},
+		},
+		"a duration in quotes without a unit": {
+			raw:  oneRule("  reload:", `    debounce: "1"`),
+			want: []string{`f.yaml:7: rules[0].reload.debounce: "1" cannot be used; write a number with a unit, such as 500ms, 1s or 2m`},
+		},
+		"a duration longer than time": {
+			raw:  oneRule("  reload:", "    debounce: 99999999999h"),
+			want: []string{`f.yaml:7: rules[0].reload.debounce: "99999999999h" cannot be used; write a number with a unit, such as 500ms, 1s or 2m`},
+		},
+		"booleans in quotes or in the old spelling": {
+			raw: file("rules:",
+				`- {name: a, source: {kind: Secret, namespace: p, name: x}, protect: {guardNamespace: "true"}}`,
+				`- {name: b, source: {kind: Secret, namespace: p, name: y}, protect: {guardNamespace: yes}}`),
+			want: []string{
+				`f.yaml:4: rules[0].protect.guardNamespace: must be true or false without quotes, not "true"`,
+				`f.yaml:5: rules[1].protect.guardNamespace: must be true or false without quotes, not "yes"`,
+			},
+		},
+		"keys without values, whose lists were all commented out": {
+			raw: oneRule("  sync:", "    namespaces:", "      include:", "      # - blog"),
+			want: []string{
+				`f.yaml:8: rules[0].sync.namespaces.include: has no value; write one, or remove it`,
+			},
+		},
+		"an enumeration without a value": {
+			raw:  oneRule("  reload:", "    action:"),
+			want: []string{`f.yaml:7: rules[0].reload.action: has no value; write Auto, Restart, Refresh or None`},
+		},
+		"one text in place of a list": {
+			raw:  oneRule("  sync: {namespaces: {include: blog}}"),
+			want: []string{`f.yaml:6: rules[0].sync.namespaces.include: must be a list, not "blog"; write ["blog"]`},
+		},
+		"a list in place of labels": {
+			raw:  oneRule("  sync: {target: {labels: [a]}}"),
+			want: []string{`f.yaml:6: rules[0].sync.target.labels: must be a mapping, not a list`},
+		},
+		"a mapping in place of rules": {
+			raw:  file("rules: {name: a}"),
+			want: []string{`f.yaml:3: rules: must be a list, not a mapping; write [{…}]`},
+		},
+		"a number in place of a label's value": {
+			raw:  oneRule("  sync:", "    target:", "      labels:", "        a.example/Tier: 1"),
+			want: []string{`f.yaml:9: rules[0].sync.target.labels[a.example/Tier]: must be text; put it in quotes: "1"`},
+		},
+		"a mapping in place of text": {
+			raw:  oneRule("  protect: {message: {text: no}}"),
+			want: []string{`f.yaml:6: rules[0].protect.message: must be text, not a mapping`},
+		},
+		"a fraction and a negative number": {
+			raw: file("reload: {maxConcurrentRollouts: 1.5}", "safety: {maxDeleteFraction: -1}"),
+			want: []string{
+				`f.yaml:3: reload.maxConcurrentRollouts: must be a whole number without quotes, not 1.5`,
+				`f.yaml:4: safety.maxDeleteFraction: is too small; write at least 0`,
+			},
+		},
+		"an enormous number": {
+			raw:  file("reload: {maxConcurrentRollouts: 99999999999999999999}"),
+			want: []string{`f.yaml:3: reload.maxConcurrentRollouts: is too large; write at most 1000000`},
+		},
+		"a name that is too long": {
+			raw:  file("rules:", "- name: "+strings.Repeat("a", 64), "  source: {kind: Secret, namespace: p, name: x}", "  sync: {}"),
+			want: []string{`f.yaml:4: rules[0].name: is 64 characters long; 63 are allowed`},
+		},
+		"an empty list item and a rule without anything": {
+			raw: file("rules:", "-", "- {}"),
+			want: []string{
+				`f.yaml:4: rules[0]: has no value; write one, or remove it`,
+				`f.yaml:5: rules[1].name: is missing; add it`,
+				`f.yaml:5: rules[1].source: is missing; add it`,
+			},
+		},
+	})
+}
+
+func TestParseReportsWrongMeanings(t *testing.T) {
+	requireReports(t, map[string]badFile{
+		"a rule that does nothing": {
+			raw:  oneRule(),
+			want: []string{`f.yaml:4: rules[0]: does nothing; add sync: {}, protect: {} or reload: {}`},
+		},
+		"a name for the third time": {
+			raw: file("rules:",
+				"- {name: a, source: {kind: Secret, namespace: p, name: x}, sync: {}}",
+				"- {name: a, source: {kind: Secret, namespace: p, name: y}, sync: {}}",
+				"- {name: a, source: {kind: Secret, namespace: p, name: z}, sync: {}}"),
+			want: []string{
+				`f.yaml:5: rules[1].name: "a" is the name of the rule in line 4 already; choose another`,
+				`f.yaml:6: rules[2].name: "a" is the name of the rule in line 4 already; choose another`,
+			},
+		},
+		"an object that two rules protect": {
+			raw: file("rules:",
+				"- {name: a, source: {kind: Secret, namespace: p, name: x}, sync: {}}",
+				"- name: b",
+				"  source: &x {kind: Secret, namespace: p, name: x}",
+				"  protect: {}",
+				"- {name: c, source: {kind: ConfigMap, namespace: p, name: x}, protect: {}}",
+				"- name: d",
+				"  source: *x",
+				"  protect: {}"),
+			want: []string{`f.yaml:11: rules[3].protect: Secret/p/x is protected by rule b already, in line 7; remove one of them`},
+		},
+		"globs, labels and durations out of bounds": {
+			raw: oneRule(
+				"  sync:",
+				"    namespaces:",
+				"      include:",
+				"      - blog",
+				`      - "[a"`,
+				"    target:",
+				"      name: Blog",
+				"      labels:",
+				"        app.kubernetes.io/managed-by: us",
+				"  reload: {debounce: 99s}"),
+			want: []string{
+				`f.yaml:10: rules[0].sync.namespaces.include[1]: "[a" cannot be used: not a glob: check its brackets and backslashes`,
+				`f.yaml:12: rules[0].sync.target.name: "Blog" cannot be used: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
+				`f.yaml:14: rules[0].sync.target.labels[app.kubernetes.io/managed-by]: this key would hand the clone over to another tool`,
+				`f.yaml:15: rules[0].reload.debounce: "1m39s" cannot be used: must be between 0s and 10s`,
+			},
+		},
+		"what is not supported yet": {
+			raw: file("protect: {engine: Both}", "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}", "safety:", "  maxDeleteFraction: 0.3"),
+			want: []string{
+				`f.yaml:3: protect.engine: Both is not supported yet; use Webhook`,
+				`f.yaml:4: reload.windows: is not supported yet; remove it: restarts may happen at any time`,
+				`f.yaml:5: safety: is not supported yet; remove it`,
+			},
+		},
+	})
+}

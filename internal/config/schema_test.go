@@ -1,0 +1,176 @@
+package config_test
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/configs"
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// place is one node of the schema, with $ref followed.
+type place map[string]any
+
+type schemaFile struct{ root place }
+
+func readSchema(t *testing.T) schemaFile {
+	t.Helper()
+	var root place
+	require.NoError(t, json.Unmarshal(configs.Schema(), &root))
+	return schemaFile{root: root}
+}
+
+func (s schemaFile) follow(value any) place {
+	resolved := place{}
+	here, _ := value.(map[string]any)
+	if ref, ok := here["$ref"].(string); ok {
+		defs := s.root["$defs"].(map[string]any)
+		maps.Copy(resolved, s.follow(defs[strings.TrimPrefix(ref, "#/$defs/")]))
+	}
+	maps.Copy(resolved, here)
+	return resolved
+}
+
+func (s schemaFile) child(p place, name string) place {
+	properties, _ := p["properties"].(map[string]any)
+	return s.follow(properties[name])
+}
+
+func (s schemaFile) at(path ...string) place {
+	p := s.root
+	for _, name := range path {
+		if name == "[]" {
+			p = s.follow(p["items"])
+			continue
+		}
+		p = s.child(p, name)
+	}
+	return p
+}
+
+func TestSchemaAndTypesHaveTheSameKeys(t *testing.T) {
+	s := readSchema(t)
+	s.requireSame(t, "", reflect.TypeFor[config.Config](), s.root)
+}
+
+func (s schemaFile) requireSame(t *testing.T, at string, typ reflect.Type, p place) {
+	t.Helper()
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if typ == reflect.TypeFor[metav1.Duration]() {
+		require.Equal(t, "go-duration", p["format"], at)
+		return
+	}
+	switch typ.Kind() {
+	case reflect.Struct:
+		s.requireSameStruct(t, at, typ, p)
+	case reflect.Slice:
+		require.Equal(t, "array", p["type"], at)
+		s.requireSame(t, at+"[]", typ.Elem(), s.follow(p["items"]))
+	case reflect.Map:
+		require.Equal(t, "object", p["type"], at)
+		s.requireSame(t, at+"[*]", typ.Elem(), s.follow(p["additionalProperties"]))
+	case reflect.String:
+		require.True(t, p["type"] == "string" || p["enum"] != nil || p["const"] != nil, "%s must be text", at)
+	case reflect.Bool:
+		require.Equal(t, "boolean", p["type"], at)
+	case reflect.Int:
+		require.Equal(t, "integer", p["type"], at)
+	case reflect.Float64:
+		require.Equal(t, "number", p["type"], at)
+	default:
+		require.Failf(t, "no such type in the schema", "%s: %s", at, typ)
+	}
+}
+
+func (s schemaFile) requireSameStruct(t *testing.T, at string, typ reflect.Type, p place) {
+	t.Helper()
+	require.Equal(t, "object", p["type"], at)
+	require.Equal(t, false, p["additionalProperties"], "%s must be closed", at)
+	inType := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(typ) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		require.NotEmpty(t, name, "%s.%s needs a json tag", at, f.Name)
+		if name != "-" {
+			inType[name] = f.Type
+		}
+	}
+	properties, _ := p["properties"].(map[string]any)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(inType)), slices.Collect(maps.Keys(properties)), "keys of %q", at)
+	for name, fieldType := range inType {
+		child := s.child(p, name)
+		require.NotEmpty(t, child["description"], "%s.%s needs a description", at, name)
+		s.requireSame(t, at+"."+name, fieldType, child)
+	}
+}
+
+// Every default that the schema shows is the one that a parsed file gets, and
+// every default that a parsed file gets is shown.
+func TestSchemaShowsTheDefaults(t *testing.T) {
+	s := readSchema(t)
+	raw, err := json.Marshal(parse(t, oneRule("  sync: {}", "  protect: {}", "  reload: {}")))
+	require.NoError(t, err)
+	var parsed map[string]any
+	require.NoError(t, json.Unmarshal(raw, &parsed))
+	rule := parsed["rules"].([]any)[0].(map[string]any)
+	for _, section := range []string{"sync", "protect", "reload"} {
+		s.requireDefaults(t, "rules[]."+section, rule[section], s.at("rules", "[]", section))
+		s.requireDefaults(t, section, parsed[section], s.at(section))
+	}
+}
+
+func (s schemaFile) requireDefaults(t *testing.T, at string, value any, p place) {
+	t.Helper()
+	if inner, ok := value.(map[string]any); ok {
+		properties, _ := p["properties"].(map[string]any)
+		for name := range properties {
+			s.requireDefaults(t, at+"."+name, inner[name], s.child(p, name))
+		}
+		return
+	}
+	shown := p["default"]
+	if value == nil {
+		require.Empty(t, shown, "the default of %s", at)
+		return
+	}
+	require.Equal(t, shown, value, "the default of %s", at)
+}
+
+func TestSchemaListsEveryValue(t *testing.T) {
+	s := readSchema(t)
+	rule := func(path ...string) []any {
+		return s.at(append([]string{"rules", "[]"}, path...)...)["enum"].([]any)
+	}
+	require.Equal(t, texts(object.Kinds...), rule("source", "kind"))
+	require.Equal(t, texts(sync.ConflictSkip, sync.ConflictAdoptIfEqual, sync.ConflictOverwrite), rule("sync", "onConflict"))
+	for _, key := range []string{"onSourceDeleted", "onRuleRemoved", "onNamespaceUnmatched"} {
+		require.Equal(t, texts(sync.Retain, sync.Delete), rule("sync", key))
+	}
+	require.Equal(t, texts(protect.Update, protect.Delete), rule("protect", "operations", "[]"))
+	require.Equal(t, texts(protect.Enforce, protect.Warn, protect.Audit), rule("protect", "mode"))
+	require.Equal(t, texts(protect.Revert, protect.Deny), rule("protect", "clones"))
+	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))
+	require.Equal(t, texts(protect.Webhook, protect.Policy, protect.Both), s.at("protect", "engine")["enum"])
+	require.Equal(t, config.APIVersion, s.at("apiVersion")["const"])
+	require.Equal(t, config.Kind, s.at("kind")["const"])
+}
+
+func texts[T ~string](values ...T) []any {
+	texts := make([]any, len(values))
+	for i, value := range values {
+		texts[i] = string(value)
+	}
+	return texts
+}

@@ -1,0 +1,123 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const deadline = 10 * time.Second
+
+func newRunner(t *testing.T, workers int, reconcile func(context.Context, string) error) *Runner[string] {
+	t.Helper()
+	runner := New(Options{Name: t.Name(), Workers: workers, Log: zap.NewNop(), Registry: prometheus.NewRegistry()}, reconcile)
+	runner.Open()
+	return runner
+}
+
+func run(t *testing.T, runner *Runner[string]) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { runner.Run(ctx); close(done) }()
+	return func() { cancel(); <-done }
+}
+
+func receive(t *testing.T, from <-chan string) string {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(deadline):
+		require.FailNow(t, "nothing came")
+		return ""
+	}
+}
+
+func TestFreshKeysGoBeforeBulkKeys(t *testing.T) {
+	done := make(chan string, 8)
+	runner := newRunner(t, 1, func(_ context.Context, key string) error { done <- key; return nil })
+	for _, key := range []string{"bulk-1", "bulk-2", "bulk-3"} {
+		runner.Bulk(key)
+	}
+	runner.Fresh("fresh")
+	runner.Fresh("bulk-3") // waits already: moves ahead
+	defer run(t, runner)()
+	var order []string
+	for range 4 {
+		order = append(order, receive(t, done))
+	}
+	require.Equal(t, []string{"fresh", "bulk-3", "bulk-1", "bulk-2"}, order)
+}
+
+func TestAFailingKeyIsRetriedAndDoesNotDelayOthers(t *testing.T) {
+	var failures atomic.Int32
+	done := make(chan string, 8)
+	runner := newRunner(t, 1, func(_ context.Context, key string) error {
+		if key == "bad" && failures.Add(1) < 3 {
+			return errors.New("not yet")
+		}
+		done <- key
+		return nil
+	})
+	runner.Bulk("bad")
+	runner.Bulk("good")
+	defer run(t, runner)()
+	require.Equal(t, "good", receive(t, done))
+	require.Equal(t, "bad", receive(t, done))
+	require.EqualValues(t, 3, failures.Load())
+}
+
+func TestAPanicIsRetriedLikeAnError(t *testing.T) {
+	var calls atomic.Int32
+	done := make(chan string, 1)
+	runner := newRunner(t, 1, func(_ context.Context, key string) error {
+		if calls.Add(1) == 1 {
+			panic("poison")
+		}
+		done <- key
+		return nil
+	})
+	runner.Fresh("key")
+	defer run(t, runner)()
+	require.Equal(t, "key", receive(t, done))
+}
+
+func TestRunWaitsForCallsInFlight(t *testing.T) {
+	started, release := make(chan string, 1), make(chan struct{})
+	var finished atomic.Bool
+	runner := newRunner(t, 1, func(_ context.Context, key string) error {
+		started <- key
+		<-release
+		finished.Store(true)
+		return nil
+	})
+	stop := run(t, runner)
+	runner.Fresh("key")
+	receive(t, started)
+	go close(release)
+	stop()
+	require.True(t, finished.Load())
+}
+
+func TestAClosedRunnerIgnoresKeysAndCanBeOpenedAgain(t *testing.T) {
+	done := make(chan string, 1)
+	runner := New(Options{Name: t.Name(), Workers: 1, Log: zap.NewNop(), Registry: prometheus.NewRegistry()},
+		func(_ context.Context, key string) error { done <- key; return nil })
+	runner.Fresh("early") // not open yet
+	runner.Open()
+	run(t, runner)()
+	runner.Open()
+	defer run(t, runner)()
+	runner.After("later", time.Millisecond)
+	require.Equal(t, "later", receive(t, done))
+}

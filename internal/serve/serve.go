@@ -1,0 +1,109 @@
+// Package serve answers over plain HTTP how Headwater is: /metrics, /healthz
+// (the process lives) and /readyz (it has seen the whole cluster and may be
+// relied on).
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// Check is one condition of readiness.
+type Check struct {
+	Name string
+	// Ready returns nil, or what is still missing, in words for a person. It
+	// must answer from memory.
+	Ready func() error
+}
+
+const (
+	headerTimeout   = 5 * time.Second
+	shutdownTimeout = 5 * time.Second
+)
+
+// Server is the HTTP server.
+type Server struct {
+	address string
+	checks  []Check
+	log     *zap.Logger
+	server  *http.Server
+}
+
+// New returns a Server for address that does not listen yet.
+func New(address string, registry *prometheus.Registry, checks []Check, log *zap.Logger) *Server {
+	s := &Server{address: address, checks: checks, log: log.Named("serve")}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { s.write(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(s.log)}
+	return s
+}
+
+// Start binds the address and serves in the background.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := Listen(ctx, s.address, "metrics address", "--metrics-address")
+	if err != nil {
+		return err
+	}
+	s.log.Info("serving /metrics, /healthz and /readyz", zap.Stringer("address", listener.Addr()))
+	go func() {
+		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("metrics server ended", zap.Error(err))
+		}
+	}()
+	return nil
+}
+
+// Stop lets requests in flight end and closes the listener.
+func (s *Server) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		return fmt.Errorf("stop metrics server: %w", err)
+	}
+	return nil
+}
+
+// Listen binds a TCP address; what and flag name it in the error.
+func Listen(ctx context.Context, address, what, flag string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s %s is in use by another process; choose another with %s", what, address, flag)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return listener, nil
+}
+
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	var report strings.Builder
+	status := http.StatusOK
+	for _, check := range s.checks {
+		if err := check.Ready(); err != nil {
+			status = http.StatusServiceUnavailable
+			fmt.Fprintf(&report, "[-] %s: %v\n", check.Name, err)
+		} else {
+			fmt.Fprintf(&report, "[+] %s\n", check.Name)
+		}
+	}
+	w.WriteHeader(status)
+	s.write(w, report.String())
+}
+
+func (s *Server) write(w http.ResponseWriter, body string) {
+	if _, err := w.Write([]byte(body)); err != nil {
+		s.log.Debug("client went away", zap.Error(err))
+	}
+}

@@ -1,0 +1,81 @@
+package protect
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+const fieldOwners = "metadata.ownerReferences"
+
+// Changes names the protected fields in which after differs in meaning from
+// before; nil when either is absent. Values are compared, never returned.
+//
+// Removing a finalizer is no change: controllers must always be able to let
+// go. Adding one is, since it would pin the object.
+func Changes(before, after *object.Full) []string {
+	if before == nil || after == nil {
+		return nil
+	}
+	var changed []string
+	note := func(field string, same bool) {
+		if !same {
+			changed = append(changed, field)
+		}
+	}
+	note("data", maps.EqualFunc(before.Content.Data, after.Content.Data, bytes.Equal))
+	note("binaryData", maps.EqualFunc(before.Content.BinaryData, after.Content.BinaryData, bytes.Equal))
+	note("type", before.Content.Type == after.Content.Type)
+	note("immutable", before.Content.Immutable == after.Content.Immutable)
+	note("metadata.labels", maps.Equal(mark.Ours(before.Labels), mark.Ours(after.Labels)))
+	note("metadata.annotations", maps.Equal(mark.Ours(before.Annotations), mark.Ours(after.Annotations)))
+	note(fieldOwners, maps.Equal(owners(before.OwnerReferences), owners(after.OwnerReferences)))
+	note("metadata.finalizers", !slices.ContainsFunc(after.Finalizers, func(finalizer string) bool {
+		return !slices.Contains(before.Finalizers, finalizer)
+	}))
+	return changed
+}
+
+// owner is an owner reference by value.
+type owner struct {
+	uid                    types.UID
+	apiVersion, kind, name string
+	controller, block      bool
+}
+
+// owners counts equal references: their order means nothing.
+func owners(references []metav1.OwnerReference) map[owner]int {
+	counts := make(map[owner]int, len(references))
+	for _, reference := range references {
+		counts[owner{
+			uid: reference.UID, apiVersion: reference.APIVersion, kind: reference.Kind, name: reference.Name,
+			controller: reference.Controller != nil && *reference.Controller,
+			block:      reference.BlockOwnerDeletion != nil && *reference.BlockOwnerDeletion,
+		}]++
+	}
+	return counts
+}
+
+// releasesOwners reports whether the garbage collector drops owner references
+// or ceases to block an owner's deletion, and nothing else. Refusing that
+// would leave the owner in deletion for ever.
+func releasesOwners(request Request, changed []string) bool {
+	if !isGarbageCollector(request.User.Name) || !slices.Equal(changed, []string{fieldOwners}) {
+		return false
+	}
+	before := owners(request.Old.OwnerReferences)
+	for after := range owners(request.New.OwnerReferences) {
+		blocking := after
+		blocking.block = true
+		if before[after] == 0 && before[blocking] == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,213 @@
+package protect
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// KindNamespace is the kind of a Request about a namespace itself.
+const KindNamespace object.Kind = "Namespace"
+
+// User is who sent a request.
+type User struct {
+	Name   string
+	Groups []string
+}
+
+// Request is one write to a Secret or ConfigMap, or the deletion of a
+// namespace.
+type Request struct {
+	// Operation is Update, Delete, or one that is never protected.
+	Operation Operation
+	// Kind is empty for a resource that is never protected.
+	Kind      object.Kind
+	Namespace string
+	// Name is empty when a whole collection is deleted: the name is then known
+	// from Old alone.
+	Name   string
+	User   User
+	DryRun bool
+	// Old is the object as it is, New as it would become. They are nil when
+	// they were absent or unreadable, and hold metadata only for a namespace.
+	Old, New *object.Full
+}
+
+// World is what a decision depends on besides the request and the rules. All
+// of it is answered from memory.
+type World struct {
+	// Headwater is the user name of Headwater itself; empty while unknown.
+	Headwater string
+	// SystemIdentities are user names that may delete what lies in a
+	// namespace being deleted, besides those of Kubernetes itself.
+	SystemIdentities []string
+	// Terminating reports whether a namespace is being deleted.
+	Terminating func(namespace string) bool
+	// Holds reports whether a source is there, or may be there.
+	Holds func(source object.Ref) bool
+	// Subjects returns who a ClusterRole is bound to cluster-wide.
+	Subjects func(clusterRole string) []rbacv1.Subject
+}
+
+// Decide says whether request may pass. It refuses whatever it cannot make out
+// and that may touch a protected object.
+func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
+	if request.Kind == KindNamespace {
+		return decideNamespace(request, set, world)
+	}
+	rule, reason := protecting(request, set)
+	if reason != "" {
+		return Verdict{Allowed: true, Reason: reason, Rule: rule.Name}
+	}
+	if fault := request.fault(); fault != "" {
+		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
+	}
+	if reason, by := mayChange(request, rule, world); reason != "" {
+		return allow(rule, reason, by)
+	}
+	changed := Changes(request.Old, request.New)
+	switch {
+	case request.Operation == Delete:
+	case len(changed) == 0:
+		return allow(rule, ReasonNoProtectedChange, "")
+	case releasesOwners(request, changed):
+		return allow(rule, ReasonGarbageCollection, request.User.Name)
+	}
+	verdict := refuse(rule, ReasonProtected, protectedMessage(rule))
+	verdict.Changed = changed
+	return verdict
+}
+
+// protecting returns the rule that protects what request is about. A request
+// whose object is unknown is held to be about any object it may be about. A
+// reason means that none does.
+func protecting(request Request, set *rules.Set[Rule]) (Rule, Reason) {
+	candidates := suspects(request, set)
+	if ref, known := request.ref(); known {
+		candidates = set.ForSource(ref)
+		candidates = candidates[:min(1, len(candidates))]
+	}
+	if len(candidates) == 0 {
+		return Rule{}, ReasonNotProtected
+	}
+	rule, found := strictest(candidates, func(r Rule) bool { return slices.Contains(r.Operations, request.Operation) })
+	if !found {
+		return candidates[0], ReasonOperationNotProtected
+	}
+	return rule, ""
+}
+
+func suspects(request Request, set *rules.Set[Rule]) []Rule {
+	var rules []Rule
+	for _, rule := range set.All() {
+		source := rule.Source
+		here := request.Namespace == "" || source.Namespace == request.Namespace ||
+			request.Old != nil && source.Namespace == request.Old.Namespace
+		if source.Kind == request.Kind && here {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+func decideNamespace(request Request, set *rules.Set[Rule], world World) Verdict {
+	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
+	if request.Operation != Delete {
+		return verdict
+	}
+	fault := request.fault()
+	for _, rule := range set.All() {
+		if !guards(rule, request) {
+			continue
+		}
+		if next := guard(request, rule, world, fault); verdict.Rule == "" || next.stricterThan(verdict) {
+			verdict = next
+		}
+	}
+	return verdict
+}
+
+// guards reports whether rule guards the namespace that request is about, or
+// may be about.
+func guards(rule Rule, request Request) bool {
+	if rule.GuardNamespace == nil || !*rule.GuardNamespace {
+		return false
+	}
+	old := request.Old
+	unknown := old == nil || old.Name == "" || request.Name != "" && request.Name != old.Name
+	return unknown || rule.Source.Namespace == old.Name
+}
+
+func guard(request Request, rule Rule, world World, fault string) Verdict {
+	if fault != "" {
+		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
+	}
+	if request.Old.DeletionTimestamp != nil {
+		return allow(rule, ReasonNamespaceTerminating, "")
+	}
+	if !world.Holds(rule.Source.Ref()) {
+		return allow(rule, ReasonSourceAbsent, "")
+	}
+	if reason, by := mayChange(request, rule, world); reason != "" {
+		return allow(rule, reason, by)
+	}
+	return refuse(rule, ReasonNamespaceGuarded, guardedMessage(rule))
+}
+
+// mayChange returns why the requester may do to the rule's source whatever
+// they like, and by which grant; an empty reason means that they may not.
+func mayChange(request Request, rule Rule, world World) (reason Reason, by string) {
+	if world.Headwater != "" && request.User.Name == world.Headwater {
+		return ReasonByHeadwater, ""
+	}
+	if request.Kind != KindNamespace && request.Operation == Delete &&
+		isSystem(request.User.Name, world) && world.Terminating(request.Namespace) {
+		return ReasonNamespaceTerminating, request.User.Name
+	}
+	if by := grant(request.User, rule.Allow, world.Subjects); by != "" {
+		return ReasonExempt, by
+	}
+	return "", ""
+}
+
+func strictest(candidates []Rule, applies func(Rule) bool) (rule Rule, found bool) {
+	for _, candidate := range candidates {
+		if applies(candidate) && (!found || candidate.Mode.strictness() > rule.Mode.strictness()) {
+			rule, found = candidate, true
+		}
+	}
+	return rule, found
+}
+
+// ref returns the object that request is about, as far as the parts of request
+// that name it agree.
+func (r Request) ref() (ref object.Ref, known bool) {
+	if r.Old == nil || r.Old.Name == "" || r.Old.Namespace != r.Namespace || r.Name != "" && r.Name != r.Old.Name {
+		return object.Ref{}, false
+	}
+	return object.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: r.Old.Name}, true
+}
+
+// fault says what is wrong with request itself, in words for a person.
+func (r Request) fault() string {
+	switch {
+	case r.User.Name == "":
+		return "the request names no user"
+	case r.Old == nil:
+		return "the object as it is was not sent, or cannot be read"
+	case r.Old.Name == "" || r.Name != "" && r.Name != r.Old.Name:
+		return "the request and the object as it is disagree about the name"
+	case r.Kind != KindNamespace && (r.Namespace == "" || r.Old.Namespace != r.Namespace):
+		return "the request and the object as it is disagree about the namespace"
+	case r.Operation != Update:
+		return ""
+	case r.New == nil:
+		return "the new object was not sent, or cannot be read"
+	case r.New.Name != r.Old.Name || r.New.Namespace != r.Old.Namespace:
+		return "the new object is not called as the old one"
+	}
+	return ""
+}

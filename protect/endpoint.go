@@ -1,0 +1,66 @@
+package protect
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// ServiceName is the Service through which the API server reaches the webhook,
+// in Headwater's own namespace.
+const ServiceName = "headwater-webhook"
+
+const servicePort = 443
+
+// Endpoint is where the API server reaches the webhook.
+type Endpoint struct {
+	// URL is set when the webhook is reached outside the cluster's network.
+	URL string
+	// Namespace holds the Service; it is used without a URL.
+	Namespace string
+	// Hosts is what the serving certificate must be valid for.
+	Hosts Hosts
+}
+
+// NewEndpoint returns the endpoint at webhookURL, or, when that is empty, the
+// Service in namespace. It fails when the API server would not accept the URL.
+func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
+	if webhookURL == "" {
+		service := ServiceName + "." + namespace
+		return Endpoint{Namespace: namespace, Hosts: Hosts{
+			Names: []string{service, service + ".svc", service + ".svc.cluster.local"},
+		}}, nil
+	}
+	parsed, err := url.Parse(webhookURL)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("webhook URL: %w", err)
+	}
+	if parsed.Scheme != "https" || parsed.Hostname() == "" {
+		return Endpoint{}, fmt.Errorf("webhook URL %s: give an address such as https://127.0.0.1:9443", parsed.Redacted())
+	}
+	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return Endpoint{}, errors.New("webhook URL: a user, a query or a fragment is not possible")
+	}
+	hosts := Hosts{Names: []string{parsed.Hostname()}}
+	if ip := net.ParseIP(parsed.Hostname()); ip != nil {
+		hosts = Hosts{IPs: []net.IP{ip}}
+	}
+	return Endpoint{URL: strings.TrimSuffix(parsed.String(), "/") + ReviewPath, Hosts: hosts}, nil
+}
+
+func (e Endpoint) clientConfig(caBundle []byte) admissionregistrationv1.WebhookClientConfig {
+	config := admissionregistrationv1.WebhookClientConfig{CABundle: caBundle}
+	if e.URL != "" {
+		config.URL = &e.URL
+		return config
+	}
+	path, port := ReviewPath, int32(servicePort)
+	config.Service = &admissionregistrationv1.ServiceReference{
+		Namespace: e.Namespace, Name: ServiceName, Path: &path, Port: &port,
+	}
+	return config
+}

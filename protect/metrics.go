@@ -1,0 +1,51 @@
+package protect
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  prometheus.Histogram
+	repairs  prometheus.Counter
+	expiries *prometheus.GaugeVec
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	factory := promauto.With(registry)
+	return &metrics{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_protect_requests_total",
+			Help: "Reviews of writes to protected objects, by rule, operation, verdict (allowed, denied, warned, audited) and reason.",
+		}, []string{"rule", "operation", "verdict", "reason"}),
+		seconds: factory.NewHistogram(prometheus.HistogramOpts{
+			Name:    "headwater_protect_request_seconds",
+			Help:    "Seconds from the arrival of a review to its verdict.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 10),
+		}),
+		repairs: factory.NewCounter(prometheus.CounterOpts{
+			Name: "headwater_protect_registration_repairs_total",
+			Help: "Times that somebody else changed or deleted the webhook configuration and it was restored.",
+		}),
+		expiries: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_webhook_certificate_expiry_timestamp_seconds",
+			Help: "When a certificate of the webhook expires, in seconds since 1970.",
+		}, []string{"certificate"}),
+	}
+}
+
+func (m *metrics) reviewed(request Request, verdict Verdict, took time.Duration) {
+	operation := string(request.Operation)
+	if operation == "" {
+		operation = "Other"
+	}
+	m.requests.WithLabelValues(verdict.Rule, operation, string(verdict.Outcome()), string(verdict.Reason)).Inc()
+	m.seconds.Observe(took.Seconds())
+}
+
+func (m *metrics) expiry(certificate string, at time.Time) {
+	m.expiries.WithLabelValues(certificate).Set(float64(at.Unix()))
+}

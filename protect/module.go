@@ -1,0 +1,213 @@
+package protect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/serve"
+)
+
+// Module keeps sources from being changed by those who should not.
+var Module = fx.Module("protect",
+	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("protect") }),
+	fx.Provide(New),
+)
+
+// DefaultAddress is where the webhook listens.
+const DefaultAddress = ":9443"
+
+// listenRetry is how long to wait before trying an address again that was
+// taken when the first rule appeared in a running process.
+const listenRetry = 5 * time.Second
+
+// Options are set by flags.
+type Options struct {
+	// Namespace is Headwater's own.
+	Namespace string
+	// WebhookURL is where the API server reaches the webhook; empty means the
+	// Service headwater-webhook.
+	WebhookURL string
+	// WebhookAddress is where the webhook listens, by default DefaultAddress.
+	WebhookAddress string
+	// Drain is how long the webhook goes on serving once it is told to stop.
+	Drain time.Duration
+}
+
+// Identity is the user name under which Headwater writes. It is empty, and
+// nobody passes for Headwater, until Set.
+type Identity struct{ name atomic.Pointer[string] }
+
+// Set makes name the identity.
+func (i *Identity) Set(name string) { i.name.Store(&name) }
+
+// Name returns the identity.
+func (i *Identity) Name() string {
+	if name := i.name.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+// Params is what the module is built from.
+type Params struct {
+	fx.In
+
+	Clients  *kube.Clients
+	Caches   *kube.Caches
+	Events   *kube.Events
+	Registry *prometheus.Registry
+	Log      *zap.Logger
+	Rules    *rules.Live[Rule]
+	Options  Options
+	Identity *Identity
+	Settings Settings
+}
+
+// Result is what the module runs.
+type Result struct {
+	fx.Out
+
+	// Registration is the leader's work.
+	Registration kube.Runnable `group:"leader"`
+	// Webhook and Certificates run on every replica. Webhook ends gracefully
+	// and answers until then: what it reads must outlive it.
+	Webhook      kube.Runnable `group:"replica"`
+	Certificates kube.Runnable `group:"replica"`
+	// Permissions is what the rules in force at the start need.
+	Permissions []kube.Permission `group:"permissions,flatten"`
+	Check       serve.Check       `group:"checks"`
+}
+
+// New builds the module. Nothing runs and nothing listens before the
+// Runnables do. It fails when the options make no sense.
+func New(p Params) (Result, error) {
+	endpoint, err := NewEndpoint(p.Options.WebhookURL, p.Options.Namespace)
+	if err != nil {
+		return Result{}, err
+	}
+	needed := func() bool { return hasRules(p.Rules) }
+	access, err := NewAccess(p.Clients, p.Caches, needed, p.Log)
+	if err != nil {
+		return Result{}, err
+	}
+	clk := clock.RealClock{}
+	m := newMetrics(p.Registry)
+	memory := memory{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
+	record := recorder{rules: p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log}
+	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
+	keeper := NewCertificateKeeper(p.Clients.Typed, p.Options.Namespace, endpoint.Hosts, clk, m, p.Log)
+	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain,
+		NewReviewer(memory.ready, decide, record.record, clk, p.Log), keeper.Serving, p.Log)
+	registration := &Registration{
+		client: p.Clients.Typed, rules: p.Rules, endpoint: endpoint, bundle: keeper.Bundle,
+		ready: func() bool { return server.Listening() && memory.ready() },
+		clock: clk, metrics: m, log: p.Log, wake: newWake(),
+	}
+	keeper.OnChange(registration.Changed)
+	return Result{
+		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
+		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenRules(p.Rules, p.Log, server.Run)},
+		Certificates: kube.Runnable{Name: "protect certificates", Run: whenRules(p.Rules, p.Log, keeper.Run)},
+		Permissions:  permissions(needed(), p.Options.Namespace),
+		Check:        check(needed, server, keeper),
+	}, nil
+}
+
+// whenRules runs work once there is a rule. An error ends the process when the
+// rule was there at the start; later it must not take the rest of Headwater
+// down with it, so it is tried again.
+func whenRules(live *rules.Live[Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		late := awaitRules(ctx, live)
+		for ctx.Err() == nil {
+			err := work(ctx)
+			if err == nil || !late {
+				return err
+			}
+			log.Error("protection cannot start, retrying", zap.Error(err))
+			select {
+			case <-ctx.Done():
+			case <-time.After(listenRetry):
+			}
+		}
+		return nil
+	}
+}
+
+func check(needed func() bool, server *Server, keeper *CertificateKeeper) serve.Check {
+	return serve.Check{Name: "protect", Ready: func() error {
+		if !needed() {
+			return nil
+		}
+		if !server.Listening() {
+			return errors.New("the webhook does not listen")
+		}
+		return keeper.Ready()
+	}}
+}
+
+func permissions(needed bool, namespace string) []kube.Permission {
+	if !needed {
+		return nil
+	}
+	return []kube.Permission{
+		{
+			Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
+			For: "know who holds a ClusterRole that may change a source",
+		},
+		{
+			Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations",
+			Verbs: []string{"create"}, For: "register the webhook",
+		},
+		{
+			Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Name: ConfigurationName,
+			Verbs: []string{"get", "list", "watch", "update", "delete"}, For: "keep the webhook registered",
+		},
+		{
+			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "make the webhook's certificate",
+		},
+		{
+			Resource: "secrets", Namespace: namespace, Name: CertificateSecret,
+			Verbs: []string{"list", "watch", "update"}, For: "keep the webhook's certificate",
+		},
+	}
+}
+
+// memory is the World as the caches know it.
+type memory struct {
+	identity *Identity
+	settings Settings
+	caches   *kube.Caches
+	access   *Access
+}
+
+// ready reports whether everything was read that tells an exempt requester
+// from others. A source whose namespace was not read yet is held to be there.
+func (m memory) ready() bool { return m.caches.Namespaces.HasSynced() && m.access.HasSynced() }
+
+func (m memory) world() World {
+	return World{
+		Headwater:        m.identity.Name(),
+		SystemIdentities: m.settings.SystemIdentities,
+		Terminating: func(name string) bool {
+			namespace, found := m.caches.Namespaces.Get("", name)
+			return found && namespace.Terminating()
+		},
+		Holds: func(source object.Ref) bool {
+			full, synced := m.caches.Sources.Get(source)
+			return full != nil || !synced
+		},
+		Subjects: m.access.Subjects,
+	}
+}

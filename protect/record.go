@@ -1,0 +1,84 @@
+package protect
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// maxNote is what an Event's note holds, in bytes.
+const maxNote = 1024
+
+// recorder tells of verdicts: a metric for each, a log line for each violation
+// of a rule, and an Event on the source for each denial. It never blocks.
+type recorder struct {
+	rules   *rules.Live[Rule]
+	source  func(object.Ref) (*object.Full, bool)
+	events  interface{ Record(kube.Event) }
+	metrics *metrics
+	log     *zap.Logger
+}
+
+func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
+	r.metrics.reviewed(request, verdict, took)
+	if verdict.Message == "" {
+		return
+	}
+	r.log.Info("request violates a rule",
+		zap.String("verdict", string(verdict.Outcome())),
+		zap.String("user", request.User.Name), zap.Strings("groups", request.User.Groups),
+		zap.String("operation", string(request.Operation)), zap.String("object", request.object()),
+		zap.String("rule", verdict.Rule), zap.String("reason", string(verdict.Reason)),
+		zap.Strings("changed", verdict.Changed), zap.Bool("dryRun", request.DryRun),
+	)
+	// A dry run has no side effects.
+	if verdict.Allowed || request.DryRun {
+		return
+	}
+	rule, found := r.rules.Load().Named(verdict.Rule)
+	if !found {
+		return
+	}
+	r.events.Record(kube.Event{
+		About: r.about(rule.Source.Ref()), Warning: true, Reason: "Denied", Action: string(request.Operation),
+		Note: cut(fmt.Sprintf("denied %s of %s by %s: %s", request.Operation, request.object(), request.User.Name, verdict.Message), maxNote),
+	})
+}
+
+func (r recorder) about(ref object.Ref) *corev1.ObjectReference {
+	about := &corev1.ObjectReference{APIVersion: "v1", Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+	if source, _ := r.source(ref); source != nil {
+		about.UID = source.UID
+	}
+	return about
+}
+
+// object names what the request is about, as far as it is known.
+func (r Request) object() string {
+	name := r.Name
+	if r.Old != nil {
+		name = r.Old.Name
+	}
+	if r.Kind == KindNamespace {
+		return string(r.Kind) + " " + name
+	}
+	return string(r.Kind) + " " + r.Namespace + "/" + name
+}
+
+// cut shortens s to limit bytes without splitting a character.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

@@ -1,0 +1,124 @@
+package protect
+
+import (
+	"errors"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/json"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// The one form of review that is understood.
+const (
+	reviewVersion = "admission.k8s.io/v1"
+	reviewKind    = "AdmissionReview"
+)
+
+// parseReview reads an AdmissionReview. Its errors never quote the body.
+func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
+	var review admissionv1.AdmissionReview
+	if !decode(body, &review) {
+		return nil, errors.New("body is not the JSON of an AdmissionReview")
+	}
+	switch {
+	case review.APIVersion != reviewVersion || review.Kind != reviewKind:
+		return nil, errors.New("body is not an AdmissionReview of admission.k8s.io/v1")
+	case review.Request == nil:
+		return nil, errors.New("the review holds no request")
+	case review.Request.UID == "":
+		return nil, errors.New("the request has no uid")
+	}
+	switch review.Request.Operation {
+	case admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect:
+		return review.Request, nil
+	default:
+		return nil, errors.New("the request has no known operation")
+	}
+}
+
+// toRequest never fails: what cannot be read stays empty, and Decide refuses
+// it where that matters.
+func toRequest(in *admissionv1.AdmissionRequest) Request {
+	request := Request{
+		Kind:      kindOf(in),
+		Namespace: in.Namespace,
+		Name:      in.Name,
+		User:      User{Name: in.UserInfo.Username, Groups: in.UserInfo.Groups},
+		DryRun:    in.DryRun != nil && *in.DryRun,
+	}
+	switch in.Operation {
+	case admissionv1.Update:
+		request.Operation = Update
+	case admissionv1.Delete:
+		request.Operation = Delete
+	}
+	if request.Kind != "" && request.Operation != "" {
+		request.Old = readObject(request.Kind, in.OldObject)
+		request.New = readObject(request.Kind, in.Object)
+	}
+	return request
+}
+
+func kindOf(in *admissionv1.AdmissionRequest) object.Kind {
+	if in.Resource.Group != "" {
+		return ""
+	}
+	for _, kind := range object.Kinds {
+		if in.Resource.Resource == kind.Resource() {
+			return kind
+		}
+	}
+	if in.Resource.Resource == "namespaces" && in.SubResource == "" {
+		return KindNamespace
+	}
+	return ""
+}
+
+// readObject returns nil for anything but a whole object of that kind.
+func readObject(kind object.Kind, raw runtime.RawExtension) *object.Full {
+	if len(raw.Raw) == 0 {
+		return nil
+	}
+	var target runtime.Object
+	switch kind {
+	case object.Secret:
+		target = &corev1.Secret{}
+	case object.ConfigMap:
+		target = &corev1.ConfigMap{}
+	default:
+		target = &corev1.Namespace{}
+	}
+	if !decode(raw.Raw, target) {
+		return nil
+	}
+	if got := target.GetObjectKind().GroupVersionKind(); got.Group != "" || got.Version != "v1" || got.Kind != string(kind) {
+		return nil
+	}
+	return toFull(target)
+}
+
+func toFull(obj runtime.Object) *object.Full {
+	switch typed := obj.(type) {
+	case *corev1.Namespace:
+		return &object.Full{ObjectMeta: typed.ObjectMeta, Kind: KindNamespace}
+	case *corev1.Secret:
+		if len(typed.StringData) > 0 { // the API server has long moved it to data
+			return nil
+		}
+	}
+	full, err := object.FromAPI(obj)
+	if err != nil {
+		return nil
+	}
+	return full
+}
+
+// decode is as strict as the API server: keys match by case, and none comes
+// twice, so that nobody else can read the same bytes differently.
+func decode(data []byte, into any) bool {
+	strict, err := json.UnmarshalStrict(data, into, json.DisallowDuplicateFields)
+	return err == nil && len(strict) == 0
+}

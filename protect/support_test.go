@@ -1,0 +1,94 @@
+package protect
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// canary must never show up in anything that leaves the process.
+const canary = "s3cr3t-canary"
+
+func newRule(name string, kind object.Kind, namespace, source string, change ...func(*Rule)) Rule {
+	rule := Rule{Base: rules.Base{Name: name, Source: rules.Source{Kind: kind, Namespace: namespace, Name: source}}}
+	for _, f := range change {
+		f(&rule)
+	}
+	rule.Default()
+	return rule
+}
+
+func blogRule(change ...func(*Rule)) Rule {
+	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
+}
+
+func newSecret(change ...func(*object.Full)) *object.Full {
+	secret := &object.Full{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "uid-1", ResourceVersion: "1"},
+		Kind:       object.Secret,
+		Content:    object.Content{Type: "Opaque", Data: map[string][]byte{"password": []byte(canary)}},
+	}
+	for _, f := range change {
+		f(secret)
+	}
+	return secret
+}
+
+func newNamespace(name string) *object.Full {
+	return &object.Full{ObjectMeta: metav1.ObjectMeta{Name: name}, Kind: KindNamespace}
+}
+
+func setData(value string) func(*object.Full) {
+	return func(o *object.Full) { o.Content.Data = map[string][]byte{"password": []byte(value)} }
+}
+
+func newWorld(change ...func(*World)) World {
+	world := World{
+		Headwater:   "system:serviceaccount:headwater:headwater",
+		Terminating: func(string) bool { return false },
+		Holds:       func(object.Ref) bool { return true },
+		Subjects: func(role string) []rbacv1.Subject {
+			if role == "cluster-admin" {
+				return []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:masters"}}
+			}
+			return nil
+		},
+	}
+	for _, f := range change {
+		f(&world)
+	}
+	return world
+}
+
+func terminating(name string) func(*World) {
+	return func(w *World) { w.Terminating = func(namespace string) bool { return namespace == name } }
+}
+
+func update(user string, before, after *object.Full) Request {
+	return Request{
+		Operation: Update, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
+		User: User{Name: user}, Old: before, New: after,
+	}
+}
+
+func remove(user string) Request {
+	return Request{
+		Operation: Delete, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
+		User: User{Name: user}, Old: newSecret(),
+	}
+}
+
+func removeNamespace(user, name string) Request {
+	return Request{
+		Operation: Delete, Kind: KindNamespace, Namespace: name, Name: name,
+		User: User{Name: user}, Old: newNamespace(name),
+	}
+}
+
+// with returns request after change.
+func with(request Request, change func(*Request)) Request {
+	change(&request)
+	return request
+}

@@ -1,0 +1,197 @@
+package protect
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reason says why a request passed or not. Reasons are values of metrics and
+// log fields: they are never renamed.
+type Reason string
+
+// The reasons to let a request pass.
+const (
+	// ReasonNotProtected: no rule is about the object.
+	ReasonNotProtected Reason = "NotProtected"
+	// ReasonOperationNotProtected: the rule does not list the operation.
+	ReasonOperationNotProtected Reason = "OperationNotProtected"
+	// ReasonNoProtectedChange: the update touches nothing that is protected.
+	ReasonNoProtectedChange Reason = "NoProtectedChange"
+	// ReasonByHeadwater: Headwater itself asks.
+	ReasonByHeadwater Reason = "ByHeadwater"
+	// ReasonExempt: the rule allows the requester.
+	ReasonExempt Reason = "Exempt"
+	// ReasonNamespaceTerminating: the namespace is being deleted already, and
+	// Kubernetes empties it.
+	ReasonNamespaceTerminating Reason = "NamespaceTerminating"
+	// ReasonGarbageCollection: Kubernetes lets go of an owner that is gone.
+	ReasonGarbageCollection Reason = "GarbageCollection"
+	// ReasonSourceAbsent: the namespace does not hold the source.
+	ReasonSourceAbsent Reason = "SourceAbsent"
+)
+
+// The reasons to refuse a request.
+const (
+	// ReasonProtected: the rule does not allow the requester.
+	ReasonProtected Reason = "Protected"
+	// ReasonNamespaceGuarded: the namespace holds a source.
+	ReasonNamespaceGuarded Reason = "NamespaceGuarded"
+	// ReasonUnreadable: the request cannot be made out.
+	ReasonUnreadable Reason = "Unreadable"
+	// ReasonInternalError: a bug in Headwater.
+	ReasonInternalError Reason = "InternalError"
+)
+
+// Outcome is what becomes of a request, as a value of metrics.
+type Outcome string
+
+// The outcomes. Warned and audited requests pass: the rule's mode says so.
+const (
+	OutcomeAllowed Outcome = "allowed"
+	OutcomeDenied  Outcome = "denied"
+	OutcomeWarned  Outcome = "warned"
+	OutcomeAudited Outcome = "audited"
+)
+
+// Verdict is the answer to a Request. It never holds a value of an object.
+type Verdict struct {
+	Allowed bool
+	Reason  Reason
+	// Rule names the rule that decided; empty when none did.
+	Rule string
+	// Message says what was refused, by which rule, and who may do it. It is
+	// set for a violation of a rule, in every mode.
+	Message string
+	// Warning is shown to the requester of an allowed request.
+	Warning string
+	// Audit goes to the API server's audit log.
+	Audit map[string]string
+	// Changed names the protected fields that the request would change.
+	Changed []string
+
+	mode Mode
+}
+
+// Keys of Verdict.Audit.
+const (
+	auditRule      = "rule"
+	auditReason    = "reason"
+	auditGrant     = "allowed-by"
+	auditViolation = "violation"
+)
+
+// Outcome tells a request that passed from one that passed by the rule's mode
+// alone.
+func (v Verdict) Outcome() Outcome {
+	switch {
+	case !v.Allowed:
+		return OutcomeDenied
+	case v.Message == "":
+		return OutcomeAllowed
+	case v.mode == Warn:
+		return OutcomeWarned
+	default:
+		return OutcomeAudited
+	}
+}
+
+func (v Verdict) stricterThan(other Verdict) bool {
+	rank := func(v Verdict) int {
+		if v.Message == "" {
+			return 0
+		}
+		return v.mode.strictness()
+	}
+	return rank(v) > rank(other)
+}
+
+// strictness orders modes. A mode that is none of them enforces.
+func (m Mode) strictness() int {
+	switch m {
+	case Audit:
+		return 1
+	case Warn:
+		return 2
+	default:
+		return 3
+	}
+}
+
+func allow(rule Rule, reason Reason, by string) Verdict {
+	audit := map[string]string{auditRule: rule.Name, auditReason: string(reason)}
+	if by != "" {
+		audit[auditGrant] = by
+	}
+	return Verdict{Allowed: true, Reason: reason, Rule: rule.Name, Audit: audit, mode: rule.Mode}
+}
+
+// refuse does what the rule's mode says about a violation.
+func refuse(rule Rule, reason Reason, message string) Verdict {
+	verdict := Verdict{
+		Reason: reason, Rule: rule.Name, Message: message, mode: rule.Mode,
+		Audit: map[string]string{auditRule: rule.Name, auditReason: string(reason)},
+	}
+	switch rule.Mode {
+	case Warn:
+		verdict.Allowed = true
+		verdict.Warning = strings.Join(strings.Fields(message), " ") // a header holds no line breaks
+	case Audit:
+		verdict.Allowed = true
+		verdict.Audit[auditViolation] = message
+	}
+	return verdict
+}
+
+// maxNamed bounds how many of those who may edit a message lists.
+const maxNamed = 8
+
+func protectedMessage(rule Rule) string {
+	if rule.Message != "" {
+		return rule.Message
+	}
+	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", sourceOf(rule), rule.Name, whoMayEdit(rule.Allow))
+}
+
+func guardedMessage(rule Rule) string {
+	if rule.Message != "" {
+		return rule.Message
+	}
+	return fmt.Sprintf("headwater: Namespace %s holds %s, which is protected by rule %q: %s may delete it",
+		rule.Source.Namespace, sourceOf(rule), rule.Name, whoMayEdit(rule.Allow))
+}
+
+func unreadableMessage(rule Rule, fault string) string {
+	return fmt.Sprintf("headwater: request that may touch %s, which is protected by rule %q, cannot be judged: %s",
+		sourceOf(rule), rule.Name, fault)
+}
+
+func sourceOf(rule Rule) string {
+	return fmt.Sprintf("%s %s/%s", rule.Source.Kind, rule.Source.Namespace, rule.Source.Name)
+}
+
+func whoMayEdit(allow Allow) string {
+	var who []string
+	for _, role := range allow.ClusterRoles {
+		who = append(who, fmt.Sprintf("ClusterRole %s (through a ClusterRoleBinding)", role))
+	}
+	for _, user := range allow.Users {
+		who = append(who, "user "+user)
+	}
+	for _, group := range allow.Groups {
+		who = append(who, "group "+group)
+	}
+	for _, account := range allow.ServiceAccounts {
+		who = append(who, "service account "+account.Namespace+"/"+account.Name)
+	}
+	if more := len(who) - maxNamed; more > 0 {
+		who = append(who[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	switch len(who) {
+	case 0:
+		return "only a holder of the override permission"
+	case 1:
+		return who[0]
+	default:
+		return strings.Join(who[:len(who)-1], ", ") + " or " + who[len(who)-1]
+	}
+}

@@ -1,0 +1,141 @@
+package reload
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Baseline is the data that a workload is known to run, or that a pod's
+// volumes were last refreshed for: one short sum per reference. As text it is
+//
+//	v1:<key id>:<reference>=<sum>,<reference>=<sum>,…
+//
+// in lower-case hexadecimal, sorted. References and sums are keyed, so the
+// text tells nothing about names or values.
+type Baseline struct {
+	// KeyID names the key that the sums were made with.
+	KeyID   string
+	entries map[entryID]entrySum
+}
+
+type (
+	entryID  [4]byte
+	entrySum [8]byte
+)
+
+const (
+	baselineVersion = "v1"
+	keyIDSize       = 4
+)
+
+// ErrBaselineUnreadable is returned by ParseBaseline for every text that this
+// version of Headwater did not write.
+var ErrBaselineUnreadable = errors.New("baseline is unreadable")
+
+func newBaseline(keyID string) Baseline {
+	return Baseline{KeyID: keyID, entries: map[entryID]entrySum{}}
+}
+
+// ParseBaseline is the inverse of Baseline.String. It fails with
+// ErrBaselineUnreadable.
+func ParseBaseline(text string) (Baseline, error) {
+	version, rest, _ := strings.Cut(text, ":")
+	if version != baselineVersion {
+		return Baseline{}, fmt.Errorf("%w: it does not start with %s:", ErrBaselineUnreadable, baselineVersion)
+	}
+	keyID, list, found := strings.Cut(rest, ":")
+	if !found || !isHex(keyID, keyIDSize) {
+		return Baseline{}, fmt.Errorf("%w: no key id", ErrBaselineUnreadable)
+	}
+	b := newBaseline(keyID)
+	if list == "" {
+		return b, nil
+	}
+	for entry := range strings.SplitSeq(list, ",") {
+		if err := b.parseEntry(entry); err != nil {
+			return Baseline{}, err
+		}
+	}
+	return b, nil
+}
+
+func (b Baseline) parseEntry(entry string) error {
+	left, right, _ := strings.Cut(entry, "=")
+	var id entryID
+	var sum entrySum
+	if !isHex(left, len(id)) || !isHex(right, len(sum)) {
+		return fmt.Errorf("%w: an entry is not reference=sum", ErrBaselineUnreadable)
+	}
+	// Neither can fail: both are hexadecimal and of the right length.
+	_, _ = hex.Decode(id[:], []byte(left))
+	_, _ = hex.Decode(sum[:], []byte(right))
+	if _, twice := b.entries[id]; twice {
+		return fmt.Errorf("%w: an entry is there twice", ErrBaselineUnreadable)
+	}
+	b.entries[id] = sum
+	return nil
+}
+
+func isHex(text string, size int) bool {
+	return len(text) == 2*size && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// String formats the baseline as the value of an annotation.
+func (b Baseline) String() string {
+	var text strings.Builder
+	text.WriteString(baselineVersion + ":" + b.KeyID + ":")
+	ids := slices.SortedFunc(maps.Keys(b.entries), func(a, b entryID) int { return slices.Compare(a[:], b[:]) })
+	for i, id := range ids {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		sum := b.entries[id]
+		text.WriteString(hex.EncodeToString(id[:]) + "=" + hex.EncodeToString(sum[:]))
+	}
+	return text.String()
+}
+
+func (b Baseline) equal(other Baseline) bool {
+	return b.KeyID == other.KeyID && maps.Equal(b.entries, other.entries)
+}
+
+// identify names a reference in the baseline of the object with that UID. The
+// UID makes an annotation that was copied to another object a first sight
+// there, not a change.
+func identify(hasher *digest.Hasher, owner types.UID, r Reference) entryID {
+	parts := [][]byte{[]byte(owner), []byte(r.Kind), []byte(r.Name)}
+	for _, key := range r.Keys {
+		parts = append(parts, []byte(key))
+	}
+	sum := hasher.Of("reload reference", parts...)
+	return entryID(sum[:])
+}
+
+// sumOf sums up the keys that are consumed, nil meaning all. A key that is
+// missing counts, as missing.
+func sumOf(hasher *digest.Hasher, keys []string, digests object.Digests) entrySum {
+	var parts [][]byte
+	if keys == nil {
+		for _, digest := range digests {
+			parts = append(parts, []byte(digest.Key), digest.Sum[:])
+		}
+	}
+	for _, key := range keys {
+		var content []byte
+		if sum, found := digests.Sum(key); found {
+			content = sum[:]
+		}
+		parts = append(parts, []byte(key), content)
+	}
+	sum := hasher.Of("reload content", parts...)
+	return entrySum(sum[:])
+}

@@ -1,0 +1,106 @@
+package reload
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+func testHasher(t testing.TB, fill byte) *digest.Hasher {
+	t.Helper()
+	hasher, err := digest.New(bytes.Repeat([]byte{fill}, digest.KeySize))
+	require.NoError(t, err)
+	return hasher
+}
+
+func digests(h *digest.Hasher, data map[string]string) object.Digests {
+	content := object.Content{Data: map[string][]byte{}}
+	for key, value := range data {
+		content.Data[key] = []byte(value)
+	}
+	return object.Digest(h, content)
+}
+
+func TestBaselineText(t *testing.T) {
+	b := newBaseline("0a1b2c3d")
+	require.Equal(t, "v1:0a1b2c3d:", b.String())
+	b.entries[entryID{0xff}] = entrySum{1}
+	b.entries[entryID{0x01}] = entrySum{2}
+	require.Equal(t, "v1:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000", b.String())
+
+	parsed, err := ParseBaseline(b.String())
+	require.NoError(t, err)
+	require.True(t, parsed.equal(b))
+}
+
+func TestBaselineOfOthersIsUnreadable(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty":                "",
+		"garbage":              "\x00\xff,,==::",
+		"another version":      "v2:0a1b2c3d:",
+		"no key id":            "v1",
+		"a short key id":       "v1:0a1b:",
+		"no list":              "v1:0a1b2c3d",
+		"upper case":           "v1:0A1B2C3D:",
+		"an entry cut short":   "v1:0a1b2c3d:01000000=02",
+		"an entry without sum": "v1:0a1b2c3d:01000000",
+		"an empty entry":       "v1:0a1b2c3d:,",
+		"an entry twice":       "v1:0a1b2c3d:01000000=0200000000000000,01000000=0200000000000000",
+		"blanks":               "v1:0a1b2c3d: 01000000=0200000000000000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseBaseline(text)
+			require.ErrorIs(t, err, ErrBaselineUnreadable)
+		})
+	}
+}
+
+func TestReferenceIdentity(t *testing.T) {
+	h := testHasher(t, 1)
+	reference := Reference{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Mode: Env}
+	id := identify(h, "uid", reference)
+
+	other := reference
+	other.Mode, other.Optional = SubPath, true
+	require.Equal(t, id, identify(h, "uid", other), "the mode does not matter")
+	require.NotEqual(t, id, identify(h, "uid-2", reference), "a copy of the workload is another")
+	require.NotEqual(t, id, identify(h, "uid", Reference{Kind: object.ConfigMap, Name: "s", Keys: []string{"a", "b"}}))
+	require.NotEqual(t, id, identify(h, "uid", Reference{Kind: object.Secret, Name: "s", Keys: []string{"ab"}}))
+	require.NotEqual(t, id, identify(h, "uid", Reference{Kind: object.Secret, Name: "s"}))
+	require.NotEqual(t, id, identify(testHasher(t, 2), "uid", reference))
+}
+
+func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
+	h := testHasher(t, 1)
+	before := digests(h, map[string]string{"a": "1", "b": "2"})
+	after := digests(h, map[string]string{"a": "1", "b": "3"})
+	without := digests(h, map[string]string{"a": "1"})
+	empty := digests(h, map[string]string{"a": "1", "b": ""})
+
+	require.Equal(t, sumOf(h, []string{"a"}, before), sumOf(h, []string{"a"}, after))
+	require.NotEqual(t, sumOf(h, []string{"b"}, before), sumOf(h, []string{"b"}, after))
+	require.NotEqual(t, sumOf(h, nil, before), sumOf(h, nil, after))
+	require.NotEqual(t, sumOf(h, []string{"a", "b"}, before), sumOf(h, []string{"a", "b"}, without), "a missing key counts")
+	require.NotEqual(t, sumOf(h, []string{"b"}, empty), sumOf(h, []string{"b"}, without), "empty is not missing")
+}
+
+func FuzzParseBaseline(f *testing.F) {
+	f.Add("v1:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000")
+	f.Add("v1:0a1b2c3d:")
+	f.Add("v2:x")
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := ParseBaseline(text)
+		if err != nil {
+			require.ErrorIs(t, err, ErrBaselineUnreadable)
+			return
+		}
+		again, err := ParseBaseline(parsed.String())
+		require.NoError(t, err)
+		require.True(t, again.equal(parsed))
+		require.Equal(t, parsed.String(), again.String())
+	})
+}

@@ -1,0 +1,195 @@
+package reload
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+const (
+	defaultWorkers  = 32
+	defaultDebounce = time.Second
+	syncPoll        = 50 * time.Millisecond
+)
+
+// controller turns changes into keys, and keys into reconciles.
+type controller struct {
+	rules     *rules.Live[Rule]
+	caches    *kube.Caches
+	consumers *consumers
+	digestKey *kube.DigestKey
+	patcher   patcher
+	events    *kube.Events
+	metrics   *metrics
+	log       *zap.Logger
+	now       func() time.Time
+
+	queue   *queue.Runner[key]
+	pending pending
+	echoes  echoes
+	// complained holds the consumers whose owner was told about an unreadable
+	// annotation, with its value.
+	complained sync.Map
+}
+
+// dependencies are what the app gives to the controller.
+type dependencies struct {
+	clients   *kube.Clients
+	caches    *kube.Caches
+	digestKey *kube.DigestKey
+	events    *kube.Events
+	rules     *rules.Live[Rule]
+	registry  *prometheus.Registry
+	log       *zap.Logger
+	workers   int
+}
+
+func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
+	c := &controller{
+		rules: d.rules, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
+		patcher: patcher{d.clients.Typed}, events: d.events, metrics: metrics, log: d.log, now: time.Now,
+	}
+	if d.workers <= 0 {
+		d.workers = defaultWorkers
+	}
+	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
+	return c
+}
+
+// run works until ctx ends. What is there when it starts is looked at like
+// what changes later, so that changes missed before are acted on. Without
+// rules the caches of consumers never fill, and it waits for the first rule.
+func (c *controller) run(ctx context.Context) error {
+	c.queue.Open()
+	subscriptions, err := c.subscribe()
+	defer func() {
+		for _, subscription := range subscriptions {
+			subscription.Cancel()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	defer c.rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.lookAtAll() })()
+	if !c.waitForCaches(ctx, subscriptions) {
+		return nil
+	}
+	c.log.Info("started", zap.Int("rules", len(c.rules.Load().All())))
+	c.queue.Run(ctx)
+	return nil
+}
+
+func (c *controller) subscribe() ([]kube.Subscription, error) {
+	var all []kube.Subscription
+	keep := func(subscription kube.Subscription, err error) error {
+		if err == nil {
+			all = append(all, subscription)
+		}
+		return err
+	}
+	for _, kind := range workloadKinds() {
+		if err := keep(c.consumers.workloads[kind].OnChange(c.workloadChanged)); err != nil {
+			return all, err
+		}
+	}
+	for _, kind := range object.Kinds {
+		if err := keep(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
+			return all, err
+		}
+	}
+	if err := keep(c.consumers.pods.OnChange(c.podChanged)); err != nil {
+		return all, err
+	}
+	return all, keep(c.caches.Sources.OnChange(c.sourceChanged))
+}
+
+// waitForCaches returns false when ctx ends first.
+func (c *controller) waitForCaches(ctx context.Context, subscriptions []kube.Subscription) bool {
+	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
+		behind := func(s kube.Subscription) bool { return !s.HasSynced() }
+		return !slices.ContainsFunc(subscriptions, behind) && len(c.caches.Pending()) == 0, nil
+	})
+	return err == nil
+}
+
+func (c *controller) workloadChanged(change kube.Change[*Workload]) {
+	if change.Added && !change.New.relevant() {
+		return
+	}
+	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
+		return
+	}
+	c.queue.Fresh(change.Latest().key())
+}
+
+func (c *controller) podChanged(change kube.Change[*Pod]) {
+	if !change.Latest().relevant() {
+		return
+	}
+	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
+		return
+	}
+	c.queue.Fresh(change.Latest().key())
+}
+
+func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
+	marks, readable := mark.Of(change.Latest())
+	if !readable {
+		return
+	}
+	if rule, known := c.rules.Load().Named(marks.Rule); known {
+		c.objectChanged(change.Latest().Ref(), rule)
+	}
+}
+
+func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
+	ref := change.Latest().Ref()
+	if governing := c.rules.Load().ForSource(ref); len(governing) > 0 {
+		c.objectChanged(ref, governing...)
+	}
+}
+
+// objectChanged has the consumers of ref looked at: pods at once, workloads
+// when the longest debounce of the rules that may govern it has passed, so
+// that several changes make one rollout.
+func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
+	var delay time.Duration
+	for _, rule := range governing {
+		delay = max(delay, rule.debounce())
+	}
+	workloads, pods := c.consumers.of(ref)
+	now := c.now()
+	for _, k := range pods {
+		c.pending.add(k, now, 0)
+		c.queue.Fresh(k)
+	}
+	for _, k := range workloads {
+		c.pending.add(k, now, delay)
+		c.queue.After(k, delay)
+	}
+}
+
+// lookAtAll follows a change of the rules.
+func (c *controller) lookAtAll() {
+	for _, k := range c.consumers.all() {
+		c.queue.Bulk(k)
+	}
+}
+
+func (r Rule) debounce() time.Duration {
+	if r.Debounce == nil {
+		return defaultDebounce
+	}
+	return r.Debounce.Duration
+}

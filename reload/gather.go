@@ -1,0 +1,107 @@
+package reload
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// wishes are what the owner of a consumer says about it: its labels, which
+// rules select by, and the headwater.dev/reload annotation.
+type wishes struct {
+	labels labels.Set
+	reload string
+}
+
+// wishesFor takes the wishes for a pod from the workload it belongs to. Those
+// of a pod without one, or whose workload is not cached, are its own.
+func (c *consumers) wishesFor(pod *Pod) wishes {
+	if workload, found := c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName}); found {
+		return wishes{workload.Labels, workload.Annotations[mark.Reload]}
+	}
+	return wishes{pod.Labels, pod.Annotations[mark.Reload]}
+}
+
+// action returns what applies instead of the rule's action, and false when the
+// annotation is not one of Auto, Restart, Refresh and Off.
+func (w wishes) action(rule Action) (action Action, readable bool) {
+	switch w.reload {
+	case "":
+		return rule, true
+	case string(Auto), string(Restart), string(Refresh):
+		return Action(w.reload), true
+	case reloadOff:
+		return None, true
+	default:
+		return rule, false
+	}
+}
+
+// reloadOff is what None is called in the annotation.
+const reloadOff = "Off"
+
+// gather reads from the caches what holds of the objects that k references.
+func (c *controller) gather(k key, references []Reference, of wishes) (*digest.Hasher, []Consumed, error) {
+	hasher, err := c.digestKey.Hasher()
+	if err != nil {
+		return nil, nil, err
+	}
+	g := gatherer{c.caches, c.rules.Load(), hasher}
+	consumed := make([]Consumed, 0, len(references))
+	for _, reference := range references {
+		consumed = append(consumed, g.consumed(k.namespace, reference, of))
+	}
+	return hasher, consumed, nil
+}
+
+// gatherer reads with one set of rules.
+type gatherer struct {
+	caches *kube.Caches
+	rules  *rules.Set[Rule]
+	hasher *digest.Hasher
+}
+
+func (g gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
+	ref := object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name}
+	c := Consumed{Reference: reference, Object: ref, Action: None}
+	rule, current := g.governed(ref, of.labels)
+	if rule != nil {
+		c.Rule = rule.Name
+		c.Action, _ = of.action(rule.Action)
+	}
+	if current != nil {
+		c.Exists, c.Digests = true, current.Digests
+		c.Immutable, c.ChangedAt = current.Immutable, current.ChangedAt
+	}
+	return c
+}
+
+// governed returns the rule that governs ref for a consumer with those labels,
+// and ref itself where it exists. Clones are governed by the rule they belong
+// to, sources by the first rule that selects the consumer.
+func (g gatherer) governed(ref object.Ref, of labels.Set) (*Rule, *object.Digested) {
+	if clone, found := g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
+		if marks, readable := mark.Of(clone); readable {
+			if rule, known := g.rules.Named(marks.Rule); known && rule.selects(of) {
+				return &rule, clone
+			}
+			return nil, nil
+		}
+	}
+	for _, rule := range g.rules.ForSource(ref) {
+		if !rule.selects(of) {
+			continue
+		}
+		if source, _ := g.caches.Sources.Get(ref); source != nil {
+			return &rule, source.Digested(g.hasher)
+		}
+		return &rule, nil
+	}
+	return nil, nil
+}
+
+func (r Rule) selects(of labels.Set) bool { return r.workloads == nil || r.workloads.Matches(of) }

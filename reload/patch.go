@@ -1,0 +1,84 @@
+package reload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// patch is a JSON merge patch of annotations. The UID in it is a precondition:
+// an object that took the name of another is refused.
+type patch struct {
+	Metadata patchMeta  `json:"metadata"`
+	Spec     *patchSpec `json:"spec,omitempty"`
+}
+
+type patchMeta struct {
+	UID types.UID `json:"uid,omitempty"`
+	// Annotations are set, those with a nil value removed.
+	Annotations map[string]*string `json:"annotations"`
+}
+
+type patchSpec struct {
+	Template patchTemplate `json:"template"`
+}
+
+type patchTemplate struct {
+	Metadata patchMeta `json:"metadata"`
+}
+
+// adoptPatch sets the baseline, or removes it when it is empty.
+func adoptPatch(uid types.UID, baseline string) patch {
+	value := &baseline
+	if baseline == "" {
+		value = nil
+	}
+	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.Baseline: value}}}
+}
+
+// restartPatch sets the baseline and stamps the pod template in one write, so
+// that neither can be there without the other.
+func restartPatch(uid types.UID, baseline string) patch {
+	p := adoptPatch(uid, baseline)
+	p.Spec = &patchSpec{patchTemplate{patchMeta{Annotations: map[string]*string{mark.RestartedFor: &baseline}}}}
+	return p
+}
+
+func refreshPatch(uid types.UID, refreshedFor string) patch {
+	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshedFor: &refreshedFor}}}
+}
+
+// patcher sends patches. Its errors are the API server's own, wrapped.
+type patcher struct{ client kubernetes.Interface }
+
+// send patches the object k and returns its new resourceVersion.
+func (p patcher) send(ctx context.Context, k key, content patch) (resourceVersion string, err error) {
+	body, err := json.Marshal(content)
+	if err != nil {
+		return "", fmt.Errorf("patch %s: %w", k, err)
+	}
+	options := metav1.PatchOptions{FieldManager: mark.FieldManager}
+	var patched metav1.Object
+	switch k.kind {
+	case KindDeployment:
+		patched, err = p.client.AppsV1().Deployments(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	case KindStatefulSet:
+		patched, err = p.client.AppsV1().StatefulSets(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	case KindDaemonSet:
+		patched, err = p.client.AppsV1().DaemonSets(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	case KindPod:
+		patched, err = p.client.CoreV1().Pods(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	default:
+		return "", fmt.Errorf("patch %s: unknown kind", k)
+	}
+	if err != nil {
+		return "", fmt.Errorf("patch %s: %w", k, err)
+	}
+	return patched.GetResourceVersion(), nil
+}

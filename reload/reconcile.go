@@ -1,0 +1,121 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// conflictDelay is how long a consumer is left alone that was written, or
+// replaced by another of its name, at the same moment: time for the caches to
+// catch up.
+const conflictDelay = 200 * time.Millisecond
+
+func (c *controller) reconcile(ctx context.Context, k key) error {
+	var err error
+	if k.kind == KindPod {
+		err = c.reconcilePod(ctx, k)
+	} else {
+		err = c.reconcileWorkload(ctx, k)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // deleted meanwhile
+	case apierrors.IsConflict(err):
+		c.queue.After(k, conflictDelay)
+		return nil
+	}
+	return err
+}
+
+func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
+	workload, found := c.consumers.workload(k)
+	if !found || workload.DeletionTimestamp != nil {
+		c.forget(k)
+		return nil
+	}
+	own := wishes{workload.Labels, workload.Annotations[mark.Reload]}
+	hasher, consumed, err := c.gather(k, workload.References, own)
+	if err != nil {
+		return err
+	}
+	c.complain(workload, own, consumed)
+	decision := decideWorkload(hasher, workload.UID, c.echoes.read(k, workload, mark.Baseline), consumed)
+	switch decision.Step {
+	case StepNothing:
+		c.pending.done(k)
+		return nil
+	case StepRestart:
+		if wait := c.pending.debounce(k, c.now()); wait > 0 {
+			c.queue.After(k, wait)
+			return nil
+		}
+		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.UID, decision.Baseline))
+	default:
+		err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
+	}
+	if err == nil {
+		c.tell(workload, decision)
+	}
+	return err
+}
+
+func (c *controller) reconcilePod(ctx context.Context, k key) error {
+	pod, found := c.consumers.pods.Get(k.namespace, k.name)
+	if !found {
+		c.forget(k)
+		return nil
+	}
+	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod))
+	if err != nil {
+		return err
+	}
+	decision := decidePod(hasher, pod, c.echoes.read(k, pod, mark.RefreshedFor), consumed, c.now())
+	if decision.Step == StepNothing {
+		c.pending.done(k)
+		return nil
+	}
+	return c.apply(ctx, k, pod.UID, decision, refreshPatch(pod.UID, decision.Baseline))
+}
+
+// apply writes what was decided and records it.
+func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision Decision, content patch) error {
+	version, err := c.patcher.send(ctx, k, content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", decision.Step, err)
+	}
+	c.echoes.expect(k, uid, version, decision.Baseline)
+	c.metrics.record(decision)
+	if at, found := c.pending.done(k); found {
+		c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(c.now().Sub(at).Seconds())
+	}
+	c.logDone(k, decision)
+	return nil
+}
+
+func (c *controller) logDone(k key, decision Decision) {
+	log := c.log.With(zap.Stringer("consumer", k), zap.String("rule", decision.Rule), zap.String("reason", string(decision.Reason)))
+	switch {
+	case decision.Step == StepRestart:
+		log.Info("restarted", zap.Strings("changed", decision.Changed))
+	case decision.Step == StepRefresh:
+		log.Debug("refreshed", zap.Strings("changed", decision.Changed))
+	case decision.lostBaseline():
+		log.Warn("adopted a new baseline in place of one that cannot be compared with")
+	default:
+		log.Debug("adopted")
+	}
+}
+
+// forget drops everything that is remembered of a consumer that is gone.
+func (c *controller) forget(k key) {
+	c.pending.done(k)
+	c.echoes.forget(k)
+	c.complained.Delete(k)
+}

@@ -1,0 +1,209 @@
+package reload
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Mode says how a container consumes an object, and thereby what makes it pick
+// up a change.
+type Mode string
+
+// The modes. Only Volume is rewritten by the kubelet in a running container.
+const (
+	Env     Mode = "Env"
+	EnvFrom Mode = "EnvFrom"
+	SubPath Mode = "SubPath"
+	Volume  Mode = "Volume"
+)
+
+// needsRestart reports whether a running container never sees a change.
+func (m Mode) needsRestart() bool { return m != Volume }
+
+// Reference is one Secret or ConfigMap that a pod consumes in one mode.
+type Reference struct {
+	Kind object.Kind
+	Name string
+	// Keys are the consumed keys, sorted; nil means all of them.
+	Keys []string
+	// Optional is true when the pod starts without the object or the keys.
+	Optional bool
+	Mode     Mode
+}
+
+// equal reports whether r and other say the same.
+func (r Reference) equal(other Reference) bool {
+	return r.Kind == other.Kind && r.Name == other.Name && r.Mode == other.Mode && r.Optional == other.Optional &&
+		(r.Keys == nil) == (other.Keys == nil) && slices.Equal(r.Keys, other.Keys)
+}
+
+// References returns what the containers of spec consume, one Reference per
+// object and mode, in a fixed order. A volume that no container mounts is
+// consumed by nobody.
+func References(spec *corev1.PodSpec) []Reference {
+	volumes := make(map[string][]volumeSource, len(spec.Volumes))
+	for i := range spec.Volumes {
+		volumes[spec.Volumes[i].Name] = sourcesOf(&spec.Volumes[i])
+	}
+	var found references
+	for _, container := range containers(spec) {
+		found.addEnv(container.Env)
+		found.addEnvFrom(container.EnvFrom)
+		for _, mount := range container.VolumeMounts {
+			found.addMount(mount, volumes[mount.Name])
+		}
+	}
+	return found.merged()
+}
+
+// containers returns the init, app and ephemeral containers.
+func containers(spec *corev1.PodSpec) []*corev1.Container {
+	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
+	for i := range spec.InitContainers {
+		all = append(all, &spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		all = append(all, &spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		all = append(all, (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return all
+}
+
+// volumeSource is a Secret or ConfigMap that a volume is made of.
+type volumeSource struct {
+	kind     object.Kind
+	name     string
+	optional *bool
+	// items maps keys to paths; empty means every key at its own name.
+	items []corev1.KeyToPath
+}
+
+func sourcesOf(volume *corev1.Volume) []volumeSource {
+	var sources []volumeSource
+	if secret := volume.Secret; secret != nil {
+		sources = append(sources, volumeSource{object.Secret, secret.SecretName, secret.Optional, secret.Items})
+	}
+	if configMap := volume.ConfigMap; configMap != nil {
+		sources = append(sources, volumeSource{object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items})
+	}
+	if volume.Projected == nil {
+		return sources
+	}
+	for _, projection := range volume.Projected.Sources {
+		if secret := projection.Secret; secret != nil {
+			sources = append(sources, volumeSource{object.Secret, secret.Name, secret.Optional, secret.Items})
+		}
+		if configMap := projection.ConfigMap; configMap != nil {
+			sources = append(sources, volumeSource{object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items})
+		}
+	}
+	return sources
+}
+
+// keysUnder returns the keys that a mount of subPath shows, and false when it
+// shows none of this source. An empty subPath is the whole volume.
+func (s volumeSource) keysUnder(subPath string) (keys []string, some bool) {
+	subPath = path.Clean(subPath)
+	whole := subPath == "." || strings.HasPrefix(subPath, "..")
+	if len(s.items) == 0 {
+		if whole || strings.Contains(subPath, "/") {
+			return nil, true
+		}
+		return []string{subPath}, true
+	}
+	for _, item := range s.items {
+		at := path.Clean(item.Path)
+		if whole || at == subPath || strings.HasPrefix(at, subPath+"/") {
+			keys = append(keys, item.Key)
+		}
+	}
+	return keys, len(keys) > 0
+}
+
+// references collects what was found, with repeats.
+type references []Reference
+
+func (r *references) add(kind object.Kind, name string, optional *bool, mode Mode, keys []string) {
+	if name == "" {
+		return // the API server accepts it, but there is no such object
+	}
+	*r = append(*r, Reference{Kind: kind, Name: name, Keys: keys, Optional: optional != nil && *optional, Mode: mode})
+}
+
+func (r *references) addEnv(env []corev1.EnvVar) {
+	for _, variable := range env {
+		from := variable.ValueFrom
+		if from == nil {
+			continue
+		}
+		if secret := from.SecretKeyRef; secret != nil {
+			r.add(object.Secret, secret.Name, secret.Optional, Env, []string{secret.Key})
+		}
+		if configMap := from.ConfigMapKeyRef; configMap != nil {
+			r.add(object.ConfigMap, configMap.Name, configMap.Optional, Env, []string{configMap.Key})
+		}
+	}
+}
+
+func (r *references) addEnvFrom(sources []corev1.EnvFromSource) {
+	for _, from := range sources {
+		if secret := from.SecretRef; secret != nil {
+			r.add(object.Secret, secret.Name, secret.Optional, EnvFrom, nil)
+		}
+		if configMap := from.ConfigMapRef; configMap != nil {
+			r.add(object.ConfigMap, configMap.Name, configMap.Optional, EnvFrom, nil)
+		}
+	}
+}
+
+// addMount takes a subPathExpr for the whole volume: what it expands to is
+// known in the container only.
+func (r *references) addMount(mount corev1.VolumeMount, sources []volumeSource) {
+	mode := Volume
+	if mount.SubPath != "" || mount.SubPathExpr != "" {
+		mode = SubPath
+	}
+	for _, source := range sources {
+		if keys, some := source.keysUnder(mount.SubPath); some {
+			r.add(source.kind, source.name, source.optional, mode, keys)
+		}
+	}
+}
+
+// merged sorts the references and makes one of those that differ only in their
+// keys or in being optional.
+func (r references) merged() []Reference {
+	slices.SortStableFunc(r, compareObjectAndMode)
+	var merged []Reference
+	for _, reference := range r {
+		reference.Keys = slices.Clone(reference.Keys)
+		last := len(merged) - 1
+		if last < 0 || compareObjectAndMode(merged[last], reference) != 0 {
+			merged = append(merged, reference)
+			continue
+		}
+		merged[last].Optional = merged[last].Optional && reference.Optional
+		if merged[last].Keys == nil || reference.Keys == nil {
+			merged[last].Keys = nil
+		} else {
+			merged[last].Keys = append(merged[last].Keys, reference.Keys...)
+		}
+	}
+	for i := range merged {
+		slices.Sort(merged[i].Keys)
+		merged[i].Keys = slices.Compact(merged[i].Keys)
+	}
+	return merged
+}
+
+func compareObjectAndMode(a, b Reference) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Mode, b.Mode))
+}

@@ -1,0 +1,235 @@
+package reload
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/randfill"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+func secretEnv(name, key string) corev1.EnvVar {
+	return corev1.EnvVar{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key,
+	}}}
+}
+
+func configMapEnv(name, key string, optional *bool) corev1.EnvVar {
+	return corev1.EnvVar{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional,
+	}}}
+}
+
+func secretVolume(volume, secret string, items ...corev1.KeyToPath) corev1.Volume {
+	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: items},
+	}}
+}
+
+func configMapVolume(volume, configMap string, items ...corev1.KeyToPath) corev1.Volume {
+	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Items: items,
+	}}}
+}
+
+func projectedVolume(volume string, sources ...corev1.VolumeProjection) corev1.Volume {
+	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}}
+}
+
+func projectedSecret(secret string, items ...corev1.KeyToPath) corev1.VolumeProjection {
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: items,
+	}}
+}
+
+func mounting(mounts ...corev1.VolumeMount) []corev1.Container {
+	return []corev1.Container{{Name: "app", VolumeMounts: mounts}}
+}
+
+func TestReferencesFindEveryPlace(t *testing.T) {
+	yes := true
+	tests := map[string]struct {
+		spec corev1.PodSpec
+		want []Reference
+	}{
+		"an empty pod consumes nothing": {},
+		"env of an app container consumes one key": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k"), {Name: "PLAIN", Value: "v"}}}}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+		},
+		"env of an init container counts": {
+			spec: corev1.PodSpec{InitContainers: []corev1.Container{{Env: []corev1.EnvVar{configMapEnv("c", "k", nil)}}}},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Mode: Env}},
+		},
+		"env of an ephemeral container counts": {
+			spec: corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: []corev1.EnvVar{secretEnv("s", "k")}},
+			}}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+		},
+		"env keys of one object are merged, sorted, without repeats": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Env: []corev1.EnvVar{secretEnv("s", "b"), secretEnv("s", "a")}}, {Env: []corev1.EnvVar{secretEnv("s", "b")}},
+			}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Mode: Env}},
+		},
+		"a merged reference is optional only when all of it is": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
+				configMapEnv("c", "k", &yes), configMapEnv("c", "k", nil), configMapEnv("d", "k", &yes),
+			}}}},
+			want: []Reference{
+				{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Mode: Env},
+				{Kind: object.ConfigMap, Name: "d", Keys: []string{"k"}, Mode: Env, Optional: true},
+			},
+		},
+		"envFrom consumes every key": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
+				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Optional: &yes}},
+				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}},
+			}}}},
+			want: []Reference{
+				{Kind: object.ConfigMap, Name: "c", Mode: EnvFrom},
+				{Kind: object.Secret, Name: "s", Mode: EnvFrom, Optional: true},
+			},
+		},
+		"a mounted volume consumes every key": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{secretVolume("v", "s"), configMapVolume("w", "c")},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
+			},
+			want: []Reference{
+				{Kind: object.ConfigMap, Name: "c", Mode: Volume},
+				{Kind: object.Secret, Name: "s", Mode: Volume},
+			},
+		},
+		"a volume with items consumes the listed keys": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "z", Path: "p"}, corev1.KeyToPath{Key: "a", Path: "q"})},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "z"}, Mode: Volume}},
+		},
+		"all keys absorb the listed ones": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "a", Path: "a"}), secretVolume("w", "s")},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Volume}},
+		},
+		"every source of a projected volume counts, with its items": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{projectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "p"}),
+					corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: &yes}},
+					corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}})},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}),
+			},
+			want: []Reference{
+				{Kind: object.ConfigMap, Name: "c", Mode: Volume, Optional: true},
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Volume},
+			},
+		},
+		"a volume that nobody mounts is consumed by nobody": {
+			spec: corev1.PodSpec{Volumes: []corev1.Volume{secretVolume("v", "s")}, Containers: mounting()},
+		},
+		"a mount of no declared volume is ignored": {
+			spec: corev1.PodSpec{Containers: mounting(corev1.VolumeMount{Name: "v"})},
+		},
+		"a volume that only an init container mounts counts": {
+			spec: corev1.PodSpec{
+				Volumes:        []corev1.Volume{secretVolume("v", "s")},
+				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Volume}},
+		},
+		"a volume mounted both ways yields both": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{secretVolume("v", "s")},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
+			},
+			want: []Reference{
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: SubPath},
+				{Kind: object.Secret, Name: "s", Mode: Volume},
+			},
+		},
+		"a subPath consumes the key at its path": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{configMapVolume("v", "c",
+					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "./etc/a.conf"}),
+			},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a"}, Mode: SubPath}},
+		},
+		"a subPath of a directory consumes the keys below": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{configMapVolume("v", "c",
+					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "etc"}),
+			},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a", "b"}, Mode: SubPath}},
+		},
+		"a subPath into one source of a projected volume leaves the others out": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{projectedVolume("v",
+					projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t", corev1.KeyToPath{Key: "l", Path: "l"}))},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: SubPath}},
+		},
+		"a subPath below a key, or to the kubelet's own directory, counts as everything": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{secretVolume("v", "s"), secretVolume("w", "t")},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "a/b"}, corev1.VolumeMount{Name: "w", SubPath: "..data"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: SubPath}, {Kind: object.Secret, Name: "t", Mode: SubPath}},
+		},
+		"a subPathExpr counts as everything": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{secretVolume("v", "s")},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPathExpr: "$(POD)"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: SubPath}},
+		},
+		"a reference without a name is none": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("", "k")}}}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, References(&test.spec))
+		})
+	}
+}
+
+func TestOnlyVolumesAreRefreshed(t *testing.T) {
+	for _, mode := range []Mode{Env, EnvFrom, SubPath} {
+		require.True(t, mode.needsRestart(), mode)
+	}
+	require.False(t, Volume.needsRestart())
+}
+
+func FuzzReferences(f *testing.F) {
+	f.Add([]byte("seed"), uint64(1))
+	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
+		var spec corev1.PodSpec
+		randfill.NewFromGoFuzz(data).NilChance(0.3).NumElements(0, 4).Funcs(
+			func(s *string, c randfill.Continue) { *s = []string{"", "a", "b", "c/d", "..", "a/../b"}[c.Intn(6)] },
+		).Fill(&spec)
+
+		refs := References(&spec)
+
+		order := rand.New(rand.NewPCG(seed, seed))
+		order.Shuffle(len(spec.Containers), func(i, j int) {
+			spec.Containers[i], spec.Containers[j] = spec.Containers[j], spec.Containers[i]
+		})
+		require.Equal(t, refs, References(&spec), "the order of containers must not matter")
+		for i, r := range refs {
+			require.True(t, slices.IsSorted(r.Keys))
+			require.False(t, r.Keys != nil && len(r.Keys) == 0, "an empty list of keys is neither some nor all")
+			require.False(t, i > 0 && compareObjectAndMode(refs[i-1], r) >= 0, "sorted, without repeats")
+		}
+	})
+}

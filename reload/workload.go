@@ -1,0 +1,158 @@
+package reload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Kind is a kind of consumer.
+type Kind string
+
+// The kinds of consumers. All but KindPod are workloads: they have a pod
+// template, and are restarted by a stamp on it.
+const (
+	KindDeployment  Kind = "Deployment"
+	KindStatefulSet Kind = "StatefulSet"
+	KindDaemonSet   Kind = "DaemonSet"
+	KindPod         Kind = "Pod"
+)
+
+// publishedByKubernetes is the ConfigMap that the API server mounts into every
+// pod. It is never a clone, and without it most pods reference nothing.
+const publishedByKubernetes = "kube-root-ca.crt"
+
+// Workload is what is kept of a Deployment, StatefulSet or DaemonSet.
+type Workload struct {
+	metav1.ObjectMeta
+	Kind       Kind
+	References []Reference
+}
+
+// Pod is what is kept of a pod.
+type Pod struct {
+	metav1.ObjectMeta
+	References []Reference
+	// Bound is true once the pod has a node.
+	Bound bool
+	Phase corev1.PodPhase
+	// Controlled is true when the pod belongs to a controller.
+	Controlled bool
+	// Owner is that controller when it is a workload, else empty. For a pod of
+	// a Deployment it is told by the name of the ReplicaSet between the two.
+	OwnerKind Kind
+	OwnerName string
+}
+
+func keepWorkload(obj any) (*Workload, error) {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return newWorkload(KindDeployment, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+	case *appsv1.StatefulSet:
+		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+	case *appsv1.DaemonSet:
+		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+	default:
+		return nil, fmt.Errorf("object of type %T is no workload", obj)
+	}
+}
+
+func newWorkload(kind Kind, meta *metav1.ObjectMeta, spec *corev1.PodSpec) *Workload {
+	refs := keepReferences(spec)
+	return &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0), Kind: kind, References: refs}
+}
+
+func keepPod(obj any) (*Pod, error) {
+	o, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T is no pod", obj)
+	}
+	refs := keepReferences(&o.Spec)
+	if len(refs) == 0 {
+		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
+	}
+	kind, name := owner(o)
+	return &Pod{
+		ObjectMeta: keepMeta(&o.ObjectMeta, true),
+		References: refs,
+		Bound:      o.Spec.NodeName != "",
+		Phase:      o.Status.Phase,
+		Controlled: metav1.GetControllerOf(o) != nil,
+		OwnerKind:  kind,
+		OwnerName:  name,
+	}, nil
+}
+
+func keepReferences(spec *corev1.PodSpec) []Reference {
+	return slices.Clip(slices.DeleteFunc(References(spec), func(r Reference) bool {
+		return r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
+	}))
+}
+
+// keepMeta keeps what decisions need; of an object without references, which
+// needs none, as little as a cache can do with. A workload that has lost its
+// references may still carry a baseline.
+func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{
+		Namespace:       meta.Namespace,
+		Name:            meta.Name,
+		ResourceVersion: meta.ResourceVersion,
+	}
+	annotations := mark.Ours(meta.Annotations)
+	if !references && annotations[mark.Baseline] == "" {
+		return kept
+	}
+	kept.UID = meta.UID
+	kept.Labels = meta.Labels
+	kept.CreationTimestamp = meta.CreationTimestamp
+	kept.DeletionTimestamp = meta.DeletionTimestamp
+	if len(annotations) > 0 {
+		kept.Annotations = annotations
+	}
+	return kept
+}
+
+// owner returns the workload that made the pod. A ReplicaSet is named after
+// its Deployment and the hash of the pod template, which labels the pod.
+func owner(pod *corev1.Pod) (Kind, string) {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil || controller.APIVersion != appsv1.SchemeGroupVersion.String() {
+		return "", ""
+	}
+	switch controller.Kind {
+	case string(KindStatefulSet), string(KindDaemonSet):
+		return Kind(controller.Kind), controller.Name
+	case "ReplicaSet":
+		suffix := "-" + pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		if name, cut := strings.CutSuffix(controller.Name, suffix); cut && suffix != "-" {
+			return KindDeployment, name
+		}
+	}
+	return "", ""
+}
+
+// sameInputs reports whether a and b lead to the same decision. A workload's
+// status changes often, and is of no interest.
+func (w *Workload) sameInputs(other *Workload) bool {
+	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && slices.EqualFunc(w.References, other.References, Reference.equal)
+}
+
+func (p *Pod) sameInputs(other *Pod) bool {
+	return sameMeta(&p.ObjectMeta, &other.ObjectMeta) &&
+		p.Bound == other.Bound && p.Phase == other.Phase &&
+		slices.EqualFunc(p.References, other.References, Reference.equal)
+}
+
+func sameMeta(a, b *metav1.ObjectMeta) bool {
+	return a.UID == b.UID &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}

@@ -1,0 +1,72 @@
+package sync
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// Module provides the sync controller as work for the leader.
+var Module = fx.Module("sync",
+	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("sync") }),
+	fx.Provide(New),
+)
+
+// Options are the module's process settings.
+type Options struct {
+	// Workers is the number of clones written at once.
+	Workers int
+}
+
+// Params is what New needs.
+type Params struct {
+	fx.In
+
+	Options  Options
+	Live     *rules.Live[Rule]
+	Caches   *kube.Caches
+	Writer   *kube.Writer
+	Events   *kube.Events
+	Registry *prometheus.Registry
+	Log      *zap.Logger
+}
+
+// Result is what New provides.
+type Result struct {
+	fx.Out
+
+	Leader      kube.Runnable     `group:"leader"`
+	Permissions []kube.Permission `group:"permissions,flatten"`
+}
+
+// New allocates the controller; it starts when it is run.
+func New(p Params) (Result, error) {
+	c := &controller{
+		live: p.Live, caches: p.Caches, writer: p.Writer, events: p.Events,
+		metrics: newMetrics(p.Registry), log: p.Log,
+	}
+	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
+	if err := p.Registry.Register(census{c}); err != nil {
+		return Result{}, fmt.Errorf("register metrics: %w", err)
+	}
+	return Result{
+		Leader:      kube.Runnable{Name: "sync", Run: c.Run},
+		Permissions: permissions(),
+	}, nil
+}
+
+func permissions() []kube.Permission {
+	const why = "keep clones right"
+	verbs := []string{"list", "watch", "create", "update", "delete"}
+	return []kube.Permission{
+		{Resource: "secrets", Verbs: append(verbs, "get"), For: why},
+		{Resource: "configmaps", Verbs: append(verbs, "get"), For: why},
+		{Resource: "namespaces", Verbs: []string{"list", "watch"}, For: "know which namespaces there are"},
+	}
+}

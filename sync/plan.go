@@ -1,0 +1,255 @@
+package sync
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Action is what Plan wants done about one clone.
+type Action string
+
+// The actions. Leave, Refuse and Hold write nothing.
+const (
+	Create   Action = "Create"
+	Update   Action = "Update"
+	Recreate Action = "Recreate" // delete and create: the API forbids the change on the live object
+	Remove   Action = "Delete"
+	Leave    Action = "Leave"
+	Refuse   Action = "Refuse" // needs a person: somebody else's object, or a source that must not be cloned
+	Hold     Action = "Hold"   // would do damage: waits until its cause is gone
+)
+
+// Reason says why, as a constant for metrics and Events.
+type Reason string
+
+// The reasons.
+const (
+	Missing            Reason = "Missing"
+	Outdated           Reason = "Outdated"
+	Unmarked           Reason = "Unmarked"
+	TypeChanged        Reason = "TypeChanged"
+	WasImmutable       Reason = "Immutable"
+	InSync             Reason = "InSync"
+	NotSelected        Reason = "NotSelected"
+	NamespaceUnmatched Reason = "NamespaceUnmatched"
+	NamespaceGone      Reason = "NamespaceGone"
+	SourceDeleted      Reason = "SourceDeleted"
+	SourceTerminating  Reason = "SourceTerminating"
+	SourceEmptied      Reason = "SourceEmptied"
+	KeyMissing         Reason = "KeyMissing"
+	ForbiddenType      Reason = "ForbiddenType"
+	RuleRemoved        Reason = "RuleRemoved"
+	Conflict           Reason = "Conflict"
+	OtherRule          Reason = "OtherRule"
+)
+
+// Namespace is what Plan needs to know of the target namespace.
+type Namespace struct {
+	Name        string
+	Labels      map[string]string
+	Terminating bool
+}
+
+// State is everything that Plan decides on: what is, as the caches show it.
+type State struct {
+	// Rule is nil when the file no longer has it.
+	Rule *Rule
+	// Source is nil when it does not exist.
+	Source *object.Full
+	// Namespace is nil when it does not exist.
+	Namespace *Namespace
+	// Clone is the object of the target's name that carries the clone label.
+	Clone *object.Digested
+	// Taken is true when an object of the target's name lacks that label;
+	// WrittenByUs, when it is a clone that lost it.
+	Taken, WrittenByUs bool
+	// Claimant is the name of an earlier rule that wants the same target.
+	Claimant string
+}
+
+// Step is Plan's answer.
+type Step struct {
+	Action  Action
+	Reason  Reason
+	Message string
+}
+
+// Writes reports whether carrying the step out writes to the API server.
+func (s Step) Writes() bool {
+	return s.Action == Create || s.Action == Update || s.Action == Recreate || s.Action == Remove
+}
+
+// Plan decides what to do about one clone. It is pure: the same state always
+// gives the same step, and a step carried out gives a state that needs none.
+func Plan(s State) Step {
+	switch {
+	case s.Namespace == nil || s.Namespace.Terminating:
+		return Step{Action: Leave, Reason: NamespaceGone}
+	case s.Rule == nil:
+		return Step{Action: Leave, Reason: RuleRemoved}
+	case !s.Rule.namespaces.Matches(s.Namespace.Name, s.Namespace.Labels):
+		return s.withoutReason(NamespaceUnmatched, s.Rule.OnNamespaceUnmatched)
+	case s.Source == nil:
+		return s.withoutReason(SourceDeleted, s.Rule.OnSourceDeleted)
+	case s.Claimant != "":
+		return Step{Refuse, OtherRule, fmt.Sprintf("rule %q comes first in the file and clones to the same name", s.Claimant)}
+	}
+	if obstacle := s.obstacle(); obstacle != nil {
+		return *obstacle
+	}
+	return s.converge()
+}
+
+// withoutReason is the step for a clone that no rule calls for any more.
+func (s State) withoutReason(reason Reason, policy OnGone) Step {
+	if s.Clone == nil {
+		return Step{Action: Leave, Reason: NotSelected}
+	}
+	marks, ours := mark.Of(s.Clone)
+	if !ours || marks.Rule != s.Rule.Name || policy == Retain {
+		return Step{Action: Leave, Reason: reason}
+	}
+	return Step{Action: Remove, Reason: reason}
+}
+
+// obstacle is the step when the source or the target forbids cloning.
+func (s State) obstacle() *Step {
+	if s.Source.DeletionTimestamp != nil {
+		return &Step{Leave, SourceTerminating, "the source is being deleted; its clones stay as they are"}
+	}
+	if why := forbiddenType(s.Source.Content.Type); why != "" {
+		return &Step{Refuse, ForbiddenType, why}
+	}
+	for _, key := range s.Rule.Target.Keys {
+		if _, found := s.Source.Digests.Sum(key.From); !found {
+			return &Step{Hold, KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From)}
+		}
+	}
+	if s.Source.Content.Empty() && s.Clone != nil && len(s.Clone.Digests) > 0 {
+		return &Step{Hold, SourceEmptied, "the source was emptied; its clones keep what they have"}
+	}
+	return nil
+}
+
+// converge brings the target to what the rule and the source say.
+func (s State) converge() Step {
+	switch {
+	case s.Clone == nil && s.Taken && s.WrittenByUs:
+		return Step{Action: Update, Reason: Unmarked}
+	case s.Clone == nil && s.Taken:
+		return s.conflict()
+	case s.Clone == nil:
+		return Step{Action: Create, Reason: Missing}
+	}
+	if _, ours := mark.Of(s.Clone); !ours && !s.Clone.WrittenByUs {
+		return s.conflict()
+	}
+	desired := Desired(*s.Rule, s.Source, s.Namespace.Name)
+	switch {
+	case s.Clone.Type != desired.Content.Type:
+		return Step{Action: Recreate, Reason: TypeChanged}
+	case matches(desired, s.Clone):
+		return Step{Action: Leave, Reason: InSync}
+	case s.Clone.Immutable && !(desired.Content.Immutable && slices.Equal(desired.Digests, s.Clone.Digests)):
+		return Step{Action: Recreate, Reason: WasImmutable}
+	default:
+		return Step{Action: Update, Reason: Outdated}
+	}
+}
+
+func (s State) conflict() Step {
+	return Step{Refuse, Conflict, fmt.Sprintf(
+		"rule %q wants to clone here, but this object is not Headwater's; delete or rename it, or exclude the namespace", s.Rule.Name)}
+}
+
+// Desired is the clone that rule wants of source in namespace: everything but
+// what the API server fills in. Its values are shared with source.
+func Desired(rule Rule, source *object.Full, namespace string) *object.Full {
+	desired := &object.Full{
+		ObjectMeta: object.NewMeta(rule.TargetRef(source.Ref(), namespace)),
+		Kind:       source.Kind,
+		Content:    source.Content,
+		Digests:    source.Digests,
+	}
+	desired.Labels = chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels)
+	desired.Annotations = chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations)
+	mark.Stamp(&desired.ObjectMeta, mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID})
+	if len(rule.Target.Keys) > 0 {
+		selectKeys(desired, rule.Target.Keys)
+	}
+	return desired
+}
+
+// chosen copies the entries that a glob allows, then adds more.
+func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range from {
+		allowed := slices.ContainsFunc(globs, func(glob string) bool { return globMatches(glob, key) })
+		if allowed && handsOverOwnership(key) == "" {
+			out[key] = value
+		}
+	}
+	for key, value := range more {
+		out[key] = value
+	}
+	return out
+}
+
+// globMatches lets * run across the slash of a qualified name.
+func globMatches(glob, key string) bool {
+	matched, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(key, "/", "\x00"))
+	return err == nil && matched
+}
+
+func selectKeys(o *object.Full, keys []KeyMapping) {
+	content := object.Content{Type: o.Content.Type, Immutable: o.Content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
+	var digests object.Digests
+	for _, key := range keys {
+		if value, found := o.Content.Data[key.From]; found {
+			content.Data[key.target()] = value
+		} else if value, found := o.Content.BinaryData[key.From]; found {
+			content.BinaryData[key.target()] = value
+		}
+		if sum, found := o.Digests.Sum(key.From); found {
+			digests = append(digests, object.KeyDigest{Key: key.target(), Sum: sum})
+		}
+	}
+	slices.SortFunc(digests, func(a, b object.KeyDigest) int { return strings.Compare(a.Key, b.Key) })
+	o.Content, o.Digests = content, digests
+}
+
+// matches reports whether clone needs no write. Labels and annotations that
+// others added are theirs to keep.
+func matches(desired *object.Full, clone *object.Digested) bool {
+	return clone.Immutable == desired.Content.Immutable &&
+		slices.Equal(clone.Digests, desired.Digests) &&
+		includes(clone.Labels, desired.Labels) &&
+		includes(clone.Annotations, desired.Annotations)
+}
+
+func includes(all, some map[string]string) bool {
+	for key, value := range some {
+		if got, found := all[key]; !found || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+func forbiddenType(secretType string) string {
+	switch secretType {
+	case "kubernetes.io/service-account-token":
+		return "a service account's token must not leave its namespace"
+	case "bootstrap.kubernetes.io/token":
+		return "a bootstrap token must not leave kube-system"
+	case "helm.sh/release.v1":
+		return "a Helm release's state belongs to its namespace alone"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const testTimeout = 30 * time.Second
+
+func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return client
+}
+
+// unique lets a test run again on the shared cluster.
+func unique(name string) string {
+	return name + "-" + strings.ToLower(rand.Text())
+}
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestTwoClustersSideBySide(t *testing.T) {
+	first, second := Shared(t), ForTest(t, Options{})
+	require.NotEqual(t, first.Config().Host, second.Config().Host)
+
+	name := unique("only-in-first")
+	firstClient, secondClient := clientOf(t, first.Config()), clientOf(t, second.Config())
+	_, err := firstClient.CoreV1().ConfigMaps("default").Create(t.Context(), configMap(name), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = secondClient.CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+
+	stranger := second.Config()
+	stranger.CAData = first.Config().CAData
+	_, err = clientOf(t, stranger).Discovery().ServerVersion()
+	require.ErrorContains(t, err, "certificate")
+}
+
+func TestServerVersionIsTheOneOfTheModule(t *testing.T) {
+	version, err := Version()
+	require.NoError(t, err)
+	require.Equal(t, "v1.36.3", version)
+
+	got, err := clientOf(t, Shared(t).Config()).Discovery().ServerVersion()
+	require.NoError(t, err)
+	require.Equal(t, version, got.GitVersion)
+	require.Equal(t, "1", got.Major)
+	require.Equal(t, "36", got.Minor)
+}
+
+func TestKubeconfigLeadsToTheCluster(t *testing.T) {
+	c := Shared(t)
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	require.NoError(t, err)
+	require.False(t, config.Insecure)
+	_, err = clientOf(t, config).CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	require.NoError(t, err)
+}
+
+func TestOthersHaveOnlyTheirOwnPermissions(t *testing.T) {
+	c := Shared(t)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, c.KubeconfigFor(path, "system:serviceaccount:default:default"))
+	fromFile, err := clientcmd.BuildConfigFromFlags("", path)
+	require.NoError(t, err)
+
+	for name, config := range map[string]*rest.Config{"file": fromFile, "config": c.ConfigFor("somebody")} {
+		_, err := clientOf(t, config).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", name, err)
+	}
+	masters := clientOf(t, c.ConfigFor("somebody", mastersGroup))
+	_, err = masters.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+}
+
+func TestControllersWork(t *testing.T) {
+	client := clientOf(t, Shared(t).Config())
+	name := unique("none")
+	labels := map[string]string{"app": name}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "none", Image: "none"}}},
+			},
+		},
+	}
+	_, err := client.AppsV1().Deployments("default").Create(t.Context(), deployment, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, testTimeout, true, func(ctx context.Context) (bool, error) {
+		got, err := client.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{})
+		return err == nil && got.Status.ObservedGeneration == got.Generation, err
+	})
+	require.NoError(t, err)
+}
+
+func TestSchedulerLooksAtPods(t *testing.T) {
+	client := clientOf(t, Shared(t).Config())
+	name := unique("homeless")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "none", Image: "none"}}},
+	}
+	_, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err, "Start waits until pods can be created")
+
+	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, testTimeout, true, func(ctx context.Context) (bool, error) {
+		got, err := client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
+		return err == nil && len(got.Status.Conditions) > 0 && got.Status.Conditions[0].Reason == corev1.PodReasonUnschedulable, err
+	})
+	require.NoError(t, err)
+}
+
+func TestRestartsOfTheAPIServerKeepTheData(t *testing.T) {
+	c := ForTest(t, Options{})
+	client := clientOf(t, c.Config())
+	_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("kept"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	before := c.PIDs()
+
+	require.NoError(t, c.RestartAPIServer(t.Context()))
+	_, err = client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	require.NoError(t, err)
+
+	require.NoError(t, c.KillAPIServer())
+	require.Error(t, c.KillAPIServer())
+	_, err = client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	require.Error(t, err)
+	require.NoError(t, c.StartAPIServer(t.Context()))
+	require.Error(t, c.StartAPIServer(t.Context()))
+	_, err = client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	require.NoError(t, err)
+
+	after := c.PIDs()
+	require.NotEqual(t, before[APIServer], after[APIServer])
+	delete(before, APIServer)
+	delete(after, APIServer)
+	require.Equal(t, before, after, "the other components go on")
+}
+
+func TestStartTakesOtherPortsWhenOneIsLost(t *testing.T) {
+	for _, component := range []string{Etcd, APIServer} {
+		t.Run(component, func(t *testing.T) {
+			attempts := 0
+			c := ForTest(t, Options{Log: t.Output(), findPorts: func() (ports, error) {
+				found, err := freePorts()
+				if attempts++; attempts == 1 {
+					lost := map[string]int{Etcd: found.etcd, APIServer: found.apiServer}[component]
+					listener, err := net.Listen("tcp", address(lost))
+					require.NoError(t, err)
+					t.Cleanup(func() { _ = listener.Close() })
+				}
+				return found, err
+			}})
+			require.Equal(t, 2, attempts)
+			require.NotNil(t, c)
+		})
+	}
+}
+
+func TestAComponentThatEndsIsTold(t *testing.T) {
+	skipShort(t)
+	_, err := Start(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "cluster"), Args: map[string][]string{Scheduler: {"--no-such-flag"}}})
+	require.ErrorContains(t, err, "start the control plane: kube-scheduler ended (exit status 1); its log is ")
+	require.ErrorContains(t, err, "unknown flag: --no-such-flag")
+
+	c, err := Start(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "cluster")})
+	require.NoError(t, err)
+	scheduler, err := os.FindProcess(c.PIDs()[Scheduler])
+	require.NoError(t, err)
+	require.NoError(t, scheduler.Kill())
+	select {
+	case <-c.Done():
+	case <-time.After(testTimeout):
+		require.Fail(t, "nobody noticed")
+	}
+	require.ErrorContains(t, c.Stop(), "kube-scheduler ended (signal: killed)")
+	require.ErrorContains(t, c.Stop(), "kube-scheduler ended (signal: killed)", "a second Stop is harmless")
+	require.ErrorContains(t, c.RestartAPIServer(t.Context()), "stopped")
+}
+
+func TestStartSparesAFolderInUse(t *testing.T) {
+	skipShort(t)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
+	_, err := Start(t.Context(), Options{Dir: dir})
+	require.ErrorContains(t, err, "is not empty")
+	require.FileExists(t, filepath.Join(dir, "mine"))
+}

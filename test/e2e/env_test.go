@@ -1,0 +1,247 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{})) }
+
+// env is one test's view of the shared cluster.
+type env struct {
+	*testing.T
+
+	cluster *cluster.Cluster
+	admin   kubernetes.Interface
+	dir     string
+	webhook string
+	runs    int
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	c := cluster.Shared(t)
+	e := &env{T: t, cluster: c, dir: t.TempDir()}
+	webhook, err := harness.FreeAddress()
+	require.NoError(t, err)
+	e.webhook = webhook
+	e.admin = e.client("admin", "system:masters")
+	require.NoError(t, harness.Apply(t.Context(), c.Config(), filepath.Join(root(t), "deploy", "rbac.yaml")))
+	return e
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := cluster.Root()
+	require.NoError(t, err)
+	return dir
+}
+
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(root(t), "bin", "headwater")
+	require.FileExists(t, path, "build it first: make build")
+	return path
+}
+
+// client acts as user.
+func (e *env) client(user string, groups ...string) kubernetes.Interface {
+	e.Helper()
+	client, err := kubernetes.NewForConfig(e.cluster.ConfigFor(user, groups...))
+	require.NoError(e, err)
+	return client
+}
+
+// namespace creates a namespace that goes away with the test.
+func (e *env) namespace(name string, labels ...string) string {
+	e.Helper()
+	set := map[string]string{}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		set[key] = value
+	}
+	require.NoError(e, harness.EnsureNamespace(e.Context(), e.admin, name, set))
+	e.Cleanup(func() {
+		_ = e.admin.CoreV1().Namespaces().Delete(context.WithoutCancel(e.Context()), name, metav1.DeleteOptions{})
+	})
+	return name
+}
+
+// secret creates a Secret and returns it.
+func (e *env) secret(namespace, name string, data map[string]string) *corev1.Secret {
+	e.Helper()
+	created, err := e.admin.CoreV1().Secrets(namespace).Create(e.Context(), harness.Secret(namespace, name, data), metav1.CreateOptions{})
+	require.NoError(e, err)
+	return created
+}
+
+// get reads a Secret; nil when there is none.
+func (e *env) get(namespace, name string) *corev1.Secret {
+	e.Helper()
+	secret, err := e.admin.CoreV1().Secrets(namespace).Get(e.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return secret
+}
+
+// edit changes a Secret as the administrator, retrying conflicts.
+func (e *env) edit(namespace, name string, change func(*corev1.Secret)) {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		secret, err := e.admin.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(secret)
+		_, err = e.admin.CoreV1().Secrets(namespace).Update(ctx, secret, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// configFile writes a configuration of these rules.
+func (e *env) configFile(rules string) string {
+	e.Helper()
+	file := filepath.Join(e.dir, "headwater.yaml")
+	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\nrules:\n" + rules
+	require.NoError(e, os.WriteFile(file, []byte(content), 0o600))
+	return file
+}
+
+// options run Headwater with these rules as its own service account.
+func (e *env) options(rules string) harness.Options {
+	e.Helper()
+	kubeconfig := filepath.Join(e.dir, "kubeconfig")
+	require.NoError(e, e.cluster.KubeconfigFor(kubeconfig, harness.ServiceAccount))
+	e.runs++
+	return harness.Options{
+		Binary: binary(e.T), Config: e.configFile(rules), Kubeconfig: kubeconfig,
+		Webhook: e.webhook, Dir: e.dir, Name: fmt.Sprintf("headwater-%d", e.runs),
+	}
+}
+
+// launch starts Headwater without waiting, and stops it with the test.
+func (e *env) launch(o harness.Options) *harness.Headwater {
+	e.Helper()
+	h, err := harness.Start(o)
+	require.NoError(e, err)
+	e.Cleanup(func() {
+		h.Stop()
+		if e.Failed() {
+			log, _ := h.Log()
+			e.Logf("%s:\n%s", o.Name, tail(log, 60))
+		}
+	})
+	return h
+}
+
+// start starts Headwater with these rules and waits until it is ready and has
+// worked off what it found.
+func (e *env) start(rules string) *harness.Headwater {
+	e.Helper()
+	h := e.launch(e.options(rules))
+	require.NoError(e, h.Ready(e.Context()))
+	return h
+}
+
+func tail(log string, lines int) string {
+	all := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+func (e *env) eventually(condition func(context.Context) error) {
+	e.Helper()
+	require.NoError(e, harness.Eventually(e.Context(), condition))
+}
+
+// holds checks that condition stays true for period.
+func (e *env) holds(period time.Duration, condition func(context.Context) error) {
+	e.Helper()
+	require.NoError(e, harness.Holds(e.Context(), period, condition))
+}
+
+// hasClone waits for a Secret with exactly this data.
+func (e *env) hasClone(namespace, name string, data map[string]string) {
+	e.Helper()
+	e.eventually(func(context.Context) error { return sameData(e.get(namespace, name), data) })
+}
+
+// hasNone waits until there is no such Secret.
+func (e *env) hasNone(namespace, name string) {
+	e.Helper()
+	e.eventually(func(context.Context) error {
+		if e.get(namespace, name) != nil {
+			return fmt.Errorf("Secret %s/%s is still there", namespace, name)
+		}
+		return nil
+	})
+}
+
+func sameData(secret *corev1.Secret, data map[string]string) error {
+	if secret == nil {
+		return fmt.Errorf("there is no such Secret")
+	}
+	if len(secret.Data) != len(data) {
+		return fmt.Errorf("%d keys, want %d", len(secret.Data), len(data))
+	}
+	for key, value := range data {
+		if string(secret.Data[key]) != value {
+			return fmt.Errorf("key %s is %q, want %q", key, secret.Data[key], value)
+		}
+	}
+	return nil
+}
+
+// writes are Headwater's writes to objects since mark: its lease, and reviews,
+// which store nothing, left out.
+func (e *env) writes(mark cluster.Mark) []cluster.Request {
+	e.Helper()
+	requests, err := e.cluster.Since(e.Context(), mark, func(r cluster.Request) bool {
+		return r.User == harness.ServiceAccount && r.IsWrite() && r.Resource != "leases" && !strings.HasSuffix(r.Resource, "reviews")
+	})
+	require.NoError(e, err)
+	return requests
+}
+
+// noWrites is a condition for holds.
+func (e *env) noWrites(mark cluster.Mark) func(context.Context) error {
+	return func(context.Context) error {
+		if writes := e.writes(mark); len(writes) > 0 {
+			return fmt.Errorf("%d writes, the first %+v", len(writes), writes[0])
+		}
+		return nil
+	}
+}
+
+// hasEvent waits for an Event of this reason about the named object.
+func (e *env) hasEvent(namespace, name, reason string) string {
+	e.Helper()
+	var note string
+	e.eventually(func(ctx context.Context) error {
+		events, err := e.admin.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Regarding.Name == name && event.Reason == reason {
+				note = event.Note
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event %s about %s/%s among %d", reason, namespace, name, len(events.Items))
+	})
+	return note
+}

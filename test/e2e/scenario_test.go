@@ -1,0 +1,24 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/scenario"
+)
+
+// The story that `make run` tells is true.
+func TestMainJob(t *testing.T) {
+	story, err := scenario.New(scenario.Options{
+		Cluster: cluster.ForTest(t, cluster.Options{}),
+		Binary:  binary(t),
+		Config:  filepath.Join(root(t), "configs", "headwater.yaml"),
+		RBAC:    filepath.Join(root(t), "deploy", "rbac.yaml"),
+	}, scenario.NewNarrator(t.Output(), false))
+	require.NoError(t, err)
+	t.Cleanup(story.Stop)
+	require.NoError(t, story.Play(t.Context()), "log: %s", story.Log())
+}

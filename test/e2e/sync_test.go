@@ -1,0 +1,367 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// settle is for how long something must not happen.
+const settle = 1500 * time.Millisecond
+
+func TestClonesFollowNamesAndLabelsOfNamespaces(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("follow-src")
+	for _, name := range []string{"follow-a", "follow-b", "follow-x"} {
+		e.namespace(name, "tier=gold")
+	}
+	e.namespace("follow-plain")
+	data := map[string]string{"k": "v"}
+	e.secret("follow-src", "shared", data)
+	e.start(`
+- name: follow
+  source: {kind: Secret, namespace: follow-src, name: shared}
+  sync:
+    namespaces:
+      include: ["follow-*"]
+      exclude: ["*-x"]
+      selector: {matchLabels: {tier: gold}}
+`)
+	e.hasClone("follow-a", "shared", data)
+	e.hasClone("follow-b", "shared", data)
+	e.holds(settle, func(context.Context) error {
+		for _, name := range []string{"follow-x", "follow-plain", "default"} {
+			if e.get(name, "shared") != nil {
+				return fmt.Errorf("a clone in %s", name)
+			}
+		}
+		return nil
+	})
+	relabel := func(name, tier string) {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"tier":%q}}}`, tier)
+		_, err := e.admin.CoreV1().Namespaces().Patch(t.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	relabel("follow-plain", "gold")
+	e.hasClone("follow-plain", "shared", data)
+	relabel("follow-a", "silver")
+	e.hasNone("follow-a", "shared")
+	e.namespace("follow-late", "tier=gold")
+	e.hasClone("follow-late", "shared", data)
+}
+
+func TestEveryDriftIsHealed(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("drift-src")
+	e.namespace("drift-a")
+	data := map[string]string{"user": "blog", "password": "right"}
+	e.secret("drift-src", "shared", data)
+	e.start(`
+- name: drift
+  source: {kind: Secret, namespace: drift-src, name: shared}
+  sync: {namespaces: {include: [drift-a]}}
+`)
+	e.hasClone("drift-a", "shared", data)
+	marked := func(context.Context) error {
+		clone := e.get("drift-a", "shared")
+		if err := sameData(clone, data); err != nil {
+			return err
+		}
+		if _, ours := mark.Of(clone); !ours {
+			return fmt.Errorf("the clone lacks its marks: %v %v", clone.Labels, clone.Annotations)
+		}
+		return nil
+	}
+	for sentence, change := range map[string]func(*corev1.Secret){
+		"a value is edited":           func(s *corev1.Secret) { s.Data["password"] = []byte("wrong") },
+		"a key is added":              func(s *corev1.Secret) { s.Data["more"] = []byte("x") },
+		"a key is removed":            func(s *corev1.Secret) { delete(s.Data, "user") },
+		"everything is removed":       func(s *corev1.Secret) { s.Data = nil },
+		"the clone label is stripped": func(s *corev1.Secret) { delete(s.Labels, mark.CloneLabel) },
+		"the annotations are stripped": func(s *corev1.Secret) {
+			s.Annotations = nil
+		},
+		"label and value go together": func(s *corev1.Secret) {
+			delete(s.Labels, mark.CloneLabel)
+			s.Data["password"] = []byte("wrong")
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e.edit("drift-a", "shared", change)
+			require.NoError(t, harness.Eventually(t.Context(), marked))
+		})
+	}
+	t.Run("the clone is deleted", func(t *testing.T) {
+		require.NoError(t, e.admin.CoreV1().Secrets("drift-a").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+		require.NoError(t, harness.Eventually(t.Context(), marked))
+	})
+	t.Run("a label of somebody else's stays", func(t *testing.T) {
+		e.edit("drift-a", "shared", func(s *corev1.Secret) { s.Labels["team"] = "a"; s.Data["password"] = []byte("wrong") })
+		require.NoError(t, harness.Eventually(t.Context(), marked))
+		require.Equal(t, "a", e.get("drift-a", "shared").Labels["team"])
+	})
+}
+
+func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("foreign-src")
+	e.namespace("foreign-a")
+	e.secret("foreign-src", "shared", map[string]string{"k": "ours"})
+	theirs := e.secret("foreign-a", "shared", map[string]string{"k": "theirs"})
+	h := e.start(`
+- name: foreign
+  source: {kind: Secret, namespace: foreign-src, name: shared}
+  sync: {namespaces: {include: ["foreign-*"]}}
+`)
+	note := e.hasEvent("foreign-a", "shared", "Conflict")
+	require.Contains(t, note, `rule "foreign"`)
+	require.NotContains(t, note, "theirs")
+	e.eventually(func(ctx context.Context) error {
+		refused, err := h.Metric(ctx, "headwater_sync_clones", map[string]string{"rule": "foreign", "state": "refused", "reason": "Conflict"})
+		if err == nil && refused != 1 {
+			err = fmt.Errorf("metric says %v refused", refused)
+		}
+		return err
+	})
+	require.Equal(t, theirs.ResourceVersion, e.get("foreign-a", "shared").ResourceVersion, "a foreign object must not be touched")
+	require.NoError(t, e.admin.CoreV1().Secrets("foreign-a").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.hasClone("foreign-a", "shared", map[string]string{"k": "ours"})
+}
+
+func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("quota-src")
+	e.namespace("quota-full")
+	e.namespace("quota-open")
+	quotas := e.admin.CoreV1().ResourceQuotas("quota-full")
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"secrets": resource.MustParse("0")}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	data := map[string]string{"k": "v"}
+	e.secret("quota-src", "shared", data)
+	h := e.start(`
+- name: quota
+  source: {kind: Secret, namespace: quota-src, name: shared}
+  sync: {namespaces: {include: ["quota-*"]}}
+`)
+	e.hasClone("quota-open", "shared", data)
+	e.eventually(func(ctx context.Context) error {
+		failures, err := h.Metric(ctx, "headwater_sync_failures_total", map[string]string{"rule": "quota"})
+		if err == nil && failures < 2 {
+			err = fmt.Errorf("only %v attempts failed so far", failures)
+		}
+		return err
+	})
+	e.edit("quota-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.hasClone("quota-open", "shared", map[string]string{"k": "v2"})
+	require.NoError(t, quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	e.hasClone("quota-full", "shared", map[string]string{"k": "v2"})
+}
+
+func TestATerminatingNamespaceIsANormalOutcome(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("going-src")
+	e.namespace("going-a")
+	e.namespace("going-b")
+	data := map[string]string{"k": "v"}
+	e.secret("going-src", "shared", data)
+	h := e.start(`
+- name: going
+  source: {kind: Secret, namespace: going-src, name: shared}
+  sync: {namespaces: {include: ["going-*"]}}
+`)
+	e.hasClone("going-a", "shared", data)
+	// A finalizer keeps the namespace terminating for as long as the test likes.
+	holder, err := e.admin.CoreV1().ConfigMaps("going-a").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "holder", Finalizers: []string{"example.org/hold"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, e.admin.CoreV1().Namespaces().Delete(t.Context(), "going-a", metav1.DeleteOptions{}))
+	e.hasNone("going-a", "shared")
+	e.edit("going-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.hasClone("going-b", "shared", map[string]string{"k": "v2"})
+	failures, err := h.Metric(t.Context(), "headwater_sync_failures_total", map[string]string{"rule": "going"})
+	require.NoError(t, err)
+	require.Zero(t, failures)
+	holder.Finalizers = nil
+	_, err = e.admin.CoreV1().ConfigMaps("going-a").Update(t.Context(), holder, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+func TestTypeImmutableAndBinaryDataAreKept(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("types-src")
+	e.namespace("types-a")
+	secrets, configMaps := e.admin.CoreV1().Secrets("types-src"), e.admin.CoreV1().ConfigMaps("types-src")
+	typed := harness.Secret("types-src", "typed", map[string]string{"username": "u", "password": "p"})
+	typed.Type = corev1.SecretTypeBasicAuth
+	_, err := secrets.Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	immutable := true
+	bundle := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "bundle"},
+		Data:       map[string]string{"text": "t"}, BinaryData: map[string][]byte{"blob": {0, 0xff}}, Immutable: &immutable,
+	}
+	_, err = configMaps.Create(t.Context(), bundle, metav1.CreateOptions{})
+	require.NoError(t, err)
+	e.start(`
+- name: typed
+  source: {kind: Secret, namespace: types-src, name: typed}
+  sync: {namespaces: {include: [types-a]}}
+- name: bundle
+  source: {kind: ConfigMap, namespace: types-src, name: bundle}
+  sync: {namespaces: {include: [types-a]}}
+`)
+	cloned := func(want *corev1.ConfigMap, secretType corev1.SecretType) func(context.Context) error {
+		return func(ctx context.Context) error {
+			got, err := e.admin.CoreV1().ConfigMaps("types-a").Get(ctx, "bundle", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if fmt.Sprint(got.Data, got.BinaryData, *got.Immutable) != fmt.Sprint(want.Data, want.BinaryData, *want.Immutable) {
+				return fmt.Errorf("the clone holds %v %v", got.Data, got.BinaryData)
+			}
+			if secret := e.get("types-a", "typed"); secret == nil || secret.Type != secretType {
+				return fmt.Errorf("the clone of type %s is not there", secretType)
+			}
+			return nil
+		}
+	}
+	e.eventually(cloned(bundle, corev1.SecretTypeBasicAuth))
+
+	// Both changes are forbidden on the live object: the source is made anew, and
+	// so must the clones be.
+	require.NoError(t, configMaps.Delete(t.Context(), "bundle", metav1.DeleteOptions{}))
+	bundle.Data["text"] = "t2"
+	_, err = configMaps.Create(t.Context(), bundle, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, secrets.Delete(t.Context(), "typed", metav1.DeleteOptions{}))
+	typed.Type = corev1.SecretTypeOpaque
+	_, err = secrets.Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	e.eventually(cloned(bundle, corev1.SecretTypeOpaque))
+}
+
+func TestAnEmptiedOrDeletedSourceLeavesItsClones(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("empty-src")
+	e.namespace("empty-a")
+	data := map[string]string{"k": "v"}
+	e.secret("empty-src", "shared", data)
+	e.start(`
+- name: empty
+  source: {kind: Secret, namespace: empty-src, name: shared}
+  sync: {namespaces: {include: [empty-a]}}
+`)
+	e.hasClone("empty-a", "shared", data)
+	e.edit("empty-src", "shared", func(s *corev1.Secret) { s.Data = nil })
+	e.hasEvent("empty-src", "shared", "SourceEmptied")
+	unharmed := func(context.Context) error { return sameData(e.get("empty-a", "shared"), data) }
+	e.holds(settle, unharmed)
+	require.NoError(t, e.admin.CoreV1().Secrets("empty-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.holds(settle, unharmed)
+	e.secret("empty-src", "shared", map[string]string{"k": "v2"})
+	e.hasClone("empty-a", "shared", map[string]string{"k": "v2"})
+}
+
+func TestOnSourceDeletedDeleteRemovesTheClones(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("gone-src")
+	e.namespace("gone-a")
+	data := map[string]string{"k": "v"}
+	e.secret("gone-src", "shared", data)
+	e.start(`
+- name: gone
+  source: {kind: Secret, namespace: gone-src, name: shared}
+  sync: {namespaces: {include: [gone-a]}, onSourceDeleted: Delete}
+`)
+	e.hasClone("gone-a", "shared", data)
+	require.NoError(t, e.admin.CoreV1().Secrets("gone-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.hasNone("gone-a", "shared")
+}
+
+func TestNothingChangedMeansZeroWritesAfterARestart(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("zero-src")
+	e.namespace("zero-a")
+	data := map[string]string{"k": "v"}
+	e.secret("zero-src", "shared", data)
+	rules := `
+- name: zero
+  source: {kind: Secret, namespace: zero-src, name: shared}
+  sync: {namespaces: {include: ["zero-*"]}}
+  protect: {}
+  reload: {}
+`
+	h := e.start(rules)
+	e.hasClone("zero-a", "shared", data)
+	h.Stop()
+	mark := e.cluster.Mark()
+	h = e.start(rules)
+	require.NoError(t, h.Idle(t.Context()))
+	e.holds(settle, e.noWrites(mark))
+}
+
+func TestADowntimeIsCaughtUpWith(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("down-src")
+	e.namespace("down-a")
+	e.namespace("down-b")
+	e.secret("down-src", "shared", map[string]string{"k": "v"})
+	rules := `
+- name: down
+  source: {kind: Secret, namespace: down-src, name: shared}
+  sync: {namespaces: {include: ["down-*"]}}
+`
+	h := e.start(rules)
+	e.hasClone("down-a", "shared", map[string]string{"k": "v"})
+	e.hasClone("down-b", "shared", map[string]string{"k": "v"})
+	h.Stop()
+	e.edit("down-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	require.NoError(t, e.admin.CoreV1().Secrets("down-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.namespace("down-c")
+	e.start(rules)
+	for _, name := range []string{"down-a", "down-b", "down-c"} {
+		e.hasClone(name, "shared", map[string]string{"k": "v2"})
+	}
+}
+
+func TestOneWritePerChangedClone(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("once-src")
+	const clones = 20
+	for i := range clones {
+		e.namespace(fmt.Sprintf("once-%02d", i))
+	}
+	e.secret("once-src", "shared", map[string]string{"k": "v"})
+	e.start(`
+- name: once
+  source: {kind: Secret, namespace: once-src, name: shared}
+  sync: {namespaces: {include: ["once-*"]}}
+`)
+	for i := range clones {
+		e.hasClone(fmt.Sprintf("once-%02d", i), "shared", map[string]string{"k": "v"})
+	}
+	mark := e.cluster.Mark()
+	e.edit("once-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	for i := range clones {
+		e.hasClone(fmt.Sprintf("once-%02d", i), "shared", map[string]string{"k": "v2"})
+	}
+	e.holds(settle, func(context.Context) error {
+		if writes := e.writes(mark); len(writes) != clones {
+			return fmt.Errorf("%d writes for %d clones", len(writes), clones)
+		}
+		return nil
+	})
+}

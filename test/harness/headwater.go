@@ -1,0 +1,205 @@
+// Package harness runs the built Headwater binary as a process of its own
+// against a test control plane, and holds what scenario and end-to-end tests
+// share: objects to work on and ways to wait for a state.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/headwater-k8s/headwater/test/process"
+)
+
+// Namespace is Headwater's own; ServiceAccount its identity there.
+const (
+	Namespace      = "headwater-system"
+	ServiceAccount = "system:serviceaccount:headwater-system:headwater"
+)
+
+const stopGrace = 30 * time.Second
+
+// Options say how to run Headwater.
+type Options struct {
+	Binary, Config, Kubeconfig string
+	// Dir holds the log.
+	Dir string
+	// Name tells several processes of one Dir apart.
+	Name string
+	// Webhook is the address that the webhook listens on, by default a free
+	// one. A restart that is to change nothing needs the same address again.
+	Webhook string
+	// Args are added to the command line, Env to an otherwise empty environment.
+	Args, Env []string
+}
+
+// Headwater is one running process.
+type Headwater struct {
+	*process.Process
+
+	LogFile    string
+	MetricsURL string
+	WebhookURL string
+}
+
+// Start starts Headwater; see Ready.
+func Start(o Options) (*Headwater, error) {
+	metrics, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if o.Webhook == "" {
+		if o.Webhook, err = FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	if o.Name == "" {
+		o.Name = "headwater"
+	}
+	h := &Headwater{
+		LogFile:    filepath.Join(o.Dir, o.Name+".log"),
+		MetricsURL: "http://" + metrics,
+		WebhookURL: "https://" + o.Webhook,
+	}
+	args := append([]string{
+		"run", "--config", o.Config, "--kubeconfig", o.Kubeconfig, "--log-level", "debug",
+		"--metrics-address", metrics, "--webhook-address", o.Webhook, "--webhook-url", h.WebhookURL,
+	}, o.Args...)
+	h.Process, err = process.Start(process.Spec{Name: o.Name, Binary: o.Binary, Args: args, Env: o.Env, LogFile: h.LogFile})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Stop asks Headwater to end, as Kubernetes would, and waits.
+func (h *Headwater) Stop() { h.Process.Stop(stopGrace) }
+
+// Ready waits until /readyz says so. It fails at once when the process ends.
+func (h *Headwater) Ready(ctx context.Context) error {
+	var last string
+	err := Eventually(ctx, func(ctx context.Context) error {
+		if err := h.Failure(); err != nil {
+			return Permanent(err)
+		}
+		body, status, err := get(ctx, h.MetricsURL+"/readyz")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("not ready: %s", strings.TrimSpace(body))
+		}
+		last = body
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("headwater: %w; its log is %s (last said %q)", err, h.LogFile, last)
+	}
+	return nil
+}
+
+// Metric returns the sum of a metric over all label sets that include labels;
+// for a histogram, the number of observations. A metric that does not exist is
+// zero.
+func (h *Headwater) Metric(ctx context.Context, name string, labels map[string]string) (float64, error) {
+	body, err := h.Metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	if err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	var sum float64
+metrics:
+	for _, metric := range families[name].GetMetric() {
+		found := map[string]string{}
+		for _, pair := range metric.GetLabel() {
+			found[pair.GetName()] = pair.GetValue()
+		}
+		for label, value := range labels {
+			if found[label] != value {
+				continue metrics
+			}
+		}
+		sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+	}
+	return sum, nil
+}
+
+// Metrics returns everything that /metrics says.
+func (h *Headwater) Metrics(ctx context.Context) (string, error) {
+	body, status, err := get(ctx, h.MetricsURL+"/metrics")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("metrics: status %d", status)
+	}
+	return body, err
+}
+
+// Idle waits until Headwater leads and has worked off every key of its queues.
+func (h *Headwater) Idle(ctx context.Context) error {
+	return Eventually(ctx, func(ctx context.Context) error {
+		leading, err := h.Metric(ctx, "headwater_leader", nil)
+		if err != nil || leading != 1 {
+			return fmt.Errorf("not leading (%w)", err)
+		}
+		for _, queue := range []string{"sync", "reload"} {
+			labels := map[string]string{"queue": queue}
+			added, err := h.Metric(ctx, "headwater_queue_adds_total", labels)
+			if err != nil {
+				return err
+			}
+			worked, err := h.Metric(ctx, "headwater_queue_work_seconds", labels)
+			if err != nil {
+				return err
+			}
+			if added == 0 || added != worked {
+				return fmt.Errorf("queue %s: %v of %v keys done", queue, worked, added)
+			}
+		}
+		return nil
+	})
+}
+
+// Log returns everything the process has logged.
+func (h *Headwater) Log() (string, error) {
+	content, err := os.ReadFile(h.LogFile)
+	if err != nil {
+		return "", fmt.Errorf("read log: %w", err)
+	}
+	return string(content), nil
+}
+
+func get(ctx context.Context, url string) (body string, status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	return string(content), response.StatusCode, err
+}
+
+// FreeAddress finds a port that is free now; another process may take it
+// before it is used.
+func FreeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String(), nil
+}

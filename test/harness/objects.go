@@ -1,0 +1,165 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Apply creates or overwrites every object of a YAML file, as kubectl apply
+// --server-side would.
+func Apply(ctx context.Context, config *rest.Config, file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(typed.Discovery())
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
+	for {
+		var object unstructured.Unstructured
+		if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("apply %s: %w", file, err)
+		}
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return fmt.Errorf("apply %s: %w", file, err)
+		}
+		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).
+			Apply(ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: "harness", Force: true})
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
+		}
+	}
+}
+
+// EnsureNamespace creates a namespace unless it exists.
+func EnsureNamespace(ctx context.Context, client kubernetes.Interface, name string, labels map[string]string) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	return nil
+}
+
+// Secret returns an Opaque Secret.
+func Secret(namespace, name string, data map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
+}
+
+// ByEnv consumes one key of a Secret as an environment variable.
+func ByEnv(secret, key string) corev1.PodSpec {
+	spec := podSpec()
+	spec.Containers[0].Env = []corev1.EnvVar{{Name: "VALUE", ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key},
+	}}}
+	return spec
+}
+
+// ByEnvFrom consumes all keys of a Secret as environment variables.
+func ByEnvFrom(secret string) corev1.PodSpec {
+	spec := podSpec()
+	spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{
+		SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}},
+	}}
+	return spec
+}
+
+// ByVolume mounts a Secret.
+func ByVolume(secret string) corev1.PodSpec {
+	spec := podSpec()
+	spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: secret},
+	}}}
+	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
+	return spec
+}
+
+// ByNothing consumes no Secret.
+func ByNothing() corev1.PodSpec { return podSpec() }
+
+// podSpec is a pod that any node will do for.
+func podSpec() corev1.PodSpec {
+	no := false
+	var grace int64
+	return corev1.PodSpec{
+		Containers:                    []corev1.Container{{Name: "app", Image: "app"}},
+		AutomountServiceAccountToken:  &no,
+		TerminationGracePeriodSeconds: &grace,
+		Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+	}
+}
+
+// Deployment returns a Deployment of pods like spec.
+func Deployment(namespace, name string, replicas int32, spec corev1.PodSpec) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		},
+	}
+}
+
+// CreateNode makes a node that the scheduler uses although no kubelet runs on
+// it.
+func CreateNode(ctx context.Context, client kubernetes.Interface, name string) error {
+	node, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create node: %w", err)
+	}
+	quantities := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("1000")}
+	node.Status.Capacity, node.Status.Allocatable = quantities, quantities
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Played",
+		LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+	}}
+	if _, err := client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("make node ready: %w", err)
+	}
+	return nil
+}
+
+// SetRunning plays the kubelet of a pod that is bound to a node.
+func SetRunning(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	pod = pod.DeepCopy()
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if _, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("set pod %s/%s running: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}

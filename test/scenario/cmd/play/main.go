@@ -1,0 +1,80 @@
+// Command play plays Headwater's main job on a real control plane of its own
+// and exits non-zero the moment something is not as promised.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/scenario"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "\nNot as promised:", err)
+		cancel()
+		os.Exit(1) //nolint:gocritic // cancel was called
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	binary := flag.String("binary", "bin/headwater", "the headwater to play with")
+	config := flag.String("config", "configs/headwater.yaml", "its configuration")
+	rbac := flag.String("rbac", "deploy/rbac.yaml", "its permissions")
+	keep := flag.Bool("keep", false, "leave everything up until interrupted")
+	flag.Parse()
+
+	tell := scenario.NewNarrator(os.Stdout, term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "")
+	var c *cluster.Cluster
+	if _, err := cluster.Build(ctx, os.Stderr); err != nil {
+		return err
+	}
+	tell.Chapter("A control plane")
+	err = tell.Step(ctx, "etcd, API server, controller manager and scheduler are up", func(ctx context.Context) error {
+		c, err = cluster.Start(ctx, cluster.Options{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := c.Stop(); stopErr != nil {
+			err = errors.Join(err, stopErr)
+		}
+		if err == nil {
+			err = os.RemoveAll(c.Dir())
+		}
+	}()
+	story, err := scenario.New(scenario.Options{Cluster: c, Binary: absolute(*binary), Config: absolute(*config), RBAC: *rbac}, tell)
+	if err != nil {
+		return err
+	}
+	defer story.Stop()
+	if err := story.Play(ctx); err != nil {
+		return fmt.Errorf("%w\nheadwater's log: %s", err, story.Log())
+	}
+	tell.Summary()
+	if *keep {
+		fmt.Printf("\nCluster and Headwater stay up until you press Ctrl-C:\n  export KUBECONFIG=%s\n  kubectl get secrets -A -l headwater.dev/clone=true\n", c.Kubeconfig())
+		<-ctx.Done()
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
