@@ -116,6 +116,15 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	if c.Clones != Revert {
 		errs = append(errs, field.Forbidden(at.Child("clones"), fmt.Sprintf("%s is not supported yet; use Revert", c.Clones)))
 	}
+	for name, list := range map[string][]string{
+		"clusterRoles": c.Allow.ClusterRoles, "users": c.Allow.Users, "groups": c.Allow.Groups,
+	} {
+		for i, entry := range list {
+			if entry == "" {
+				errs = append(errs, field.Required(at.Child("allow", name).Index(i), "an empty name allows nobody; remove it"))
+			}
+		}
+	}
 	for i, account := range c.Allow.ServiceAccounts {
 		if account.Namespace == "" || account.Name == "" {
 			errs = append(errs, field.Required(at.Child("allow", "serviceAccounts").Index(i), "namespace and name are both needed"))

@@ -102,6 +102,9 @@ func (t Target) validate(at *field.Path) field.ErrorList {
 	seen := map[string]bool{}
 	for i, key := range t.Keys {
 		to := key.target()
+		if key.From == "" {
+			errs = append(errs, field.Required(at.Child("keys").Index(i).Child("from"), "name the source's key"))
+		}
 		for _, problem := range validation.IsConfigMapKey(to) {
 			errs = append(errs, field.Invalid(at.Child("keys").Index(i), to, problem))
 		}

@@ -51,15 +51,15 @@ func (c *controller) Run(ctx context.Context) error {
 		return err
 	}
 	defer c.live.Subscribe(c.rulesChanged)()
-	err = wait.PollUntilContextCancel(ctx, syncedPoll, true, func(context.Context) (bool, error) {
+	full := func(context.Context) (bool, error) {
 		for _, subscription := range subscriptions {
 			if !subscription.HasSynced() {
 				return false, nil
 			}
 		}
 		return len(c.caches.Pending()) == 0, nil
-	})
-	if err != nil {
+	}
+	if wait.PollUntilContextCancel(ctx, syncedPoll, true, full) != nil {
 		return nil // ctx ended first
 	}
 	c.log.Info("working", zap.Int("rules", len(c.live.Load().All())))

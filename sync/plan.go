@@ -138,13 +138,8 @@ func (s State) obstacle() *Step {
 
 // converge brings the target to what the rule and the source say.
 func (s State) converge() Step {
-	switch {
-	case s.Clone == nil && s.Taken && s.WrittenByUs:
-		return Step{Action: Update, Reason: Unmarked}
-	case s.Clone == nil && s.Taken:
-		return s.conflict()
-	case s.Clone == nil:
-		return Step{Action: Create, Reason: Missing}
+	if s.Clone == nil {
+		return s.withoutClone()
 	}
 	if _, ours := mark.Of(s.Clone); !ours && !s.Clone.WrittenByUs {
 		return s.conflict()
@@ -155,11 +150,28 @@ func (s State) converge() Step {
 		return Step{Action: Recreate, Reason: TypeChanged}
 	case matches(desired, s.Clone):
 		return Step{Action: Leave, Reason: InSync}
-	case s.Clone.Immutable && !(desired.Content.Immutable && slices.Equal(desired.Digests, s.Clone.Digests)):
+	case s.Clone.Immutable && changesImmutable(desired, s.Clone):
 		return Step{Action: Recreate, Reason: WasImmutable}
 	default:
 		return Step{Action: Update, Reason: Outdated}
 	}
+}
+
+func (s State) withoutClone() Step {
+	switch {
+	case !s.Taken:
+		return Step{Action: Create, Reason: Missing}
+	case s.WrittenByUs:
+		return Step{Action: Update, Reason: Unmarked}
+	default:
+		return s.conflict()
+	}
+}
+
+// changesImmutable reports whether desired changes what the API server does
+// not let anybody change on an immutable object.
+func changesImmutable(desired *object.Full, clone *object.Digested) bool {
+	return !desired.Content.Immutable || !slices.Equal(desired.Digests, clone.Digests)
 }
 
 func (s State) conflict() Step {

@@ -122,10 +122,8 @@ func (b *boot) work(ctx context.Context) error {
 }
 
 func (b *boot) lead(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		return len(b.caches.Pending()) == 0, nil
-	})
-	if err != nil {
+	full := func(context.Context) (bool, error) { return len(b.caches.Pending()) == 0, nil }
+	if wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, full) != nil {
 		return nil // ctx ended first
 	}
 	return b.leader.Run(ctx, b.leaderWork)
@@ -169,7 +167,7 @@ func (b *boot) checkPermissions(ctx context.Context) error {
 func (b *boot) checkNamespace(ctx context.Context) error {
 	_, err := b.clients.Typed.CoreV1().Namespaces().Get(ctx, b.settings.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("Headwater's own namespace %s does not exist; create it, or name another with --namespace", b.settings.Namespace)
+		return fmt.Errorf("namespace %s, Headwater's own, does not exist; create it, or name another with --namespace", b.settings.Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("look up namespace %s: %w", b.settings.Namespace, err)

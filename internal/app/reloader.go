@@ -67,7 +67,7 @@ func newReloader(p reloaderParams) *reloader {
 }
 
 func (r *reloader) run(ctx context.Context) error {
-	return config.Watch(ctx, r.settings.ConfigFile, func() { r.changed(ctx) })
+	return config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(ctx) })
 }
 
 func (r *reloader) trackSources(ctx context.Context) error {

@@ -24,8 +24,9 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		parsed, err := config.Parse("f.yaml", raw)
 		if err != nil {
-			require.IsType(t, config.Problems{}, err)
-			require.NotEmpty(t, err)
+			var problems config.Problems
+			require.ErrorAs(t, err, &problems)
+			require.NotEmpty(t, problems)
 			return
 		}
 		_, err = parsed.Compile("headwater")

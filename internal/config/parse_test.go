@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -162,7 +161,7 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, oneRule("  sync:"), 0o600))
 	_, err = config.Load(path)
 	var problems config.Problems
-	require.True(t, errors.As(err, &problems))
+	require.ErrorAs(t, err, &problems)
 	require.Equal(t, config.Problems{{
 		File: path, Line: 6, Path: "rules[0].sync",
 		Message: "has no value; write {} for all defaults, or remove it",

@@ -29,7 +29,7 @@ func (p Problem) String() string {
 
 // Problems is everything that is wrong with a configuration file, sorted by
 // line.
-type Problems []Problem
+type Problems []Problem //nolint:errname // it is a list, and reads as one
 
 // Error gives each problem a line of its own.
 func (p Problems) Error() string {

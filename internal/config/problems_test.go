@@ -21,9 +21,9 @@ func requireReports(t *testing.T, tests map[string]badFile) {
 		t.Run(name, func(t *testing.T) {
 			parsed, err := config.Parse("f.yaml", test.raw)
 			require.Nil(t, parsed)
-			require.Error(t, err)
-			require.IsType(t, config.Problems{}, err)
-			require.Equal(t, test.want, strings.Split(err.Error(), "\n"))
+			var problems config.Problems
+			require.ErrorAs(t, err, &problems)
+			require.Equal(t, test.want, strings.Split(problems.Error(), "\n"))
 		})
 	}
 }

@@ -75,7 +75,7 @@ func (r *reader) alias(node *yaml.Node, at *field.Path, use func(*yaml.Node) any
 
 func (r *reader) sequence(node *yaml.Node, at *field.Path) any {
 	if tag := node.ShortTag(); tag != "!!seq" {
-		return r.fault(node, at, "the tag "+tag+" is not supported; remove it")
+		r.fault(node, at, "the tag "+tag+" is not supported; remove it")
 	}
 	values := make([]any, 0, len(node.Content))
 	for i, item := range node.Content {
@@ -91,7 +91,6 @@ func (r *reader) sequence(node *yaml.Node, at *field.Path) any {
 func (r *reader) mapping(node *yaml.Node, at *field.Path, values map[string]any) {
 	if tag := node.ShortTag(); tag != "!!map" {
 		r.fault(node, at, "the tag "+tag+" is not supported; remove it")
-		return
 	}
 	own := map[string]int{}
 	var merged []*yaml.Node

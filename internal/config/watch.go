@@ -22,22 +22,15 @@ const (
 )
 
 // Watch calls onChange after each change of the content of the file at path,
-// until ctx ends; then it returns nil. The content at the time of the call is
-// taken as known. See WatchFrom.
-func Watch(ctx context.Context, path string, onChange func()) error {
-	known, _ := currentRevision(path)
-	return WatchFrom(ctx, path, known, onChange)
-}
-
-// WatchFrom is Watch for a caller that has read the file before: a change
-// since the Config of that revision is reported at once.
+// until ctx ends; then it returns nil. A change since the Config of that
+// revision was read is reported at once.
 //
 // The file's directory is watched, so that a file that is replaced is seen as
 // well as one that is written to, and so is a mounted ConfigMap, of which only
 // a symbolic link changes. While the file is absent nothing is reported.
-// onChange is called from WatchFrom's goroutine, and what happens meanwhile is
+// onChange is called from Watch's goroutine, and what happens meanwhile is
 // seen after it returns. An error means that the directory cannot be watched.
-func WatchFrom(ctx context.Context, path, revision string, onChange func()) error {
+func Watch(ctx context.Context, path, revision string, onChange func()) error {
 	w := watcher{path: path, known: revision, recheck: recheck, onChange: onChange, checked: func() {}}
 	return w.run(ctx)
 }
@@ -72,8 +65,7 @@ func (w *watcher) run(ctx context.Context) error {
 			return nil
 		case <-events.Events:
 			settle.disturb()
-		case <-events.Errors:
-			// Events were lost; the file itself says what is true.
+		case <-events.Errors: //nolint:errcheck // events were lost; the file itself says what is true
 			settle.disturb()
 		case <-settle.done():
 			settle = settler{}

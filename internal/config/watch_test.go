@@ -167,7 +167,7 @@ func TestWatchFromReportsWhatChangedBefore(t *testing.T) {
 	path := mount(t, "two")
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	require.NoError(t, WatchFrom(ctx, path, revision([]byte("one")), func() {
+	require.NoError(t, Watch(ctx, path, revision([]byte("one")), func() {
 		calls++
 		cancel()
 	}))
@@ -178,14 +178,14 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, Watch(ctx, mount(t, "one"), func() { require.Fail(t, "nothing has changed") }))
+	require.NoError(t, Watch(ctx, mount(t, "one"), revision([]byte("one")), func() { require.Fail(t, "nothing has changed") }))
 	goleak.VerifyNone(t, leaks)
 }
 
 func TestWatchNeedsADirectory(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
 	missing := filepath.Join(t.TempDir(), "missing", "headwater.yaml")
-	require.ErrorIs(t, Watch(t.Context(), missing, func() {}), os.ErrNotExist)
+	require.ErrorIs(t, Watch(t.Context(), missing, "", func() {}), os.ErrNotExist)
 	goleak.VerifyNone(t, leaks)
 }
 

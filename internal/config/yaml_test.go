@@ -69,6 +69,10 @@ func TestParseReportsKeysAndTags(t *testing.T) {
 				`f.yaml:8: rules[0].reload.action: "Auto" is no int; remove the tag`,
 			},
 		},
+		"a tag on the whole file": {
+			raw:  append([]byte("!mine\n"), file()...),
+			want: []string{"f.yaml:1: the tag !mine is not supported; remove it"},
+		},
 		"numbers without digits": {
 			raw:  file("safety: {maxDeleteFraction: .nan}"),
 			want: []string{"f.yaml:3: safety.maxDeleteFraction: .nan is not a usable number; write one with digits"},

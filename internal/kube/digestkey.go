@@ -58,7 +58,7 @@ func (k *DigestKey) Load(ctx context.Context) error {
 	}
 	hasher, err := digest.New(secret.Data[digestKeyField])
 	if err != nil {
-		return fmt.Errorf("Secret %s/%s: %w; delete it, and a new one is made", k.namespace, DigestKeySecret, err)
+		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.namespace, DigestKeySecret, err)
 	}
 	k.hasher.Store(hasher)
 	return nil

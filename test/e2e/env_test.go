@@ -226,6 +226,17 @@ func (e *env) noWrites(mark cluster.Mark) func(context.Context) error {
 	}
 }
 
+// settled waits until Headwater has nothing left to do.
+func (e *env) settled(h *harness.Headwater) {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		if err := h.Idle(ctx); err != nil {
+			return err
+		}
+		return harness.Holds(ctx, settle, e.noWrites(e.cluster.Mark()))
+	})
+}
+
 // hasEvent waits for an Event of this reason about the named object.
 func (e *env) hasEvent(namespace, name, reason string) string {
 	e.Helper()

@@ -23,11 +23,14 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-const oneRule = `
-- name: process
-  source: {kind: Secret, namespace: process-src, name: shared}
-  sync: {namespaces: {include: ["process-*"]}}
-`
+// oneRule clones Secret shared from PREFIX-src to every namespace PREFIX-*.
+func oneRule(prefix string) string {
+	return strings.ReplaceAll(`
+- name: PREFIX
+  source: {kind: Secret, namespace: PREFIX-src, name: shared}
+  sync: {namespaces: {include: ["PREFIX-*"]}}
+`, "PREFIX", prefix)
+}
 
 // ends waits for the process to end by itself and returns what it printed
 // last, which is what a person sees.
@@ -97,8 +100,11 @@ func TestBadSurroundingsEndInOneClearLine(t *testing.T) {
 			want:   []string{"metrics address", "is in use", "--metrics-address"},
 		},
 		"the webhook port is in use": {
-			change: func(t *testing.T, o *harness.Options) { o.Args = []string{"--webhook-address", occupied(t)} },
-			want:   []string{"webhook address", "is in use", "--webhook-address"},
+			change: func(t *testing.T, o *harness.Options) {
+				o.Config = e.configFile(oneRule("bad") + "  protect: {}\n")
+				o.Args = []string{"--webhook-address", occupied(t)}
+			},
+			want: []string{"webhook address", "is in use", "--webhook-address"},
 		},
 		"the configuration does not exist": {
 			change: func(_ *testing.T, o *harness.Options) { o.Config = "/nowhere/headwater.yaml" },
@@ -117,7 +123,7 @@ func TestBadSurroundingsEndInOneClearLine(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			o := e.options(oneRule)
+			o := e.options(oneRule("bad"))
 			test.change(t, &o)
 			line := ends(t, e.launch(o))
 			for _, want := range test.want {
@@ -137,7 +143,7 @@ func occupied(t *testing.T) string {
 
 func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
 	e := newEnv(t)
-	o := e.options(oneRule)
+	o := e.options(oneRule("bad"))
 	_, err := e.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "weak"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
@@ -155,10 +161,10 @@ func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
 
 func TestAnUnreachableServerIsWaitedFor(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("process-src")
-	e.namespace("process-late")
-	e.secret("process-src", "shared", map[string]string{"k": "v"})
-	o := e.options(oneRule)
+	e.namespace("unreached-src")
+	e.namespace("unreached-late")
+	e.secret("unreached-src", "shared", map[string]string{"k": "v"})
+	o := e.options(oneRule("unreached"))
 	address := occupied(t) // nobody answers here, and nobody else can listen
 	real := o.Kubeconfig
 	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -189,44 +195,44 @@ func notReady(t *testing.T, h *harness.Headwater) error {
 
 func TestItsOwnNamespaceIsWaitedFor(t *testing.T) {
 	e := newEnv(t)
-	o := e.options(oneRule)
-	o.Args = []string{"--namespace", "process-own"}
+	o := e.options(oneRule("own"))
+	o.Args = []string{"--namespace", "its-own"}
 	require.NoError(t, e.cluster.KubeconfigFor(o.Kubeconfig, "admin", "system:masters"))
 	h := e.launch(o)
 	e.eventually(func(context.Context) error {
 		log, err := h.Log()
-		if err == nil && !strings.Contains(log, "namespace process-own does not exist") {
+		if err == nil && !strings.Contains(log, "namespace its-own, Headwater's own, does not exist") {
 			err = fmt.Errorf("not told yet")
 		}
 		return err
 	})
-	e.namespace("process-own")
+	e.namespace("its-own")
 	require.NoError(t, h.Ready(t.Context()))
 }
 
 func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("process-src")
-	e.namespace("process-a")
-	e.secret("process-src", "shared", map[string]string{"k": "v"})
-	first := e.start(oneRule)
+	e.namespace("replica-src")
+	e.namespace("replica-a")
+	e.secret("replica-src", "shared", map[string]string{"k": "v"})
+	first := e.start(oneRule("replica"))
 	require.NoError(t, first.Idle(t.Context()))
 	e.webhook = "127.0.0.1:0" // the first has the address, and no rule protects
-	second := e.start(oneRule)
+	second := e.start(oneRule("replica"))
 	leading, err := second.Metric(t.Context(), "headwater_leader", nil)
 	require.NoError(t, err)
 	require.Zero(t, leading)
-	e.hasClone("process-a", "shared", map[string]string{"k": "v"})
+	e.hasClone("replica-a", "shared", map[string]string{"k": "v"})
 	first.Stop()
 	require.Zero(t, first.ExitCode(), "SIGTERM is a graceful end")
-	e.edit("process-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
-	e.hasClone("process-a", "shared", map[string]string{"k": "v2"})
+	e.edit("replica-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.hasClone("replica-a", "shared", map[string]string{"k": "v2"})
 	require.NoError(t, second.Idle(t.Context()))
 }
 
 func TestALostLeaseEndsTheProcess(t *testing.T) {
 	e := newEnv(t)
-	h := e.start(oneRule)
+	h := e.start(oneRule("lease"))
 	require.NoError(t, h.Idle(t.Context()))
 	leases := e.admin.CoordinationV1().Leases(harness.Namespace)
 	thief := "somebody-else"
@@ -248,23 +254,23 @@ func TestALostLeaseEndsTheProcess(t *testing.T) {
 
 func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
 	e := newEnv(t)
-	for _, name := range []string{"process-src", "process-a", "process-b"} {
+	for _, name := range []string{"change-src", "change-a", "change-b"} {
 		e.namespace(name)
 	}
 	data := map[string]string{"k": "v"}
-	e.secret("process-src", "shared", data)
+	e.secret("change-src", "shared", data)
 	only := func(namespace string) string {
 		return fmt.Sprintf(`
-- name: process
-  source: {kind: Secret, namespace: process-src, name: shared}
+- name: change
+  source: {kind: Secret, namespace: change-src, name: shared}
   sync: {namespaces: {include: [%s]}}
 `, namespace)
 	}
-	h := e.start(only("process-a"))
-	e.hasClone("process-a", "shared", data)
-	e.configFile(only("process-b"))
-	e.hasClone("process-b", "shared", data)
-	e.hasNone("process-a", "shared")
+	h := e.start(only("change-a"))
+	e.hasClone("change-a", "shared", data)
+	e.configFile(only("change-b"))
+	e.hasClone("change-b", "shared", data)
+	e.hasNone("change-a", "shared")
 
 	require.NoError(t, os.WriteFile(filepath.Join(e.dir, "headwater.yaml"), []byte("kind: Nonsense\n"), 0o600))
 	e.eventually(func(ctx context.Context) error {
@@ -274,19 +280,19 @@ func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
 		}
 		return err
 	})
-	e.hasEvent("default", harness.Namespace, "ConfigInvalid")
-	require.NoError(t, e.admin.CoreV1().Secrets("process-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	e.hasClone("process-b", "shared", data) // the last good one stays in force
+	e.hasEvent(harness.Namespace, harness.Namespace, "ConfigInvalid")
+	require.NoError(t, e.admin.CoreV1().Secrets("change-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.hasClone("change-b", "shared", data) // the last good one stays in force
 
 	// A source in a namespace that nobody watched so far.
-	e.namespace("process-other")
-	e.secret("process-other", "second", data)
-	e.configFile(only("process-b") + `
+	e.namespace("change-other")
+	e.secret("change-other", "second", data)
+	e.configFile(only("change-b") + `
 - name: second
-  source: {kind: Secret, namespace: process-other, name: second}
-  sync: {namespaces: {include: [process-a]}}
+  source: {kind: Secret, namespace: change-other, name: second}
+  sync: {namespaces: {include: [change-a]}}
 `)
-	e.hasClone("process-a", "second", data)
+	e.hasClone("change-a", "second", data)
 }
 
 // No secret byte reaches a log, a metric, an Event or a message.

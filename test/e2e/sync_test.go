@@ -306,6 +306,7 @@ func TestNothingChangedMeansZeroWritesAfterARestart(t *testing.T) {
 `
 	h := e.start(rules)
 	e.hasClone("zero-a", "shared", data)
+	e.settled(h)
 	h.Stop()
 	mark := e.cluster.Mark()
 	h = e.start(rules)

@@ -20,12 +20,16 @@ import (
 const usage = "use: cluster [-in FOLDER] up | status | down | build"
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := interruptible(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
+}
+
+func interruptible() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return run(ctx, os.Args[1:])
 }
 
 func run(ctx context.Context, args []string) error {

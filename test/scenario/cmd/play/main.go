@@ -19,16 +19,15 @@ import (
 )
 
 func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "\nNot as promised:", err)
-		cancel()
-		os.Exit(1) //nolint:gocritic // cancel was called
+	if err := run(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "\nNot as promised:", err)
+		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run() (err error) {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
 	binary := flag.String("binary", "bin/headwater", "the headwater to play with")
 	config := flag.String("config", "configs/headwater.yaml", "its configuration")
 	rbac := flag.String("rbac", "deploy/rbac.yaml", "its permissions")
