@@ -25,6 +25,9 @@ const (
 	// pruneAfter is how long an old CA is published after the last serving
 	// certificate that it signed was replaced.
 	pruneAfter = 24 * time.Hour
+	// maxBundle bounds how many CAs are published when each is replaced before
+	// the last has settled.
+	maxBundle = 4
 )
 
 // Hosts is what a serving certificate must be valid for.
@@ -100,7 +103,7 @@ func Maintain(m, previous *Material, hosts Hosts, now time.Time) (kept *Material
 			kept, err = renewCA(kept, now)
 		case TaskRenewLeaf:
 			kept, err = renewLeaf(kept, hosts, now)
-		case TaskPruneCA:
+		default:
 			pruned := *kept
 			pruned.Bundle = kept.Bundle[:1]
 			kept = &pruned
@@ -119,7 +122,7 @@ func (m *Material) TLS() *tls.Certificate {
 }
 
 // renewCA puts a new CA with a new key in front. The serving certificate
-// stays, and so does the CA that signed it.
+// stays, and so do the CAs of which one signed it.
 func renewCA(old *Material, now time.Time) (*Material, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -139,9 +142,14 @@ func renewCA(old *Material, now time.Time) (*Material, error) {
 		return nil, fmt.Errorf("make CA: %w", err)
 	}
 	renewed := &Material{Bundle: []*x509.Certificate{certificate}, CAKey: key}
-	if old != nil && len(old.Bundle) > 0 && now.Before(old.Bundle[0].NotAfter) {
-		renewed.Bundle = append(renewed.Bundle, old.Bundle[0])
-		renewed.Leaf, renewed.LeafKey = old.Leaf, old.LeafKey
+	if old == nil {
+		return renewed, nil
+	}
+	renewed.Leaf, renewed.LeafKey = old.Leaf, old.LeafKey
+	for _, ca := range old.Bundle {
+		if now.Before(ca.NotAfter) && len(renewed.Bundle) < maxBundle {
+			renewed.Bundle = append(renewed.Bundle, ca)
+		}
 	}
 	return renewed, nil
 }

@@ -202,12 +202,20 @@ func (r Request) fault() string {
 		return "the request and the object as it is disagree about the name"
 	case r.Kind != KindNamespace && (r.Namespace == "" || r.Old.Namespace != r.Namespace):
 		return "the request and the object as it is disagree about the namespace"
-	case r.Operation != Update:
+	case r.Operation == Update:
+		return r.faultOfNew()
+	default:
 		return ""
+	}
+}
+
+func (r Request) faultOfNew() string {
+	switch {
 	case r.New == nil:
 		return "the new object was not sent, or cannot be read"
 	case r.New.Name != r.Old.Name || r.New.Namespace != r.Old.Namespace:
 		return "the new object is not called as the old one"
+	default:
+		return ""
 	}
-	return ""
 }

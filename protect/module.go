@@ -27,6 +27,8 @@ var Module = fx.Module("protect",
 // DefaultAddress is where the webhook listens.
 const DefaultAddress = ":9443"
 
+const serviceDrain = 10 * time.Second
+
 // listenRetry is how long to wait before trying an address again that was
 // taken when the first rule appeared in a running process.
 const listenRetry = 5 * time.Second
@@ -40,8 +42,16 @@ type Options struct {
 	WebhookURL string
 	// WebhookAddress is where the webhook listens, by default DefaultAddress.
 	WebhookAddress string
-	// Drain is how long the webhook goes on serving once it is told to stop.
+	// Drain is how long the webhook goes on serving once it is told to stop,
+	// by default 10 s behind a Service, whose clients hear of the stop late.
 	Drain time.Duration
+}
+
+func (o Options) drain() time.Duration {
+	if o.WebhookURL != "" {
+		return o.Drain
+	}
+	return cmp.Or(o.Drain, serviceDrain)
 }
 
 // Identity is the user name under which Headwater writes. It is empty, and
@@ -107,8 +117,8 @@ func New(p Params) (Result, error) {
 	record := recorder{rules: p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log}
 	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
 	keeper := NewCertificateKeeper(p.Clients.Typed, p.Options.Namespace, endpoint.Hosts, clk, m, p.Log)
-	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain,
-		NewReviewer(memory.ready, decide, record.record, clk, p.Log), keeper.Serving, p.Log)
+	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
+	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.drain(), reviewer, keeper.Serving, p.Log)
 	registration := &Registration{
 		client: p.Clients.Typed, rules: p.Rules, endpoint: endpoint, bundle: keeper.Bundle,
 		ready: func() bool { return server.Listening() && memory.ready() },

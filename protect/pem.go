@@ -62,17 +62,18 @@ func Decode(data map[string][]byte) (*Material, error) {
 	if !bundle[0].IsCA || !caKey.PublicKey.Equal(bundle[0].PublicKey) {
 		return nil, fmt.Errorf("%s: is not the key of the first CA", fieldCAKey)
 	}
-	m := &Material{Bundle: bundle, CAKey: caKey}
-	leaf, err := decodeCertificates(data[fieldLeaf])
-	if err != nil {
-		return m, nil
+	leaf, leafKey := decodeLeaf(data)
+	return &Material{Bundle: bundle, CAKey: caKey, Leaf: leaf, LeafKey: leafKey}, nil
+}
+
+// decodeLeaf returns nil for a serving certificate that is unusable.
+func decodeLeaf(data map[string][]byte) (*x509.Certificate, *ecdsa.PrivateKey) {
+	chain, err := decodeCertificates(data[fieldLeaf])
+	key, keyErr := decodeKey(data[fieldLeafKey])
+	if err != nil || keyErr != nil || !key.PublicKey.Equal(chain[0].PublicKey) {
+		return nil, nil
 	}
-	leafKey, err := decodeKey(data[fieldLeafKey])
-	if err != nil || !leafKey.PublicKey.Equal(leaf[0].PublicKey) {
-		return m, nil
-	}
-	m.Leaf, m.LeafKey = leaf[0], leafKey
-	return m, nil
+	return chain[0], key
 }
 
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {

@@ -54,6 +54,7 @@ func toRequest(in *admissionv1.AdmissionRequest) Request {
 		request.Operation = Update
 	case admissionv1.Delete:
 		request.Operation = Delete
+	default: // never protected
 	}
 	if request.Kind != "" && request.Operation != "" {
 		request.Old = readObject(request.Kind, in.OldObject)

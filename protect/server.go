@@ -39,11 +39,14 @@ type Server struct {
 	ended    chan error
 }
 
+// CertificateSource returns the serving certificate, as
+// tls.Config.GetCertificate does.
+type CertificateSource func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
 // NewServer returns a Server for address that does not listen yet. The
 // certificate is asked for at each handshake. While stopping, it goes on
 // serving for drain, so that those who have not heard of it yet are served.
-func NewServer(address string, drain time.Duration, reviewer http.Handler,
-	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *zap.Logger) *Server {
+func NewServer(address string, drain time.Duration, reviewer http.Handler, certificate CertificateSource, log *zap.Logger) *Server {
 	s := &Server{address: address, drain: drain, log: log, ended: make(chan error, 1)}
 	mux := http.NewServeMux()
 	mux.Handle(ReviewPath, reviewer)

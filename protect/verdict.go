@@ -138,6 +138,7 @@ func refuse(rule Rule, reason Reason, message string) Verdict {
 	case Audit:
 		verdict.Allowed = true
 		verdict.Audit[auditViolation] = message
+	default:
 	}
 	return verdict
 }

@@ -50,7 +50,7 @@ func newBaseline(keyID string) Baseline {
 func ParseBaseline(text string) (Baseline, error) {
 	version, rest, _ := strings.Cut(text, ":")
 	if version != baselineVersion {
-		return Baseline{}, fmt.Errorf("%w: it does not start with %s:", ErrBaselineUnreadable, baselineVersion)
+		return Baseline{}, fmt.Errorf("%w: its version is not %s", ErrBaselineUnreadable, baselineVersion)
 	}
 	keyID, list, found := strings.Cut(rest, ":")
 	if !found || !isHex(keyID, keyIDSize) {

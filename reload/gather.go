@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
@@ -44,16 +46,23 @@ func (w wishes) action(rule Action) (action Action, readable bool) {
 // reloadOff is what None is called in the annotation.
 const reloadOff = "Off"
 
+// rereadDelay is how soon a consumer is looked at again that references a
+// source whose cache is not full yet.
+const rereadDelay = time.Second
+
 // gather reads from the caches what holds of the objects that k references.
 func (c *controller) gather(k key, references []Reference, of wishes) (*digest.Hasher, []Consumed, error) {
 	hasher, err := c.digestKey.Hasher()
 	if err != nil {
 		return nil, nil, err
 	}
-	g := gatherer{c.caches, c.rules.Load(), hasher}
+	g := gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher}
 	consumed := make([]Consumed, 0, len(references))
 	for _, reference := range references {
 		consumed = append(consumed, g.consumed(k.namespace, reference, of))
+	}
+	if g.reading {
+		c.queue.After(k, rereadDelay)
 	}
 	return hasher, consumed, nil
 }
@@ -63,9 +72,11 @@ type gatherer struct {
 	caches *kube.Caches
 	rules  *rules.Set[Rule]
 	hasher *digest.Hasher
+	// reading is set when a source could not be looked up yet.
+	reading bool
 }
 
-func (g gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
+func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
 	ref := object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name}
 	c := Consumed{Reference: reference, Object: ref, Action: None}
 	rule, current := g.governed(ref, of.labels)
@@ -83,7 +94,7 @@ func (g gatherer) consumed(namespace string, reference Reference, of wishes) Con
 // governed returns the rule that governs ref for a consumer with those labels,
 // and ref itself where it exists. Clones are governed by the rule they belong
 // to, sources by the first rule that selects the consumer.
-func (g gatherer) governed(ref object.Ref, of labels.Set) (*Rule, *object.Digested) {
+func (g *gatherer) governed(ref object.Ref, of labels.Set) (*Rule, *object.Digested) {
 	if clone, found := g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
 		if marks, readable := mark.Of(clone); readable {
 			if rule, known := g.rules.Named(marks.Rule); known && rule.selects(of) {
@@ -96,9 +107,11 @@ func (g gatherer) governed(ref object.Ref, of labels.Set) (*Rule, *object.Digest
 		if !rule.selects(of) {
 			continue
 		}
-		if source, _ := g.caches.Sources.Get(ref); source != nil {
+		source, synced := g.caches.Sources.Get(ref)
+		if source != nil {
 			return &rule, source.Digested(g.hasher)
 		}
+		g.reading = g.reading || !synced
 		return &rule, nil
 	}
 	return nil, nil

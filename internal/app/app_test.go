@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxtest"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/headwater-k8s/headwater/configs"
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/kube"
+)
+
+func testSettings() Settings {
+	return Settings{
+		ConfigFile: "../../configs/headwater.yaml", Namespace: "headwater-system",
+		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
+		LeaderElect: true, LogFormat: "json", LogLevel: "info", Workers: 2,
+	}
+}
+
+func testOptions(t *testing.T) fx.Option {
+	t.Helper()
+	loaded, err := config.Parse("headwater.yaml", configs.Sample())
+	require.NoError(t, err)
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	typed := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "headwater-system"}})
+	typed.PrependReactor("create", "selfsubjectaccessreviews", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
+	})
+	typed.PrependReactor("create", "selfsubjectreviews", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{
+			UserInfo: authenticationv1.UserInfo{Username: "headwater"},
+		}}, nil
+	})
+	clients := &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Host: "fake"}
+	return fx.Options(Options(testSettings(), loaded, clients, zap.NewNop()), fx.Supply(&failure{}))
+}
+
+// Every constructor runs, every hook starts and stops, and nothing is left
+// running.
+func TestTheWholeGraphStartsAndStopsWithoutALeak(t *testing.T) {
+	ignored := goleak.IgnoreCurrent()
+	var b *boot
+	app := fxtest.New(t, testOptions(t), fx.Populate(&b))
+	app.RequireStart()
+	ready := func(context.Context) (bool, error) { return b.check().Ready() == nil, nil }
+	_ = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, ready)
+	require.NoError(t, b.check().Ready())
+	app.RequireStop()
+	goleak.VerifyNone(t, ignored)
+}
+
+func TestSettingsNameTheFlagToMend(t *testing.T) {
+	require.NoError(t, testSettings().Validate())
+	for want, change := range map[string]func(*Settings){
+		"--config":    func(s *Settings) { s.ConfigFile = "" },
+		"--namespace": func(s *Settings) { s.Namespace = "Not A Namespace" },
+		"--workers":   func(s *Settings) { s.Workers = 0 },
+	} {
+		settings := testSettings()
+		change(&settings)
+		require.ErrorContains(t, settings.Validate(), want)
+	}
+}

@@ -1,0 +1,200 @@
+package protect
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+func testEndpoint(t testing.TB) Endpoint {
+	t.Helper()
+	endpoint, err := NewEndpoint("", "headwater")
+	require.NoError(t, err)
+	return endpoint
+}
+
+func noGuard(r *Rule) {
+	guard := false
+	r.GuardNamespace = &guard
+}
+
+func TestConfiguration(t *testing.T) {
+	set := rules.NewSet(
+		blogRule(),
+		newRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *Rule) { r.Operations = []Operation{Update} }),
+	)
+	config := Configuration(set, testEndpoint(t), []byte("bundle"))
+	require.Equal(t, "headwater", config.Name)
+	require.Len(t, config.Webhooks, 2)
+
+	path, port, timeout := "/validate", int32(443), int32(5)
+	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
+	namespaced, cluster := admissionregistrationv1.NamespacedScope, admissionregistrationv1.ClusterScope
+	client := admissionregistrationv1.WebhookClientConfig{
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: "headwater", Name: "headwater-webhook", Path: &path, Port: &port},
+		CABundle: []byte("bundle"),
+	}
+	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
+		Name: "sources.protect.headwater.dev", ClientConfig: client,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{"UPDATE", "DELETE"},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"secrets", "configmaps"}, Scope: &namespaced,
+			},
+		}},
+		FailurePolicy: &fail, MatchPolicy: &equivalent, SideEffects: &none, TimeoutSeconds: &timeout,
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "kubernetes.io/metadata.name", Operator: "In", Values: []string{"certs", "platform"}},
+		}},
+		ObjectSelector:          &metav1.LabelSelector{},
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{
+				Name: "protected-sources",
+				Expression: `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name in ` +
+					`["UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret", "DELETE secrets/platform/blogsecret"]`,
+			},
+			{
+				Name: "not-overridden",
+				Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name(` +
+					`{"configmaps/certs/ca-bundle": "ca", "secrets/platform/blogsecret": "blogsecret"}` +
+					`[request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name]).check("override").allowed()`,
+			},
+		},
+	}, config.Webhooks[0])
+	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
+		Name: "namespaces.protect.headwater.dev", ClientConfig: client,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{"DELETE"},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"namespaces"}, Scope: &cluster,
+			},
+		}},
+		FailurePolicy: &fail, MatchPolicy: &equivalent, SideEffects: &none, TimeoutSeconds: &timeout,
+		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "guarded-namespaces", Expression: `oldObject.metadata.name in ["platform"]`},
+			{
+				Name: "not-overridden",
+				Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name(` +
+					`{"platform": "blogsecret"}[oldObject.metadata.name]).check("override").allowed()`,
+			},
+		},
+	}, config.Webhooks[1])
+}
+
+func names(config *admissionregistrationv1.ValidatingWebhookConfiguration) (names []string) {
+	for _, webhook := range config.Webhooks {
+		names = append(names, webhook.Name+" "+string(*webhook.FailurePolicy))
+	}
+	return names
+}
+
+func TestConfigurationOfNoRules(t *testing.T) {
+	require.Nil(t, Configuration(rules.NewSet[Rule](), testEndpoint(t), []byte("bundle")))
+}
+
+func TestConfigurationWithoutGuards(t *testing.T) {
+	config := Configuration(rules.NewSet(blogRule(noGuard)), testEndpoint(t), nil)
+	require.Equal(t, []string{"sources.protect.headwater.dev Fail"}, names(config))
+}
+
+func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
+	set := rules.NewSet(
+		newRule("warned", object.Secret, "platform", "a", func(r *Rule) { r.Mode = Warn }),
+		newRule("enforced", object.Secret, "platform", "b"),
+		newRule("audited", object.Secret, "other", "c", func(r *Rule) { r.Mode = Audit }),
+	)
+	config := Configuration(set, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "namespaces.protect.headwater.dev Fail",
+		"observed-sources.protect.headwater.dev Ignore", "observed-namespaces.protect.headwater.dev Ignore",
+	}, names(config))
+	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
+	require.Contains(t, condition(0, 0), `in ["UPDATE secrets/platform/b", "DELETE secrets/platform/b"]`)
+	require.Contains(t, condition(1, 0), `in ["platform"]`)
+	require.Contains(t, condition(1, 1), `{"platform": "enforced"}`, "the rule that enforces counts, not the first")
+	require.Contains(t, condition(2, 0), `in ["UPDATE secrets/other/c", "DELETE secrets/other/c", "UPDATE secrets/platform/a", "DELETE secrets/platform/a"]`)
+	require.Contains(t, condition(3, 0), `in ["other"]`)
+}
+
+func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
+	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
+	one := Configuration(rules.NewSet(a, b), testEndpoint(t), nil)
+	require.Equal(t, one, Configuration(rules.NewSet(b, a), testEndpoint(t), nil), "and not on their order")
+	require.True(t, inForce(one, one.DeepCopy()))
+}
+
+func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
+	var many []Rule
+	for i := range 250 {
+		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
+		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
+	}
+	config := Configuration(rules.NewSet(many...), testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
+		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
+	}, names(config))
+	for _, webhook := range config.Webhooks {
+		for _, condition := range webhook.MatchConditions {
+			require.Less(t, len(condition.Expression), 100_000)
+		}
+	}
+}
+
+func TestLiteralCannotBeBrokenOutOf(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"a plain name":      {`blogsecret`, `"blogsecret"`},
+		"a quote":           {`a" || true || "`, `"a\" || true || \""`},
+		"a backslash":       {`a\`, `"a\\"`},
+		"a single quote":    {`it's`, `"it's"`},
+		"a line break":      {"a\nb", `"a\nb"`},
+		"a control":         {"a\x00\x7f", `"a\x00\x7f"`},
+		"a character":       {"ä€😀", `"\u00e4\u20ac\U0001f600"`},
+		"what is not UTF-8": {"a\xff", `"a\ufffd"`},
+		"a line separator":  {"a\u2028", `"a\u2028"`},
+		"a template":        {"${x}`", "\"${x}`\""},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, literal(tc.in)) })
+	}
+}
+
+func TestNewEndpoint(t *testing.T) {
+	t.Run("a Service", func(t *testing.T) {
+		endpoint := testEndpoint(t)
+		require.Equal(t, []string{
+			"headwater-webhook.headwater", "headwater-webhook.headwater.svc", "headwater-webhook.headwater.svc.cluster.local",
+		}, endpoint.Hosts.Names)
+		require.Nil(t, endpoint.clientConfig(nil).URL)
+	})
+	for url, want := range map[string]string{
+		"https://127.0.0.1:9443":       "https://127.0.0.1:9443/validate",
+		"https://127.0.0.1:9443/":      "https://127.0.0.1:9443/validate",
+		"https://hooks.example.com/hw": "https://hooks.example.com/hw/validate",
+		"https://[::1]:9443":           "https://[::1]:9443/validate",
+	} {
+		t.Run(url, func(t *testing.T) {
+			endpoint, err := NewEndpoint(url, "headwater")
+			require.NoError(t, err)
+			require.Equal(t, want, *endpoint.clientConfig(nil).URL)
+			require.Nil(t, endpoint.clientConfig(nil).Service)
+			require.Equal(t, 1, len(endpoint.Hosts.Names)+len(endpoint.Hosts.IPs))
+		})
+	}
+	for _, url := range []string{"http://127.0.0.1:9443", "127.0.0.1:9443", "https://", "https://u:p@host", "https://host?x=y", "https://host#x", ":"} {
+		t.Run("refused: "+url, func(t *testing.T) {
+			_, err := NewEndpoint(url, "headwater")
+			require.ErrorContains(t, err, "webhook URL")
+			require.NotContains(t, err.Error(), "u:p")
+		})
+	}
+}

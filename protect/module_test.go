@@ -1,0 +1,144 @@
+package protect
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxtest"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/serve"
+)
+
+type contributions struct {
+	fx.In
+
+	Leader      []kube.Runnable   `group:"leader"`
+	Replica     []kube.Runnable   `group:"replica"`
+	Permissions []kube.Permission `group:"permissions"`
+	Checks      []serve.Check     `group:"checks"`
+	Caches      *kube.Caches
+	Rules       *rules.Live[Rule]
+}
+
+func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set[Rule]) (got contributions) {
+	t.Helper()
+	log := zaptest.NewLogger(t)
+	clients := newFakeClients(t, client)
+	events := kube.NewEvents(client, log)
+	app := fxtest.New(t, Module, fx.NopLogger,
+		fx.Supply(clients, newCaches(t, clients), events, prometheus.NewRegistry(), rules.NewLive(set), options, &Identity{}, Settings{}),
+		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
+		fx.Populate(&got))
+	app.RequireStart().RequireStop()
+	events.Shutdown()
+	return got
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+func TestModule(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	address := freeAddress(t)
+	client := fake.NewClientset(binding("admins", "cluster-admin", "root"))
+	got := build(t, client, Options{Namespace: "headwater", WebhookURL: "https://" + address, WebhookAddress: address}, rules.NewSet[Rule]())
+	require.Len(t, got.Leader, 1)
+	require.Len(t, got.Replica, 2)
+	require.Empty(t, got.Permissions, "nothing is needed without a rule")
+	require.Len(t, got.Checks, 1)
+	require.Empty(t, client.Actions(), "building asks nothing of the cluster")
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 3)
+	for _, runnable := range append(got.Leader, got.Replica...) {
+		go func() { ended <- runnable.Run(ctx) }()
+	}
+	require.Never(t, func() bool { return reachable(address) || len(writes(client)) > 0 }, 200*time.Millisecond, 20*time.Millisecond)
+	require.NoError(t, got.Checks[0].Ready())
+
+	got.Rules.Swap(testRules())
+	got.Caches.Start(ctx)
+	require.Eventually(t, func() bool {
+		_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, ConfigurationName, metav1.GetOptions{})
+		return err == nil && got.Checks[0].Ready() == nil && reachable(address)
+	}, soon, 10*time.Millisecond)
+
+	stop()
+	for range 3 {
+		require.NoError(t, <-ended)
+	}
+	got.Caches.Wait()
+	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), ConfigurationName, metav1.GetOptions{})
+	require.NoError(t, err, "a stopped Headwater still protects")
+}
+
+func reachable(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
+func TestModuleNamesItsPermissions(t *testing.T) {
+	got := build(t, fake.NewClientset(), Options{Namespace: "headwater"}, testRules())
+	require.NotEmpty(t, got.Permissions)
+	for _, permission := range got.Permissions {
+		require.NotEmpty(t, permission.For)
+		require.NotContains(t, permission.Verbs, "*")
+	}
+	require.Error(t, got.Checks[0].Ready(), "it is not ready before it listens")
+}
+
+func TestModuleFailsOnABusyAddress(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	got := build(t, fake.NewClientset(), Options{Namespace: "headwater", WebhookAddress: listener.Addr().String()}, testRules())
+	for _, runnable := range got.Replica {
+		if runnable.Name == "protect webhook" {
+			require.ErrorContains(t, runnable.Run(t.Context()), "is in use")
+		}
+	}
+}
+
+func TestModuleRefusesABadURL(t *testing.T) {
+	_, err := New(Params{Options: Options{Namespace: "headwater", WebhookURL: "http://127.0.0.1"}, Log: zap.NewNop()})
+	require.ErrorContains(t, err, "webhook URL")
+}
+
+func TestWorldFromCaches(t *testing.T) {
+	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret"}})
+	clients := newFakeClients(t, client)
+	caches := newCaches(t, clients)
+	access, err := NewAccess(clients, caches, kube.Always, zap.NewNop())
+	require.NoError(t, err)
+	identity := &Identity{}
+	m := memory{identity: identity, settings: Settings{SystemIdentities: []string{"x"}}, caches: caches, access: access}
+	require.Empty(t, m.world().Headwater)
+	identity.Set("headwater")
+	world := m.world()
+	require.Equal(t, "headwater", world.Headwater)
+	require.Equal(t, []string{"x"}, world.SystemIdentities)
+	require.False(t, m.ready())
+	require.False(t, world.Terminating("platform"), "what is not known yet is not in deletion")
+	require.True(t, world.Holds(blogRule().Source.Ref()), "what is not known yet is held to be there")
+}

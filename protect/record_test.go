@@ -1,0 +1,97 @@
+package protect
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+type sentEvents []kube.Event
+
+func (s *sentEvents) Record(event kube.Event) { *s = append(*s, event) }
+
+func newTestRecorder(set *rules.Set[Rule]) (recorder, *sentEvents, *observer.ObservedLogs) {
+	core, logged := observer.New(zapcore.DebugLevel)
+	events := &sentEvents{}
+	return recorder{
+		rules:   rules.NewLive(set),
+		source:  func(object.Ref) (*object.Full, bool) { return newSecret(), true },
+		events:  events,
+		metrics: newMetrics(prometheus.NewRegistry()),
+		log:     zap.New(core),
+	}, events, logged
+}
+
+func TestRecord(t *testing.T) {
+	edit := update(alice, newSecret(), newSecret(setData("other")))
+	mode := func(mode Mode) Rule { return blogRule(func(r *Rule) { r.Mode = mode }) }
+	for name, tc := range map[string]struct {
+		request       Request
+		rule          Rule
+		lines, events int
+		outcome       string
+	}{
+		"a denial":               {edit, mode(Enforce), 1, 1, "denied"},
+		"a denial of a dry run":  {with(edit, func(r *Request) { r.DryRun = true }), mode(Enforce), 1, 0, "denied"},
+		"a warning":              {edit, mode(Warn), 1, 0, "warned"},
+		"an audited violation":   {edit, mode(Audit), 1, 0, "audited"},
+		"a request that may":     {with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} }), mode(Enforce), 0, 0, "allowed"},
+		"an unreadable request":  {with(edit, func(r *Request) { r.Old = nil }), mode(Enforce), 1, 1, "denied"},
+		"a guarded namespace":    {removeNamespace(alice, "platform"), mode(Enforce), 1, 1, "denied"},
+		"a very long user name":  {with(edit, func(r *Request) { r.User.Name = strings.Repeat("ä", 2000) }), mode(Enforce), 1, 1, "denied"},
+		"an unprotected request": {with(edit, func(r *Request) { r.Kind = "" }), mode(Enforce), 0, 0, "allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := rules.NewSet(tc.rule)
+			recorder, events, logged := newTestRecorder(set)
+			verdict := Decide(tc.request, set, newWorld())
+			recorder.record(tc.request, verdict, time.Millisecond)
+
+			require.Equal(t, tc.lines, logged.Len())
+			require.Len(t, *events, tc.events)
+			require.InDelta(t, 1, testutil.ToFloat64(recorder.metrics.requests.WithLabelValues(
+				verdict.Rule, string(tc.request.Operation), tc.outcome, string(verdict.Reason))), 0)
+			for _, event := range *events {
+				require.Equal(t, "blogsecret", event.About.Name)
+				require.EqualValues(t, "uid-1", event.About.UID)
+				require.True(t, event.Warning)
+				require.LessOrEqual(t, len(event.Note), maxNote)
+				require.NotContains(t, event.Note, canary)
+			}
+			for _, entry := range logged.All() {
+				line, err := json.Marshal(entry.ContextMap())
+				require.NoError(t, err)
+				require.NotContains(t, string(line), canary)
+			}
+		})
+	}
+}
+
+func TestRecordOfADenialWithoutARule(t *testing.T) {
+	recorder, events, logged := newTestRecorder(rules.NewSet(blogRule()))
+	recorder.record(Request{}, Verdict{Reason: ReasonInternalError, Message: "headwater: internal error"}, 0)
+	require.Empty(t, *events)
+	require.Equal(t, 1, logged.Len())
+}
+
+func TestDenialEventSaysWhoAndWhat(t *testing.T) {
+	set := rules.NewSet(blogRule())
+	recorder, events, _ := newTestRecorder(set)
+	recorder.record(remove(alice), Decide(remove(alice), set, newWorld()), 0)
+	require.Equal(t, `denied Delete of Secret platform/blogsecret by alice: headwater: Secret platform/blogsecret is protected by rule "blogsecret": `+
+		`ClusterRole cluster-admin (through a ClusterRoleBinding) may change it`, (*events)[0].Note)
+	require.Equal(t, "Denied", (*events)[0].Reason)
+	require.Equal(t, "Delete", (*events)[0].Action)
+}

@@ -1,0 +1,199 @@
+package protect
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+type registrationSetup struct {
+	*Registration
+	client *fake.Clientset
+	ca     atomic.Pointer[[]byte]
+	up     atomic.Bool
+}
+
+func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Rule]) *registrationSetup {
+	t.Helper()
+	s := &registrationSetup{client: client}
+	s.Registration = &Registration{
+		client: client, rules: rules.NewLive(set), endpoint: testEndpoint(t),
+		bundle: func() []byte {
+			if ca := s.ca.Load(); ca != nil {
+				return *ca
+			}
+			return nil
+		},
+		ready: s.up.Load, clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()),
+		log: zaptest.NewLogger(t), wake: newWake(),
+	}
+	return s
+}
+
+func (s *registrationSetup) trust(ca string) {
+	bundle := []byte(ca)
+	s.ca.Store(&bundle)
+	s.Changed()
+}
+
+func (s *registrationSetup) live(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	config, err := s.configurations().Get(t.Context(), ConfigurationName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	return config
+}
+
+func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[Rule]) {
+	t.Helper()
+	desired := Configuration(set, s.endpoint, s.bundle())
+	require.Eventually(t, func() bool {
+		live := s.live(t)
+		return live != nil && inForce(live, desired)
+	}, soon, 5*time.Millisecond)
+}
+
+func (s *registrationSetup) repairs() float64 { return testutil.ToFloat64(s.metrics.repairs) }
+
+func registered(t *testing.T) *registrationSetup {
+	t.Helper()
+	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s.up.Store(true)
+	s.trust("ca")
+	background(t, s.Run)
+	s.requireRegistered(t, testRules())
+	return s
+}
+
+func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
+	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	background(t, s.Run)
+	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond)
+	s.up.Store(true)
+	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond)
+	s.trust("ca")
+	s.requireRegistered(t, testRules())
+	require.Equal(t, []string{"create"}, writes(s.client))
+	require.Zero(t, s.repairs())
+}
+
+func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
+	s := registered(t)
+	again := newTestRegistration(t, s.client, testRules())
+	again.up.Store(true)
+	again.trust("ca")
+	background(t, again.Run)
+	require.Never(t, func() bool {
+		again.Changed()
+		again.rules.Swap(testRules())
+		return len(writes(s.client)) > 1
+	}, 200*time.Millisecond, 10*time.Millisecond, "invariant 2")
+	require.Zero(t, s.repairs()+again.repairs())
+}
+
+func TestRegistrationFollowsRulesAndCA(t *testing.T) {
+	s := registered(t)
+	more := rules.NewSet(blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle"))
+	s.rules.Swap(more)
+	s.requireRegistered(t, more)
+	s.trust("new ca")
+	s.requireRegistered(t, more)
+	require.Equal(t, []byte("new ca"), s.live(t).Webhooks[1].ClientConfig.CABundle)
+	require.Equal(t, []string{"create", "update", "update"}, writes(s.client))
+	require.Zero(t, s.repairs(), "a change of ours is no repair")
+}
+
+func TestRegistrationIsDeletedWithTheLastRule(t *testing.T) {
+	s := registered(t)
+	s.rules.Swap(rules.NewSet[Rule]())
+	require.Eventually(t, func() bool { return s.live(t) == nil }, soon, 5*time.Millisecond)
+	s.rules.Swap(testRules())
+	s.requireRegistered(t, testRules())
+	require.Zero(t, s.repairs())
+}
+
+func TestRegistrationIsRepaired(t *testing.T) {
+	for name, tamper := range map[string]func(t *testing.T, s *registrationSetup){
+		"when it is deleted": func(t *testing.T, s *registrationSetup) {
+			require.NoError(t, s.configurations().Delete(t.Context(), ConfigurationName, metav1.DeleteOptions{}))
+		},
+		"when its failure policy is weakened": func(t *testing.T, s *registrationSetup) {
+			live := s.live(t)
+			ignore := admissionregistrationv1.Ignore
+			live.Webhooks[0].FailurePolicy, live.ResourceVersion = &ignore, "77"
+			_, err := s.configurations().Update(t.Context(), live, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		},
+		"when a webhook is taken out": func(t *testing.T, s *registrationSetup) {
+			live := s.live(t)
+			live.Webhooks, live.ResourceVersion = live.Webhooks[1:], "77"
+			_, err := s.configurations().Update(t.Context(), live, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := registered(t)
+			tamper(t, s)
+			s.requireRegistered(t, testRules())
+			require.Eventually(t, func() bool { return s.repairs() == 1 }, soon, time.Millisecond)
+		})
+	}
+}
+
+func TestRegistrationLeavesWhatOthersWroteOnIt(t *testing.T) {
+	theirs := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+		Name: ConfigurationName, ResourceVersion: "1",
+		Labels: map[string]string{"team": "platform"}, Annotations: map[string]string{"note": "x"},
+	}}
+	s := newTestRegistration(t, fake.NewClientset(theirs), testRules())
+	s.up.Store(true)
+	s.trust("ca")
+	background(t, s.Run)
+	s.requireRegistered(t, testRules())
+	live := s.live(t)
+	require.Equal(t, "platform", live.Labels["team"])
+	require.Equal(t, "x", live.Annotations["note"])
+	require.Equal(t, []string{"update"}, writes(s.client))
+}
+
+func TestRegistrationWithoutRules(t *testing.T) {
+	t.Run("removes what an earlier run left", func(t *testing.T) {
+		left := Configuration(testRules(), testEndpoint(t), []byte("ca"))
+		left.UID = "uid-of-left"
+		s := newTestRegistration(t, fake.NewClientset(left), rules.NewSet[Rule]())
+		background(t, s.Run)
+		require.Eventually(t, func() bool { return s.live(t) == nil }, soon, 5*time.Millisecond)
+		for _, action := range s.client.Actions() {
+			if deletion, ok := action.(k8stesting.DeleteAction); ok {
+				require.EqualValues(t, "uid-of-left", *deletion.GetDeleteOptions().Preconditions.UID)
+			}
+		}
+	})
+	t.Run("needs no permission", func(t *testing.T) {
+		client := fake.NewClientset()
+		client.PrependReactor("*", "validatingwebhookconfigurations", func(k8stesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "validatingwebhookconfigurations"}, "headwater", nil)
+		})
+		s := newTestRegistration(t, client, rules.NewSet[Rule]())
+		_, err := s.reconcile(t.Context())
+		require.NoError(t, err)
+	})
+}

@@ -1,0 +1,259 @@
+package reload
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+const (
+	soon  = 10 * time.Second
+	quiet = 300 * time.Millisecond
+)
+
+// fixture is the module over a fake API server.
+type fixture struct {
+	t      *testing.T
+	client *fake.Clientset
+	caches *kube.Caches
+	key    *kube.DigestKey
+	live   *rules.Live[Rule]
+	work   []kube.Runnable
+	ctx    context.Context // of the current lead
+}
+
+func testRule(t *testing.T, action Action) Rule {
+	t.Helper()
+	rule, err := Compile(rules.Base{
+		Name: "base", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "base"},
+	}, Config{Action: action, Debounce: &metav1.Duration{Duration: 20 * time.Millisecond}})
+	require.NoError(t, err)
+	return rule
+}
+
+func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
+	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	clients := &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
+	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
+	f.key = kube.NewDigestKey(f.client, "headwater")
+	var err error
+	f.caches, err = kube.NewCaches(clients, f.key, log)
+	require.NoError(t, err)
+	var contributed struct {
+		fx.In
+		Work        []kube.Runnable   `group:"leader"`
+		Permissions []kube.Permission `group:"permissions"`
+	}
+	app := fx.New(fx.NopLogger, Module,
+		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, log)),
+		fx.Populate(&contributed))
+	require.NoError(t, app.Err())
+	require.Len(t, contributed.Permissions, 4)
+	f.work = contributed.Work
+	return f
+}
+
+// lead does what the app does: load the key, fill the caches, lead.
+func (f *fixture) lead() (stop func()) {
+	ctx, cancel := context.WithCancel(f.t.Context())
+	f.ctx = ctx
+	require.NoError(f.t, f.key.Load(ctx))
+	require.NoError(f.t, f.caches.Sources.Track(ctx, []kube.Place{{Kind: object.Secret, Namespace: "platform"}}))
+	f.caches.Start(ctx)
+	done := make(chan error, 1)
+	go func() { done <- f.work[0].Run(ctx) }()
+	stop = func() {
+		cancel()
+		require.NoError(f.t, <-done)
+		f.caches.Wait()
+	}
+	return stop
+}
+
+func (f *fixture) swap(set ...Rule) {
+	f.live.Swap(rules.NewSet(set...))
+	f.caches.Start(f.ctx)
+}
+
+// patches returns the resources patched since the last expectation.
+func (f *fixture) patches() []string {
+	var patched []string
+	for _, action := range f.client.Actions() {
+		if patch, ok := action.(k8stesting.PatchAction); ok && action.GetVerb() == "patch" {
+			require.Equal(f.t, types.MergePatchType, patch.GetPatchType())
+			patched = append(patched, action.GetResource().Resource)
+		}
+	}
+	return patched
+}
+
+// expect waits for exactly these patches.
+func (f *fixture) expect(why string, want ...string) {
+	f.t.Helper()
+	enough := func() bool { return len(f.patches()) >= len(want) }
+	require.Eventually(f.t, enough, soon, 10*time.Millisecond, why)
+	tooMany := func() bool { return len(f.patches()) > len(want) }
+	require.Never(f.t, tooMany, quiet, 10*time.Millisecond, why)
+	require.ElementsMatch(f.t, want, f.patches(), why)
+	f.client.ClearActions()
+}
+
+func (f *fixture) write(value string) {
+	_, err := f.client.CoreV1().Secrets("team").Update(f.t.Context(), cloneOf(value), metav1.UpdateOptions{})
+	require.NoError(f.t, err)
+}
+
+func (f *fixture) deployment() *appsv1.Deployment {
+	deployment, err := f.client.AppsV1().Deployments("team").Get(f.t.Context(), "web", metav1.GetOptions{})
+	require.NoError(f.t, err)
+	return deployment
+}
+
+// cloneOf is the clone of the rule's source, its resourceVersion new with
+// every value.
+func cloneOf(value string) *corev1.Secret {
+	now := metav1.Now()
+	clone := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "base", ResourceVersion: value,
+			ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: mark.FieldManager, Time: &now, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
+			}},
+		},
+		Data: map[string][]byte{"password": []byte(value)},
+	}
+	mark.Stamp(&clone.ObjectMeta, mark.Clone{Rule: "base", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "base"}})
+	return clone
+}
+
+func web() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "web-uid", ResourceVersion: "1"},
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("base", "password")}}},
+		}}},
+	}
+}
+
+func mountingPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare", UID: "pod-uid", ResourceVersion: "1"},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Volumes: []corev1.Volume{secretVolume("v", "base")}, Containers: mounting(corev1.VolumeMount{Name: "v"}),
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
+	f := newFixture(t, cloneOf("1"), web())
+	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	stop := f.lead()
+
+	f.expect("first sight is adopted", "deployments")
+	adopted := f.deployment()
+	require.NotEmpty(t, adopted.Annotations[mark.Baseline])
+	require.Empty(t, adopted.Spec.Template.Annotations, "and restarts nothing")
+
+	f.write("2")
+	f.expect("a change is one patch", "deployments")
+	restarted := f.deployment()
+	require.NotEqual(t, adopted.Annotations[mark.Baseline], restarted.Annotations[mark.Baseline])
+	require.Equal(t, restarted.Annotations[mark.Baseline], restarted.Spec.Template.Annotations[mark.RestartedFor])
+
+	stop()
+	again := newFixture(t, cloneOf("2"), restarted)
+	_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	again.live.Swap(rules.NewSet(testRule(t, Auto)))
+	stop = again.lead()
+	again.expect("a restart of Headwater with nothing changed writes nothing")
+	stop()
+}
+
+func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
+	f := newFixture(t, cloneOf("1"), web())
+	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	stop := f.lead()
+	f.expect("first sight is adopted", "deployments")
+	stop()
+
+	later := newFixture(t, cloneOf("2"), f.deployment())
+	_, err := later.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	later.live.Swap(rules.NewSet(testRule(t, Auto)))
+	stop = later.lead()
+	later.expect("the start acts on it", "deployments")
+	require.NotEmpty(t, later.deployment().Spec.Template.Annotations[mark.RestartedFor])
+	stop()
+}
+
+func (f *fixture) digestKeySecret() *corev1.Secret {
+	secret, err := f.client.CoreV1().Secrets("headwater").Get(f.t.Context(), kube.DigestKeySecret, metav1.GetOptions{})
+	require.NoError(f.t, err)
+	secret.ResourceVersion = ""
+	return secret
+}
+
+func TestFirstRuleAddedLiveBeginsTheWork(t *testing.T) {
+	f := newFixture(t, cloneOf("1"), web(), mountingPod())
+	stop := f.lead()
+	require.Never(t, f.consumersRead, quiet, 10*time.Millisecond, "without rules no workload is read")
+
+	f.swap(testRule(t, Auto))
+	f.expect("the first rule begins the work", "deployments", "pods")
+	f.swap()
+	f.write("2")
+	f.expect("without rules a change is nothing")
+	f.swap(testRule(t, Auto))
+	f.expect("until there is one again", "deployments", "pods")
+	stop()
+}
+
+func (f *fixture) consumersRead() bool {
+	return slices.ContainsFunc(f.client.Actions(), func(action k8stesting.Action) bool {
+		return action.GetResource().Resource == "deployments"
+	})
+}
+
+func TestSourceItselfIsGovernedInItsOwnNamespace(t *testing.T) {
+	source := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "base", ResourceVersion: "1"},
+		Data:       map[string][]byte{"password": []byte("1")},
+	}
+	consumer := web()
+	consumer.Namespace = "platform"
+	f := newFixture(t, source, consumer)
+	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	stop := f.lead()
+	f.expect("first sight is adopted", "deployments")
+
+	changed := source.DeepCopy()
+	changed.ResourceVersion, changed.Data["password"] = "2", []byte("2")
+	_, err := f.client.CoreV1().Secrets("platform").Update(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	f.expect("a change is one patch", "deployments")
+	stop()
+}

@@ -1,0 +1,241 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+const testUID = types.UID("5d1c7a1e")
+
+type data map[string]string
+
+// secret is a Secret of that name, governed by rule r under action Auto, with
+// that data.
+func secret(h *digest.Hasher, name string, mode Mode, content data, keys ...string) Consumed {
+	return Consumed{
+		Reference: Reference{Kind: object.Secret, Name: name, Mode: mode, Keys: keys},
+		Object:    object.Ref{Kind: object.Secret, Namespace: "ns", Name: name},
+		Rule:      "r", Action: Auto, Exists: true, Digests: digests(h, content),
+	}
+}
+
+func (c Consumed) under(action Action) Consumed { c.Action = action; return c }
+
+func (c Consumed) ungoverned() Consumed { c.Rule, c.Action = "", None; return c }
+
+func (c Consumed) missing() Consumed { c.Exists, c.Digests = false, nil; return c }
+
+func (c Consumed) frozen() Consumed { c.Immutable = true; return c }
+
+func (c Consumed) changedAt(at time.Time) Consumed { c.ChangedAt = at; return c }
+
+func TestDecideWorkload(t *testing.T) {
+	h := testHasher(t, 1)
+	v1, v2 := data{"a": "1", "b": "1"}, data{"a": "2", "b": "1"}
+	tests := map[string]struct {
+		// before was adopted; nil means that there is no baseline.
+		before, now []Consumed
+		step        Step
+		reason      Reason
+		changed     []string
+		// gone is true when the baseline is to be removed.
+		gone bool
+	}{
+		"first sight of env is adopted": {
+			now: []Consumed{secret(h, "s", Env, v1, "a")}, step: StepAdopt, reason: ReasonFirstSight,
+		},
+		"first sight of a mounted volume is not even written": {
+			now: []Consumed{secret(h, "s", Volume, v1)}, step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"first sight of a volume under Restart is adopted": {
+			now: []Consumed{secret(h, "s", Volume, v1).under(Restart)}, step: StepAdopt, reason: ReasonFirstSight,
+		},
+		"first sight of an object that does not exist is not written": {
+			now: []Consumed{secret(h, "s", Env, v1, "a").missing()}, step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"first sight of an object that nobody governs is not written": {
+			now: []Consumed{secret(h, "s", Env, v1, "a").ungoverned()}, step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"the same data is nothing": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1)},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"a change of an env key restarts": {
+			before: []Consumed{secret(h, "s", Env, v1, "a")}, now: []Consumed{secret(h, "s", Env, v2, "a")},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"a change of a subPath mount restarts": {
+			before: []Consumed{secret(h, "s", SubPath, v1)}, now: []Consumed{secret(h, "s", SubPath, v2)},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"a change of a key that nobody consumes is nothing": {
+			before: []Consumed{secret(h, "s", Env, v1, "b")}, now: []Consumed{secret(h, "s", Env, v2, "b")},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"a consumed key that goes away is a change": {
+			before: []Consumed{secret(h, "s", Env, v1, "a")}, now: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a")},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"only what changed is named": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v1)},
+			now:    []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v2)},
+			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/t"},
+		},
+		"an object consumed in two modes is named once": {
+			before: []Consumed{secret(h, "s", Env, v1, "a"), secret(h, "s", SubPath, v1, "a"), secret(h, "s", EnvFrom, v1)},
+			now:    []Consumed{secret(h, "s", Env, v2, "a"), secret(h, "s", SubPath, v2, "a"), secret(h, "s", EnvFrom, v2)},
+			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"env and volume of a changed object make one restart": {
+			before: []Consumed{secret(h, "s", Env, v1, "a"), secret(h, "s", Volume, v1)},
+			now:    []Consumed{secret(h, "s", Env, v2, "a"), secret(h, "s", Volume, v2)},
+			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"a changed volume beside unchanged env is nothing to the workload": {
+			before: []Consumed{secret(h, "s", Env, v1, "b"), secret(h, "t", Volume, v1)},
+			now:    []Consumed{secret(h, "s", Env, v2, "b"), secret(h, "t", Volume, v2)},
+			step:   StepNothing, reason: ReasonUnchanged,
+		},
+		"under Restart a changed volume restarts": {
+			before: []Consumed{secret(h, "s", Volume, v1).under(Restart)}, now: []Consumed{secret(h, "s", Volume, v2).under(Restart)},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"under Refresh env is left alone, and what it runs stays on record": {
+			before: []Consumed{secret(h, "s", Env, v1, "a")}, now: []Consumed{secret(h, "s", Env, v2, "a").under(Refresh)},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"under None nothing is done, and what it runs stays on record": {
+			before: []Consumed{secret(h, "s", Volume, v1).under(Restart)}, now: []Consumed{secret(h, "s", Volume, v2).under(None)},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"a volume that is no longer restarted for leaves the record": {
+			before: []Consumed{secret(h, "s", Volume, v1).under(Restart)}, now: []Consumed{secret(h, "s", Volume, v2)},
+			step: StepAdopt, reason: ReasonReferences, gone: true,
+		},
+		"a reference that is added is adopted": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v2)},
+			step: StepAdopt, reason: ReasonReferences,
+		},
+		"a key that is added to the env is adopted": {
+			before: []Consumed{secret(h, "s", Env, v1, "a")}, now: []Consumed{secret(h, "s", Env, v2, "a", "b")},
+			step: StepAdopt, reason: ReasonReferences,
+		},
+		"a reference that is removed is dropped": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1)},
+			step: StepAdopt, reason: ReasonReferences,
+		},
+		"the baseline of a workload without references is removed": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: nil,
+			step: StepAdopt, reason: ReasonReferences, gone: true,
+		},
+		"an object that is gone holds": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1).missing()},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"an object that nobody governs any more holds": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v2).ungoverned()},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"one object gone does not hide the change of another": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v1)},
+			now:    []Consumed{secret(h, "s", EnvFrom, v1).missing(), secret(h, "t", EnvFrom, v2)},
+			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/t"},
+		},
+		"an immutable object that was made anew with other data restarts env": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1).frozen()}, now: []Consumed{secret(h, "s", EnvFrom, v2).frozen()},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			stored := ""
+			if test.before != nil {
+				stored = decideWorkload(h, testUID, "", test.before).Baseline
+			}
+			decision := decideWorkload(h, testUID, stored, test.now)
+			require.Equal(t, test.step, decision.Step)
+			require.Equal(t, test.reason, decision.Reason)
+			require.Equal(t, test.changed, decision.Changed)
+			require.Equal(t, test.gone, decision.Baseline == "")
+
+			after := decideWorkload(h, testUID, decision.Baseline, test.now)
+			require.Equal(t, StepNothing, after.Step, "what was done is not done again")
+			require.Equal(t, decision.Baseline, after.Baseline)
+		})
+	}
+}
+
+func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
+	h := testHasher(t, 1)
+	was, is := secret(h, "s", EnvFrom, data{"a": "1"}), secret(h, "s", EnvFrom, data{"a": "2"})
+	stored := decideWorkload(h, testUID, "", []Consumed{was}).Baseline
+	stored = decideWorkload(h, testUID, stored, []Consumed{was.missing()}).Baseline
+
+	require.Equal(t, StepNothing, decideWorkload(h, testUID, stored, []Consumed{was}).Step)
+	require.Equal(t, StepRestart, decideWorkload(h, testUID, stored, []Consumed{is}).Step)
+}
+
+func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {
+	h, lost := testHasher(t, 1), testHasher(t, 2)
+	now := []Consumed{secret(h, "s", EnvFrom, data{"a": "2"})}
+	ofOther := decideWorkload(lost, testUID, "", []Consumed{secret(lost, "s", EnvFrom, data{"a": "1"})}).Baseline
+	ofCopy := decideWorkload(h, "another-uid", "", []Consumed{secret(h, "s", EnvFrom, data{"a": "1"})}).Baseline
+	tests := map[string]struct {
+		stored string
+		reason Reason
+		loud   bool
+	}{
+		"garbage":                            {"garbage", ReasonUnreadable, true},
+		"a version of the future":            {"v2:00000000:", ReasonUnreadable, true},
+		"the key is lost":                    {ofOther, ReasonOtherKey, true},
+		"the workload was copied from other": {ofCopy, ReasonReferences, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			decision := decideWorkload(h, testUID, test.stored, now)
+			require.Equal(t, StepAdopt, decision.Step)
+			require.Equal(t, test.reason, decision.Reason)
+			require.Equal(t, test.loud, decision.lostBaseline())
+			require.Equal(t, decideWorkload(h, testUID, "", now).Baseline, decision.Baseline)
+		})
+	}
+	require.Equal(t, StepNothing, decideWorkload(h, testUID, "garbage", nil).Step, "nothing governed: not ours to touch")
+}
+
+func TestTheRuleOfTheFirstChangeIsNamed(t *testing.T) {
+	h := testHasher(t, 1)
+	one, two := secret(h, "s", EnvFrom, data{"a": "1"}), secret(h, "t", EnvFrom, data{"a": "1"})
+	two.Rule = "second"
+	stored := decideWorkload(h, testUID, "", []Consumed{one, two}).Baseline
+	two.Digests = digests(h, data{"a": "2"})
+	require.Equal(t, "second", decideWorkload(h, testUID, stored, []Consumed{one, two}).Rule)
+}
+
+func TestOwnersWish(t *testing.T) {
+	tests := map[string]struct {
+		annotation string
+		want       Action
+		readable   bool
+	}{
+		"no annotation leaves it to the rule":      {"", Restart, true},
+		"Auto overrides":                           {"Auto", Auto, true},
+		"Restart overrides":                        {"Restart", Restart, true},
+		"Refresh overrides":                        {"Refresh", Refresh, true},
+		"Off is nothing":                           {"Off", None, true},
+		"an unknown value leaves it to the rule":   {"always", Restart, false},
+		"None is the rule's word, not the owner's": {"None", Restart, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			action, readable := wishes{reload: test.annotation}.action(Restart)
+			require.Equal(t, test.want, action)
+			require.Equal(t, test.readable, readable)
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package reload
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+const maxNote = 1024 // what the API server accepts
+
+func TestNotesSayWhatChangedAndFit(t *testing.T) {
+	w := &Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w", UID: "u"}, Kind: KindStatefulSet}
+	long := object.Ref{Kind: object.ConfigMap, Namespace: strings.Repeat("n", 63), Name: strings.Repeat("o", 253)}.String()
+
+	event := restarted(w, Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b", "Secret/ns/c"}})
+	require.Equal(t, "Restarted, because what it read at its start has changed: Secret/ns/a, Secret/ns/b and 1 more", event.Note)
+	require.Equal(t, "StatefulSet", event.About.Kind)
+	require.Equal(t, "apps/v1", event.About.APIVersion)
+	require.Equal(t, w.UID, event.About.UID)
+	require.Less(t, len(restarted(w, Decision{Changed: []string{long, long, long}}).Note), maxNote)
+
+	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonOtherKey}).Note, "key")
+	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonUnreadable}).Note, "damaged")
+
+	unknown := unknownReload(w, strings.Repeat("x", 5000))
+	require.True(t, unknown.Warning)
+	require.Less(t, len(unknown.Note), maxNote)
+}

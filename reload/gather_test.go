@@ -1,0 +1,106 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+func ruleFor(t *testing.T, name, source string, labels map[string]string) Rule {
+	t.Helper()
+	config := Config{Action: Auto, Workloads: Workloads{Selector: &metav1.LabelSelector{MatchLabels: labels}}}
+	rule, err := Compile(rules.Base{
+		Name: name, Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: source},
+	}, config)
+	require.NoError(t, err)
+	return rule
+}
+
+func TestWhatIsGoverned(t *testing.T) {
+	stranger := cloneOf("1")
+	stranger.Name = "stranger"
+	stranger.Annotations[mark.Rule] = "no-such-rule"
+	unmarked := cloneOf("1")
+	unmarked.Name, unmarked.Annotations = "unmarked", nil
+	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "base"}, Data: map[string][]byte{"k": []byte("v")}}
+	f := newFixture(t, cloneOf("1"), stranger, unmarked, source)
+	stop := f.lead()
+	defer stop()
+	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	hasher, err := f.key.Hasher()
+	require.NoError(t, err)
+	set := rules.NewSet(
+		ruleFor(t, "gold", "base", map[string]string{"tier": "gold"}),
+		ruleFor(t, "base", "base", map[string]string{"app": "web"}),
+		ruleFor(t, "gone", "gone", nil),
+		ruleFor(t, "unread", "base", nil),
+	)
+	tests := map[string]struct {
+		namespace, name string
+		labels          map[string]string
+		rule            string
+		exists          bool
+	}{
+		"a clone, by the rule it belongs to":              {"team", "base", map[string]string{"app": "web", "tier": "gold"}, "base", true},
+		"a clone, for a workload that is not selected":    {"team", "base", map[string]string{"tier": "gold"}, "", false},
+		"a clone of no known rule":                        {"team", "stranger", map[string]string{"app": "web"}, "", false},
+		"a clone whose marks are lost":                    {"team", "unmarked", map[string]string{"app": "web"}, "", false},
+		"an object of no rule":                            {"team", "other", map[string]string{"app": "web"}, "", false},
+		"a source, by the first rule that selects":        {"platform", "base", map[string]string{"app": "web"}, "base", true},
+		"a source, by the very first rule":                {"platform", "base", map[string]string{"app": "web", "tier": "gold"}, "gold", true},
+		"a source that does not exist":                    {"platform", "gone", nil, "gone", false},
+		"a source, for a workload that no selector names": {"platform", "base", map[string]string{"app": "db"}, "unread", true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := gatherer{caches: f.caches, rules: set, hasher: hasher}
+			reference := Reference{Kind: object.Secret, Name: test.name, Mode: EnvFrom}
+			c := g.consumed(test.namespace, reference, wishes{labels: test.labels})
+			require.Equal(t, test.rule, c.Rule)
+			require.Equal(t, test.exists, c.Exists)
+			require.Equal(t, test.exists, len(c.Digests) > 0)
+			require.False(t, g.reading)
+		})
+	}
+	t.Run("a source whose cache is not full counts as unknown", func(t *testing.T) {
+		elsewhere := rules.NewSet(Rule{Base: rules.Base{Name: "r", Source: rules.Source{Kind: object.Secret, Namespace: "untracked", Name: "s"}}})
+		g := gatherer{caches: f.caches, rules: elsewhere, hasher: hasher}
+		c := g.consumed("untracked", Reference{Kind: object.Secret, Name: "s", Mode: EnvFrom}, wishes{})
+		require.False(t, c.Exists)
+		require.True(t, g.reading)
+	})
+}
+
+func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
+	deployment := web()
+	deployment.Labels = map[string]string{"app": "web"}
+	deployment.Annotations = map[string]string{mark.Reload: "Off"}
+	clients := &kube.Clients{Typed: fake.NewClientset(deployment)}
+	live := rules.NewLive(rules.NewSet(testRule(t, Auto)))
+	var caches kube.Caches
+	caches.Sources = newFixture(t).caches.Sources
+	consumers, err := newConsumers(clients, &caches, live, zaptest.NewLogger(t))
+	require.NoError(t, err)
+	caches.Start(t.Context())
+	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+
+	pod := testPod(func(p *Pod) {
+		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
+		p.Labels = map[string]string{"app": "pod"}
+	})
+	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, reload: "Off"}, consumers.wishesFor(pod))
+	pod.OwnerName = "unknown"
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
+	pod.OwnerKind = ""
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
+}

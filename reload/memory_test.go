@@ -1,0 +1,60 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
+	k := key{KindDeployment, "ns", "w"}
+	cached := func(uid types.UID, version, value string) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version, Annotations: map[string]string{mark.Baseline: value}}
+	}
+	tests := map[string]struct {
+		cached *metav1.ObjectMeta
+		want   string
+		waits  bool
+	}{
+		"a cache that is behind":          {cached("u", "9", "before"), "written", true},
+		"a cache that shows the write":    {cached("u", "10", "written"), "written", false},
+		"a cache that shows a later edit": {cached("u", "11", "edited"), "edited", false},
+		"another object of the name":      {cached("v", "9", "another"), "another", false},
+		"a version that is no number":     {cached("u", "", "before"), "before", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var e echoes
+			e.expect(k, "u", "10", "written")
+			require.Equal(t, test.want, e.read(k, test.cached, mark.Baseline))
+			_, waits := e.written.Load(k)
+			require.Equal(t, test.waits, waits)
+			e.forget(k)
+			require.Equal(t, test.cached.Annotations[mark.Baseline], e.read(k, test.cached, mark.Baseline))
+		})
+	}
+}
+
+func TestDebounceRunsFromTheFirstChange(t *testing.T) {
+	var p pending
+	k := key{KindDeployment, "ns", "w"}
+	require.Zero(t, p.debounce(k, birth))
+	_, found := p.done(k)
+	require.False(t, found)
+
+	p.add(k, birth, time.Second)
+	p.add(k, birth.Add(900*time.Millisecond), time.Second)
+	require.Equal(t, time.Second, p.debounce(k, birth))
+	require.Equal(t, 100*time.Millisecond, p.debounce(k, birth.Add(900*time.Millisecond)))
+	require.Zero(t, p.debounce(k, birth.Add(2*time.Second)))
+
+	at, found := p.done(k)
+	require.True(t, found)
+	require.Equal(t, birth, at)
+	require.Zero(t, p.debounce(k, birth))
+}

@@ -1,0 +1,121 @@
+package reload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+func controlledBy(apiVersion, kind, name string) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, Controller: &yes}}
+}
+
+func TestKeptWorkloadIsStripped(t *testing.T) {
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k")}}}}}
+	meta := metav1.ObjectMeta{
+		Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
+		Labels:        map[string]string{"app": "w"},
+		Annotations:   map[string]string{mark.Baseline: "b", "kubectl.kubernetes.io/last-applied-configuration": "{…}"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+	}
+	want := &Workload{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
+			Labels: map[string]string{"app": "w"}, Annotations: map[string]string{mark.Baseline: "b"},
+		},
+		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+	}
+	for kind, obj := range map[Kind]any{
+		KindDeployment:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}},
+		KindStatefulSet: &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}},
+		KindDaemonSet:   &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}},
+	} {
+		kept, err := keepWorkload(obj)
+		require.NoError(t, err)
+		want.Kind = kind
+		require.Equal(t, want, kept)
+	}
+	_, err := keepWorkload(&corev1.Pod{})
+	require.Error(t, err)
+}
+
+func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "7",
+			Labels: map[string]string{"app": "p"}, OwnerReferences: controlledBy("apps/v1", "DaemonSet", "d"),
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "n",
+			Volumes: []corev1.Volume{projectedVolume("kube-api-access", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+			}})},
+			Containers: mounting(corev1.VolumeMount{Name: "kube-api-access"}),
+		},
+	}
+	kept, err := keepPod(pod)
+	require.NoError(t, err)
+	require.Equal(t, &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", ResourceVersion: "7"}}, kept)
+	_, err = keepPod(&corev1.Secret{})
+	require.Error(t, err)
+}
+
+func TestOwnerOfAPod(t *testing.T) {
+	tests := map[string]struct {
+		owners []metav1.OwnerReference
+		hash   string
+		kind   Kind
+		name   string
+	}{
+		"a bare pod has none":               {},
+		"a StatefulSet":                     {owners: controlledBy("apps/v1", "StatefulSet", "s"), kind: KindStatefulSet, name: "s"},
+		"a DaemonSet":                       {owners: controlledBy("apps/v1", "DaemonSet", "d"), kind: KindDaemonSet, name: "d"},
+		"a Deployment, by its ReplicaSet":   {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "5d9", kind: KindDeployment, name: "web"},
+		"a ReplicaSet of its own":           {owners: controlledBy("apps/v1", "ReplicaSet", "web-")},
+		"a ReplicaSet of another hash":      {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "6e0"},
+		"a Job is no workload":              {owners: controlledBy("batch/v1", "Job", "j")},
+		"a kind of the same name is not it": {owners: controlledBy("apps.kruise.io/v1", "StatefulSet", "s")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
+			if test.hash != "" {
+				pod.Labels = map[string]string{"pod-template-hash": test.hash}
+			}
+			kind, name := owner(pod)
+			require.Equal(t, test.kind, kind)
+			require.Equal(t, test.name, name)
+		})
+	}
+}
+
+func TestStatusIsOfNoInterest(t *testing.T) {
+	w := func() *Workload {
+		return &Workload{
+			ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "1"}},
+			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+		}
+	}
+	for name, edit := range map[string]func(*Workload){
+		"a label":            func(w *Workload) { w.Labels = nil },
+		"an annotation":      func(w *Workload) { w.Annotations = map[string]string{mark.Reload: "Off"} },
+		"a key":              func(w *Workload) { w.References[0].Keys = nil },
+		"a reference":        func(w *Workload) { w.References = nil },
+		"another UID":        func(w *Workload) { w.UID = "v" },
+		"that it is deleted": func(w *Workload) { w.DeletionTimestamp = &metav1.Time{} },
+	} {
+		changed := w()
+		edit(changed)
+		require.False(t, w().sameInputs(changed), name)
+	}
+	updated := w()
+	updated.ResourceVersion = "2"
+	require.True(t, w().sameInputs(updated))
+}

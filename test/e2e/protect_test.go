@@ -1,0 +1,432 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	webhookConfiguration = "headwater"
+	certificateSecret    = "headwater-webhook-tls"
+)
+
+// grant binds a ClusterRole to a user, in a namespace or, with none,
+// cluster-wide.
+func (e *env) grant(namespace, role, user string) {
+	e.Helper()
+	name := strings.ReplaceAll(user+"-"+role, ":", "-")
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+	var err error
+	if namespace == "" {
+		_, err = e.admin.RbacV1().ClusterRoleBindings().Create(e.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref, Subjects: subjects,
+		}, metav1.CreateOptions{})
+		e.Cleanup(func() {
+			_ = e.admin.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(e.Context()), name, metav1.DeleteOptions{})
+		})
+	} else {
+		_, err = e.admin.RbacV1().RoleBindings(namespace).Create(e.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref, Subjects: subjects,
+		}, metav1.CreateOptions{})
+	}
+	require.NoError(e, err)
+}
+
+// clusterRole makes a ClusterRole with these rules.
+func (e *env) clusterRole(name string, rules ...rbacv1.PolicyRule) {
+	e.Helper()
+	_, err := e.admin.RbacV1().ClusterRoles().Create(e.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.Cleanup(func() {
+		_ = e.admin.RbacV1().ClusterRoles().Delete(context.WithoutCancel(e.Context()), name, metav1.DeleteOptions{})
+	})
+}
+
+// secretsEditor may do anything to Secrets, and to nothing else.
+func secretsEditor() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}
+}
+
+// protected waits until the webhook is registered and refuses user.
+func (e *env) protected(user kubernetes.Interface, namespace, name string) {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error { return refused(tryEdit(ctx, user, namespace, name, "probe")) })
+}
+
+// tryEdit attempts an edit, as a dry run: admission judges it the same.
+func tryEdit(ctx context.Context, client kubernetes.Interface, namespace, name, value string) error {
+	patch := fmt.Appendf(nil, `{"stringData":{"k":%q}}`, value)
+	_, err := client.CoreV1().Secrets(namespace).Patch(ctx, name, types.MergePatchType, patch,
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+func refused(err error) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("allowed")
+	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "headwater:"):
+		return fmt.Errorf("refused, but not by Headwater: %w", err)
+	default:
+		return nil
+	}
+}
+
+func TestNoWayRoundTheProtection(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("ways-src")
+	e.secret("ways-src", "shared", map[string]string{"k": "v"})
+	e.clusterRole("ways-editor", secretsEditor())
+	e.grant("", "ways-editor", "ways-mallory")
+	mallory := e.client("ways-mallory")
+	secrets := mallory.CoreV1().Secrets("ways-src")
+	e.start(`
+- name: ways
+  source: {kind: Secret, namespace: ways-src, name: shared}
+  protect: {}
+`)
+	e.protected(mallory, "ways-src", "shared")
+	ctx := t.Context()
+	change := func(mutate func(*corev1.Secret)) func() error {
+		return func() error {
+			secret, err := secrets.Get(ctx, "shared", metav1.GetOptions{})
+			require.NoError(t, err)
+			mutate(secret)
+			_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+			return err
+		}
+	}
+	patch := func(kind types.PatchType, body string) func() error {
+		return func() error {
+			_, err := secrets.Patch(ctx, "shared", kind, []byte(body), metav1.PatchOptions{})
+			return err
+		}
+	}
+	remove := func(options metav1.DeleteOptions) func() error {
+		return func() error { return secrets.Delete(ctx, "shared", options) }
+	}
+	orphan, foreground := metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground
+	var now int64
+	for sentence, attempt := range map[string]func() error{
+		"update of a value":         change(func(s *corev1.Secret) { s.Data["k"] = []byte("x") }),
+		"update that adds a key":    change(func(s *corev1.Secret) { s.Data["more"] = nil }),
+		"update to immutable":       change(func(s *corev1.Secret) { yes := true; s.Immutable = &yes }),
+		"update of our annotations": change(func(s *corev1.Secret) { s.Annotations = map[string]string{"headwater.dev/rule": "x"} }),
+		"update that adds a finalizer": change(func(s *corev1.Secret) {
+			s.Finalizers = append(s.Finalizers, "example.org/pin")
+		}),
+		"update that adds an owner": change(func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+		}),
+		"JSON patch":            patch(types.JSONPatchType, `[{"op":"replace","path":"/data/k","value":"eA=="}]`),
+		"merge patch":           patch(types.MergePatchType, `{"data":{"k":"eA=="}}`),
+		"strategic merge patch": patch(types.StrategicMergePatchType, `{"stringData":{"k":"x"}}`),
+		"server-side apply": func() error {
+			apply := applycorev1.Secret("shared", "ways-src").WithStringData(map[string]string{"k": "x"})
+			_, err := secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "mallory", Force: true})
+			return err
+		},
+		"delete":                             remove(metav1.DeleteOptions{}),
+		"delete, as a dry run":               remove(metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+		"delete with force":                  remove(metav1.DeleteOptions{GracePeriodSeconds: &now}),
+		"delete with orphan propagation":     remove(metav1.DeleteOptions{PropagationPolicy: &orphan}),
+		"delete with foreground propagation": remove(metav1.DeleteOptions{PropagationPolicy: &foreground}),
+		"delete of the whole collection": func() error {
+			return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.NoError(t, refused(attempt()))
+		})
+	}
+	require.NoError(t, sameData(e.get("ways-src", "shared"), map[string]string{"k": "v"}))
+	t.Run("a rewrite without a change passes, as storage migration needs", func(t *testing.T) {
+		require.NoError(t, change(func(*corev1.Secret) {})())
+	})
+	t.Run("a label that is not ours passes", func(t *testing.T) {
+		require.NoError(t, patch(types.MergePatchType, `{"metadata":{"labels":{"team":"x"}}}`)())
+	})
+	t.Run("another Secret of the namespace is nobody's business", func(t *testing.T) {
+		_, err := secrets.Create(ctx, harness.Secret("ways-src", "other", map[string]string{"k": "v"}), metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, tryEdit(ctx, mallory, "ways-src", "other", "x"))
+		require.NoError(t, secrets.Delete(ctx, "other", metav1.DeleteOptions{}))
+	})
+}
+
+func TestWhoMayEdit(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("who-src")
+	e.secret("who-src", "shared", map[string]string{"k": "v"})
+	e.clusterRole("who-editor", secretsEditor())
+	e.clusterRole("who-exempt", secretsEditor())
+	users := []string{"who-nobody", "who-user", "who-ingroup", "who-bound", "who-locally", "who-override", "system:serviceaccount:who-src:robot"}
+	for _, user := range users {
+		e.grant("", "who-editor", user)
+	}
+	e.grant("", "who-exempt", "who-bound")
+	e.grant("who-src", "who-exempt", "who-locally")
+	e.clusterRole("who-override-role", rbacv1.PolicyRule{
+		APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, ResourceNames: []string{"who"}, Verbs: []string{"override"},
+	})
+	e.grant("", "who-override-role", "who-override")
+	e.start(`
+- name: who
+  source: {kind: Secret, namespace: who-src, name: shared}
+  protect:
+    allow:
+      clusterRoles: [who-exempt]
+      users: [who-user]
+      groups: [who-group]
+      serviceAccounts: [{namespace: who-src, name: robot}]
+`)
+	e.protected(e.client("who-nobody"), "who-src", "shared")
+	for sentence, test := range map[string]struct {
+		client kubernetes.Interface
+		may    bool
+	}{
+		"somebody who may edit Secrets may not":                        {e.client("who-nobody"), false},
+		"a user who is named may":                                      {e.client("who-user"), true},
+		"a member of a group that is named may":                        {e.client("who-ingroup", "who-group"), true},
+		"a service account that is named may":                          {e.client("system:serviceaccount:who-src:robot"), true},
+		"the holder of a ClusterRole through a ClusterRoleBinding may": {e.client("who-bound"), true},
+		"its holder through a RoleBinding there may not":               {e.client("who-locally"), false},
+		"the holder of the override verb may":                          {e.client("who-override"), true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := tryEdit(t.Context(), test.client, "who-src", "shared", "x")
+			if test.may {
+				require.NoError(t, err)
+			} else {
+				require.NoError(t, refused(err))
+			}
+		})
+	}
+	t.Run("a binding made later counts, and one taken away does not", func(t *testing.T) {
+		nobody := e.client("who-nobody")
+		e.grant("", "who-exempt", "who-nobody")
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			return tryEdit(ctx, nobody, "who-src", "shared", "x")
+		}))
+		require.NoError(t, e.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "who-nobody-who-exempt", metav1.DeleteOptions{}))
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			return refused(tryEdit(ctx, nobody, "who-src", "shared", "x"))
+		}))
+	})
+}
+
+func TestWarnAndAuditLetPass(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("modes-src")
+	for _, name := range []string{"warned", "audited"} {
+		e.secret("modes-src", name, map[string]string{"k": "v"})
+	}
+	e.clusterRole("modes-editor", secretsEditor())
+	e.grant("", "modes-editor", "modes-mallory")
+	h := e.start(`
+- name: warned
+  source: {kind: Secret, namespace: modes-src, name: warned}
+  protect: {mode: Warn, message: "mind the gap", guardNamespace: false}
+- name: audited
+  source: {kind: Secret, namespace: modes-src, name: audited}
+  protect: {mode: Audit, guardNamespace: false}
+`)
+	warnings := &warningRecorder{}
+	config := e.cluster.ConfigFor("modes-mallory")
+	config.WarningHandler = warnings
+	mallory, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	e.eventually(func(ctx context.Context) error {
+		if err := tryEdit(ctx, mallory, "modes-src", "warned", "x"); err != nil {
+			return harness.Permanent(err)
+		}
+		if !slices.Contains(warnings.texts, "mind the gap") {
+			return fmt.Errorf("warnings: %v", warnings.texts)
+		}
+		return nil
+	})
+	mark := e.cluster.Mark()
+	require.NoError(t, tryEdit(t.Context(), mallory, "modes-src", "audited", "x"))
+	audited, err := e.cluster.Since(t.Context(), mark, func(r cluster.Request) bool { return r.User == "modes-mallory" && r.IsWrite() })
+	require.NoError(t, err)
+	require.Len(t, audited, 1)
+	require.Contains(t, fmt.Sprint(audited[0].Annotations), "violation")
+	count, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"rule": "audited", "verdict": "audited"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, count)
+}
+
+type warningRecorder struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warningRecorder) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// An outage of Headwater can only ever block writes to protected objects, and
+// break-glass works with no pod running.
+func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("outage-src")
+	e.namespace("outage-a")
+	e.secret("outage-src", "shared", map[string]string{"k": "v"})
+	e.clusterRole("outage-editor", secretsEditor())
+	e.grant("", "outage-editor", "outage-jane")
+	jane := e.client("outage-jane")
+	h := e.start(`
+- name: outage
+  source: {kind: Secret, namespace: outage-src, name: shared}
+  sync: {namespaces: {include: [outage-a]}}
+  protect: {}
+`)
+	e.protected(jane, "outage-src", "shared")
+	e.hasClone("outage-a", "shared", map[string]string{"k": "v"})
+	h.Kill()
+	ctx := t.Context()
+	require.Error(t, tryEdit(ctx, jane, "outage-src", "shared", "x"), "the source stays protected")
+	_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, harness.Secret("outage-src", "other", nil), metav1.CreateOptions{})
+	require.NoError(t, err, "creating in the source namespace")
+	require.NoError(t, tryEdit(ctx, jane, "outage-src", "other", "x"), "editing beside the source")
+	require.NoError(t, jane.CoreV1().Secrets("outage-src").Delete(ctx, "other", metav1.DeleteOptions{}), "deleting beside the source")
+	require.NoError(t, tryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
+	require.NoError(t, tryEdit(ctx, e.admin, "outage-src", "shared", "x"), "break-glass")
+	require.NoError(t, e.admin.CoreV1().Namespaces().Delete(ctx, "outage-a", metav1.DeleteOptions{}))
+}
+
+func TestTheRegistrationIsKept(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("keep-src")
+	e.secret("keep-src", "shared", map[string]string{"k": "v"})
+	e.clusterRole("keep-editor", secretsEditor())
+	e.grant("", "keep-editor", "keep-mallory")
+	mallory := e.client("keep-mallory")
+	h := e.start(`
+- name: keep
+  source: {kind: Secret, namespace: keep-src, name: shared}
+  protect: {}
+`)
+	e.protected(mallory, "keep-src", "shared")
+	webhooks := e.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	for _, tampering := range []struct {
+		sentence string
+		do       func(context.Context) error
+	}{
+		{"deleted", func(ctx context.Context) error {
+			return webhooks.Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})
+		}},
+		{"told to ignore failures", func(ctx context.Context) error {
+			_, err := webhooks.Patch(ctx, webhookConfiguration, types.JSONPatchType,
+				[]byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`), metav1.PatchOptions{})
+			return err
+		}},
+		{"emptied", func(ctx context.Context) error {
+			_, err := webhooks.Patch(ctx, webhookConfiguration, types.MergePatchType, []byte(`{"webhooks":[]}`), metav1.PatchOptions{})
+			return err
+		}},
+	} {
+		t.Run(tampering.sentence, func(t *testing.T) {
+			require.NoError(t, tampering.do(t.Context()))
+			require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+				live, err := webhooks.Get(ctx, webhookConfiguration, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				if len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail" {
+					return fmt.Errorf("not restored")
+				}
+				return refused(tryEdit(ctx, mallory, "keep-src", "shared", "x"))
+			}))
+		})
+	}
+	repairs, err := h.Metric(t.Context(), "headwater_protect_registration_repairs_total", nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, repairs)
+
+	t.Run("a deleted certificate is made anew, and served without a restart", func(t *testing.T) {
+		before := e.get(harness.Namespace, certificateSecret)
+		require.NoError(t, e.admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			after := e.get(harness.Namespace, certificateSecret)
+			if after == nil || after.UID == before.UID {
+				return fmt.Errorf("the Secret is not back")
+			}
+			if err := serves(ctx, e.webhook, after.Data[corev1.TLSCertKey]); err != nil {
+				return err
+			}
+			return refused(tryEdit(ctx, mallory, "keep-src", "shared", "x"))
+		}))
+	})
+	t.Run("the last rule gone, it is gone", func(t *testing.T) {
+		e.configFile(" []\n")
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			_, err := webhooks.Get(ctx, webhookConfiguration, metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("still there: %w", err)
+			}
+			return nil
+		}))
+		require.NoError(t, tryEdit(t.Context(), mallory, "keep-src", "shared", "x"))
+	})
+}
+
+// serves checks that the certificate presented at address is the first of
+// certificates, in PEM.
+func serves(ctx context.Context, address string, certificates []byte) error {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // what is presented is compared below
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	block, _ := pem.Decode(certificates)
+	presented := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	if block == nil || len(presented) == 0 || !bytes.Equal(block.Bytes, presented[0].Raw) {
+		return fmt.Errorf("another certificate is served than the Secret holds")
+	}
+	return nil
+}
+
+func TestTheSourceNamespaceIsGuarded(t *testing.T) {
+	e := newEnv(t)
+	require.NoError(t, harness.EnsureNamespace(t.Context(), e.admin, "guard-src", nil))
+	e.secret("guard-src", "shared", map[string]string{"k": "v"})
+	e.clusterRole("guard-exempt", secretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.clusterRole("guard-editor", secretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.grant("", "guard-editor", "guard-mallory")
+	e.grant("", "guard-exempt", "guard-owner")
+	mallory, owner := e.client("guard-mallory"), e.client("guard-owner")
+	e.start(`
+- name: guard
+  source: {kind: Secret, namespace: guard-src, name: shared}
+  protect: {allow: {clusterRoles: [guard-exempt]}}
+`)
+	e.protected(mallory, "guard-src", "shared")
+	require.NoError(t, refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
+	require.NoError(t, owner.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{}))
+	e.eventually(func(ctx context.Context) error { // the namespace controller may empty it
+		_, err := e.admin.CoreV1().Namespaces().Get(ctx, "guard-src", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the namespace is still there: %w", err)
+		}
+		return nil
+	})
+}
