@@ -2,11 +2,14 @@ package reload
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -27,11 +30,23 @@ func (c *controller) reconcile(ctx context.Context, k key) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil // deleted meanwhile
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), uidRefused(err):
 		c.queue.After(k, conflictDelay)
 		return nil
 	}
 	return err
+}
+
+// uidRefused reports whether another object has taken the name of the one that
+// was to be patched: to the API server the patch looks like a change of UID.
+func uidRefused(err error) bool {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) || refusal.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(refusal.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "metadata.uid"
+	})
 }
 
 func (c *controller) reconcileWorkload(ctx context.Context, k key) error {

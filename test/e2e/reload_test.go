@@ -1,0 +1,310 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// reloadRule clones Secret shared of PREFIX-src into PREFIX-a and reloads its
+// consumers there, without a debounce to wait for.
+func reloadRule(prefix string) string {
+	return strings.ReplaceAll(`
+- name: PREFIX
+  source: {kind: Secret, namespace: PREFIX-src, name: shared}
+  sync: {namespaces: {include: [PREFIX-a]}}
+  reload: {debounce: 0s}
+`, "PREFIX", prefix)
+}
+
+// stage makes the namespaces and the source of reloadRule.
+func (e *env) stage(prefix string) (namespace string) {
+	e.Helper()
+	e.namespace(prefix + "-src")
+	e.secret(prefix+"-src", "shared", map[string]string{"used": "1", "unused": "1"})
+	return e.namespace(prefix + "-a")
+}
+
+// change edits one key of the source of reloadRule.
+func (e *env) change(prefix, key, value string) {
+	e.Helper()
+	e.edit(prefix+"-src", "shared", func(s *corev1.Secret) { s.Data[key] = []byte(value) })
+}
+
+// cloned waits until the clone of reloadRule has that value.
+func (e *env) cloned(prefix, key, value string) {
+	e.Helper()
+	e.eventually(func(context.Context) error {
+		clone := e.get(prefix+"-a", "shared")
+		if clone == nil || string(clone.Data[key]) != value {
+			return fmt.Errorf("the clone is not current")
+		}
+		return nil
+	})
+}
+
+func (e *env) deployment(namespace, name string, spec corev1.PodSpec, annotations map[string]string) {
+	e.Helper()
+	deployment := harness.Deployment(namespace, name, 0, spec)
+	deployment.Annotations = annotations
+	_, err := e.admin.AppsV1().Deployments(namespace).Create(e.Context(), deployment, metav1.CreateOptions{})
+	require.NoError(e, err)
+}
+
+// stamps are the restarted-for annotations of all pod templates in namespace,
+// by kind and name; empty for those without.
+func (e *env) stamps(namespace string) map[string]string {
+	e.Helper()
+	stamps := map[string]string{}
+	apps := e.admin.AppsV1()
+	deployments, err := apps.Deployments(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	for _, d := range deployments.Items {
+		stamps["Deployment/"+d.Name] = d.Spec.Template.Annotations[mark.RestartedFor]
+	}
+	sets, err := apps.StatefulSets(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	for _, s := range sets.Items {
+		stamps["StatefulSet/"+s.Name] = s.Spec.Template.Annotations[mark.RestartedFor]
+	}
+	daemons, err := apps.DaemonSets(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	for _, d := range daemons.Items {
+		stamps["DaemonSet/"+d.Name] = d.Spec.Template.Annotations[mark.RestartedFor]
+	}
+	return stamps
+}
+
+// restarted waits until exactly these workloads bear another stamp than
+// before, and stays so.
+func (e *env) restarted(namespace string, before map[string]string, want ...string) {
+	e.Helper()
+	slices.Sort(want)
+	changed := func(context.Context) error {
+		var got []string
+		now := e.stamps(namespace)
+		for _, name := range slices.Sorted(maps.Keys(now)) {
+			if now[name] != before[name] {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("restarted: %v; should be: %v", got, want)
+		}
+		return nil
+	}
+	e.eventually(changed)
+	e.holds(settle, changed)
+}
+
+func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("kinds")
+	template := harness.Deployment(namespace, "x", 0, harness.ByEnv("shared", "used"))
+	selector, pod := template.Spec.Selector, template.Spec.Template
+	_, err := e.admin.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "set"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32), Selector: selector, Template: pod},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = e.admin.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "daemon"},
+		Spec:       appsv1.DaemonSetSpec{Selector: selector, Template: pod},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	initial := harness.ByNothing()
+	initial.InitContainers = harness.ByEnvFrom("shared").Containers
+	initial.InitContainers[0].Name = "init"
+	subPath := harness.ByVolume("shared")
+	subPath.Containers[0].VolumeMounts[0].SubPath = "used"
+	for name, spec := range map[string]corev1.PodSpec{
+		"by-env": harness.ByEnv("shared", "used"), "by-env-from": harness.ByEnvFrom("shared"), "by-init": initial,
+		"by-sub-path": subPath, "by-volume": harness.ByVolume("shared"), "by-nothing": harness.ByNothing(),
+		"other-key": harness.ByEnv("shared", "unused"), "other-secret": harness.ByEnvFrom("unmanaged"),
+	} {
+		e.deployment(namespace, name, spec, nil)
+	}
+	e.deployment(namespace, "switched-off", harness.ByEnvFrom("shared"), map[string]string{mark.Reload: "Off"})
+	h := e.start(reloadRule("kinds"))
+	e.cloned("kinds", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	for name, stamp := range before {
+		require.Empty(t, stamp, "first sight is never a change: %s", name)
+	}
+	e.change("kinds", "used", "2")
+	e.restarted(namespace, before,
+		"DaemonSet/daemon", "StatefulSet/set", "Deployment/by-env", "Deployment/by-env-from", "Deployment/by-init", "Deployment/by-sub-path")
+	e.hasEvent(namespace, "by-env", "Restarted")
+}
+
+func TestWhatNobodyConsumesRestartsNothing(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("idle")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.start(reloadRule("idle"))
+	e.cloned("idle", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	e.change("idle", "unused", "2")
+	e.cloned("idle", "unused", "2")
+	e.restarted(namespace, before)
+	e.edit("idle-src", "shared", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
+	e.restarted(namespace, before)
+	require.NoError(t, e.admin.CoreV1().Secrets(namespace).Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.cloned("idle", "used", "1")
+	e.restarted(namespace, before) // a clone that comes back as it was is no change
+	e.change("idle", "used", "2")
+	e.restarted(namespace, before, "Deployment/by-env")
+}
+
+func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("missed")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	e.deployment(namespace, "other-key", harness.ByEnv("shared", "unused"), nil)
+	h := e.start(reloadRule("missed"))
+	e.cloned("missed", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	h.Stop()
+	e.change("missed", "used", "2")
+	e.deployment(namespace, "made-meanwhile", harness.ByEnv("shared", "used"), nil)
+	h = e.start(reloadRule("missed"))
+	e.restarted(namespace, before, "Deployment/by-env")
+	e.settled(h)
+}
+
+func TestALostDigestKeyRestartsNothing(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("lostkey")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.start(reloadRule("lostkey"))
+	e.cloned("lostkey", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	h.Stop()
+	require.NoError(t, e.admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), "headwater-digest-key", metav1.DeleteOptions{}))
+	h = e.start(reloadRule("lostkey"))
+	e.settled(h)
+	e.restarted(namespace, before)
+	e.hasEvent(namespace, "by-env", "BaselineAdopted")
+	e.change("lostkey", "used", "2")
+	e.restarted(namespace, before, "Deployment/by-env")
+}
+
+func TestANewReferenceIsAdopted(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("newref")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.start(reloadRule("newref"))
+	e.cloned("newref", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	deployment, err := e.admin.AppsV1().Deployments(namespace).Get(t.Context(), "by-env", metav1.GetOptions{})
+	require.NoError(t, err)
+	deployment.Spec.Template.Spec = harness.ByEnvFrom("shared") // its owner rolls it out themselves
+	_, err = e.admin.AppsV1().Deployments(namespace).Update(t.Context(), deployment, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	e.settled(h)
+	e.restarted(namespace, before)
+	e.change("newref", "unused", "2")
+	e.restarted(namespace, before, "Deployment/by-env")
+}
+
+func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("volume")
+	require.NoError(t, harness.CreateNode(t.Context(), e.admin, "volume-node"))
+	t.Cleanup(func() {
+		_ = e.admin.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "volume-node", metav1.DeleteOptions{})
+	})
+	e.eventually(func(ctx context.Context) error {
+		_, err := e.admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	subPath := harness.ByVolume("shared")
+	subPath.Containers[0].VolumeMounts[0].SubPath = "used"
+	for name, spec := range map[string]corev1.PodSpec{
+		"mounts": harness.ByVolume("shared"), "by-env": harness.ByEnvFrom("shared"), "sub-path": subPath,
+		"finished": harness.ByVolume("shared"), "unbound": harness.ByVolume("shared"),
+	} {
+		if name != "unbound" {
+			spec.NodeName = "volume-node"
+		} else {
+			spec.NodeSelector = map[string]string{"no": "such-node"}
+		}
+		pod, err := e.admin.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		switch name {
+		case "finished":
+			pod.Status.Phase = corev1.PodSucceeded
+			_, err = e.admin.CoreV1().Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		case "unbound":
+		default:
+			err = harness.SetRunning(t.Context(), e.admin, pod)
+		}
+		require.NoError(t, err)
+	}
+	h := e.start(reloadRule("volume"))
+	e.cloned("volume", "used", "1")
+	e.settled(h)
+	before := e.refreshes(namespace)
+	e.change("volume", "used", "2")
+	refreshed := func(context.Context) error {
+		var got []string
+		now := e.refreshes(namespace)
+		for _, name := range slices.Sorted(maps.Keys(now)) {
+			if now[name] != before[name] {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, []string{"mounts"}) {
+			return fmt.Errorf("refreshed: %v", got)
+		}
+		return nil
+	}
+	e.eventually(refreshed)
+	e.holds(settle, refreshed)
+}
+
+// refreshes are the refreshed-for annotations of all pods in namespace.
+func (e *env) refreshes(namespace string) map[string]string {
+	e.Helper()
+	pods, err := e.admin.CoreV1().Pods(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	refreshes := map[string]string{}
+	for _, pod := range pods.Items {
+		refreshes[pod.Name] = pod.Annotations[mark.RefreshedFor]
+	}
+	return refreshes
+}
+
+func TestOneFailingWorkloadNeverDelaysAnother(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("failing")
+	e.deployment(namespace, "a-refused", harness.ByEnv("shared", "used"), nil)
+	e.deployment(namespace, "b-open", harness.ByEnv("shared", "used"), nil)
+	h := e.start(reloadRule("failing"))
+	e.cloned("failing", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	e.refuseUpdatesOf(namespace, "a-refused")
+	e.change("failing", "used", "2")
+	e.restarted(namespace, before, "Deployment/b-open")
+	e.allowUpdates()
+	e.restarted(namespace, before, "Deployment/a-refused", "Deployment/b-open")
+}
