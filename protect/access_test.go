@@ -48,7 +48,9 @@ func newFakeClients(t *testing.T, client *fake.Clientset) *kube.Clients {
 
 func newCaches(t *testing.T, clients *kube.Clients) *kube.Caches {
 	t.Helper()
-	caches, err := kube.NewCaches(clients, kube.NewDigestKey(clients.Typed, "headwater"), zaptest.NewLogger(t))
+	key := kube.NewDigestKey(clients.Typed, "headwater")
+	require.NoError(t, key.Load(t.Context()))
+	caches, err := kube.NewCaches(clients, key, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	return caches
 }

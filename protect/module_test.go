@@ -37,9 +37,11 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	t.Helper()
 	log := zaptest.NewLogger(t)
 	clients := newFakeClients(t, client)
+	caches := newCaches(t, clients)
+	client.ClearActions()
 	events := kube.NewEvents(client, log)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, newCaches(t, clients), events, prometheus.NewRegistry(), rules.NewLive(set), options, &Identity{}, Settings{}),
+		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, &Identity{}, Settings{}),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()

@@ -64,11 +64,12 @@ func (r *Registration) Run(ctx context.Context) error {
 }
 
 func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err error) {
-	desired := Configuration(r.rules.Load(), r.endpoint, r.bundle())
+	bundle := r.bundle()
+	desired := Configuration(r.rules.Load(), r.endpoint, bundle)
 	if desired == nil {
 		return 0, r.remove(ctx)
 	}
-	if r.applied == nil && (r.bundle() == nil || !r.ready()) {
+	if bundle == nil || r.applied == nil && !r.ready() {
 		return readyInterval, nil
 	}
 	if err := r.watch(ctx); err != nil {

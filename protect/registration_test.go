@@ -95,6 +95,22 @@ func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
 	require.Zero(t, s.repairs())
 }
 
+func TestRegistrationNeverTrustsNobody(t *testing.T) {
+	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s.up.Store(true)
+	calls := 0
+	s.bundle = func() []byte { // the certificate arrives while the registration looks
+		if calls++; calls == 1 {
+			return nil
+		}
+		return []byte("ca")
+	}
+	background(t, s.Run)
+	require.Eventually(t, func() bool { return s.live(t) != nil }, soon, time.Millisecond)
+	require.Equal(t, []byte("ca"), s.live(t).Webhooks[0].ClientConfig.CABundle)
+	require.Equal(t, []string{"create"}, writes(s.client))
+}
+
 func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
 	s := registered(t)
 	again := newTestRegistration(t, s.client, testRules())

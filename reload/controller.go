@@ -2,13 +2,11 @@ package reload
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -20,7 +18,6 @@ import (
 const (
 	defaultWorkers  = 32
 	defaultDebounce = time.Second
-	syncPoll        = 50 * time.Millisecond
 )
 
 // controller turns changes into keys, and keys into reconciles.
@@ -73,16 +70,12 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 func (c *controller) run(ctx context.Context) error {
 	c.queue.Open()
 	subscriptions, err := c.subscribe()
-	defer func() {
-		for _, subscription := range subscriptions {
-			subscription.Cancel()
-		}
-	}()
+	defer func() { subscriptions.Cancel() }()
 	if err != nil {
 		return err
 	}
 	defer c.rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.lookAtAll() })()
-	if !c.waitForCaches(ctx, subscriptions) {
+	if !c.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
 	c.log.Info("started", zap.Int("rules", len(c.rules.Load().All())))
@@ -90,37 +83,21 @@ func (c *controller) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *controller) subscribe() ([]kube.Subscription, error) {
-	var all []kube.Subscription
-	keep := func(subscription kube.Subscription, err error) error {
-		if err == nil {
-			all = append(all, subscription)
-		}
-		return err
-	}
+func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 	for _, kind := range workloadKinds() {
-		if err := keep(c.consumers.workloads[kind].OnChange(c.workloadChanged)); err != nil {
+		if err := all.Add(c.consumers.workloads[kind].OnChange(c.workloadChanged)); err != nil {
 			return all, err
 		}
 	}
 	for _, kind := range object.Kinds {
-		if err := keep(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
+		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
 		}
 	}
-	if err := keep(c.consumers.pods.OnChange(c.podChanged)); err != nil {
+	if err := all.Add(c.consumers.pods.OnChange(c.podChanged)); err != nil {
 		return all, err
 	}
-	return all, keep(c.caches.Sources.OnChange(c.sourceChanged))
-}
-
-// waitForCaches returns false when ctx ends first.
-func (c *controller) waitForCaches(ctx context.Context, subscriptions []kube.Subscription) bool {
-	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
-		behind := func(s kube.Subscription) bool { return !s.HasSynced() }
-		return !slices.ContainsFunc(subscriptions, behind) && len(c.caches.Pending()) == 0, nil
-	})
-	return err == nil
+	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
 }
 
 func (c *controller) workloadChanged(change kube.Change[*Workload]) {

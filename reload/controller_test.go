@@ -3,6 +3,8 @@ package reload
 import (
 	"context"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +56,7 @@ func testRule(t *testing.T, action Action) Rule {
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
+	f.client.PrependReactor("patch", "*", f.withResourceVersion())
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	clients := &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
@@ -73,6 +77,26 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	require.Len(t, contributed.Permissions, 4)
 	f.work = contributed.Work
 	return f
+}
+
+// withResourceVersion gives every patched object a new resourceVersion, as the
+// API server does and the fake does not.
+func (f *fixture) withResourceVersion() k8stesting.ReactionFunc {
+	var version atomic.Int64
+	version.Store(1000)
+	react := k8stesting.ObjectReaction(f.client.Tracker())
+	return func(action k8stesting.Action) (bool, runtime.Object, error) {
+		handled, patched, err := react(action)
+		if err != nil {
+			return handled, patched, err
+		}
+		meta, err := apimeta.Accessor(patched)
+		if err != nil {
+			return true, nil, err
+		}
+		meta.SetResourceVersion(strconv.FormatInt(version.Add(1), 10))
+		return true, patched, f.client.Tracker().Update(action.GetResource(), patched, action.GetNamespace())
+	}
 }
 
 // lead does what the app does: load the key, fill the caches, lead.

@@ -2,12 +2,9 @@ package sync
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -33,67 +30,41 @@ type controller struct {
 	log     *zap.Logger
 }
 
-// syncedPoll is how often caches are asked whether they are full.
-const syncedPoll = 20 * time.Millisecond
-
 // Run works until ctx ends. Subscribing replays every object that is there,
 // which is the full pass that heals what was missed; no key is worked on
 // before all of it was seen.
 func (c *controller) Run(ctx context.Context) error {
 	c.queue.Open()
 	subscriptions, err := c.subscribe()
-	defer func() {
-		for _, subscription := range subscriptions {
-			subscription.Cancel()
-		}
-	}()
+	defer func() { subscriptions.Cancel() }()
 	if err != nil {
 		return err
 	}
 	defer c.live.Subscribe(c.rulesChanged)()
-	full := func(context.Context) (bool, error) {
-		for _, subscription := range subscriptions {
-			if !subscription.HasSynced() {
-				return false, nil
-			}
-		}
-		return len(c.caches.Pending()) == 0, nil
-	}
-	if wait.PollUntilContextCancel(ctx, syncedPoll, true, full) != nil {
-		return nil // ctx ended first
+	if !c.caches.AwaitFull(ctx, subscriptions) {
+		return nil
 	}
 	c.log.Info("working", zap.Int("rules", len(c.live.Load().All())))
 	c.queue.Run(ctx)
 	return nil
 }
 
-func (c *controller) subscribe() ([]kube.Subscription, error) {
-	var subscriptions []kube.Subscription
-	add := func(subscription kube.Subscription, err error) error {
-		if err != nil {
-			return fmt.Errorf("watch for changes: %w", err)
-		}
-		subscriptions = append(subscriptions, subscription)
-		return nil
-	}
-	if err := add(c.caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
-		return subscriptions, err
-	}
-	if err := add(c.caches.Sources.OnChange(c.sourceChanged)); err != nil {
-		return subscriptions, err
+func (c *controller) subscribe() (all kube.Subscriptions, err error) {
+	if err := all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
+		return all, err
 	}
 	for _, kind := range object.Kinds {
-		if err := add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
-			return subscriptions, err
+		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
+			return all, err
 		}
-		err := add(c.caches.Foreign[kind].OnChange(func(change kube.Change[*kube.Foreign]) {
+		err := all.Add(c.caches.Foreign[kind].OnChange(func(change kube.Change[*kube.Foreign]) {
 			c.foreignChanged(kind, change)
 		}))
 		if err != nil {
-			return subscriptions, err
+			return all, err
 		}
 	}
-	return subscriptions, nil
+	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
 }
 
 // namespaceChanged: a new or relabelled namespace goes ahead of a fan-out.

@@ -123,21 +123,10 @@ func (c *controller) update(ctx context.Context, state State, desired *object.Fu
 		}
 		live.ManagedFields = nil
 	}
-	live.Labels = merged(live.Labels, desired.Labels)
-	live.Annotations = merged(live.Annotations, desired.Annotations)
+	live.Labels = object.Merged(live.Labels, desired.Labels)
+	live.Annotations = object.Merged(live.Annotations, desired.Annotations)
 	desired.ObjectMeta = live.ObjectMeta
 	return c.writer.Update(ctx, desired)
-}
-
-func merged(theirs, ours map[string]string) map[string]string {
-	out := make(map[string]string, len(theirs)+len(ours))
-	for key, value := range theirs {
-		out[key] = value
-	}
-	for key, value := range ours {
-		out[key] = value
-	}
-	return out
 }
 
 func cacheWasBehind(err error) bool {

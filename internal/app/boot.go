@@ -122,9 +122,8 @@ func (b *boot) work(ctx context.Context) error {
 }
 
 func (b *boot) lead(ctx context.Context) error {
-	full := func(context.Context) (bool, error) { return len(b.caches.Pending()) == 0, nil }
-	if wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, full) != nil {
-		return nil // ctx ended first
+	if !b.caches.AwaitFull(ctx, nil) {
+		return nil
 	}
 	return b.leader.Run(ctx, b.leaderWork)
 }

@@ -51,10 +51,12 @@ type Leader struct {
 // NewLeader returns a Leader with its Lease in namespace. Without elect it
 // leads at once and for ever, for a single replica.
 func NewLeader(client kubernetes.Interface, namespace string, elect bool, registry *prometheus.Registry, log *zap.Logger) *Leader {
-	return &Leader{client: client, namespace: namespace, elect: elect, log: log.Named("leader"),
+	return &Leader{
+		client: client, namespace: namespace, elect: elect, log: log.Named("leader"),
 		leading: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
 			Name: "headwater_leader", Help: "1 while this replica is the one that writes.",
-		})}
+		}),
+	}
 }
 
 // Run waits for the lease and runs work until ctx ends. It returns the first

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-
-	"go.uber.org/zap"
 )
 
 // View is a typed, read-only cache of one kind of object. What it returns is

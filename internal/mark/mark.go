@@ -53,8 +53,8 @@ type Clone struct {
 // Stamp puts the marks of c on meta. The maps of meta are replaced, never
 // modified, since they may be shared with a cache.
 func Stamp(meta *metav1.ObjectMeta, c Clone) {
-	meta.Labels = with(meta.Labels, map[string]string{CloneLabel: "true"})
-	meta.Annotations = with(meta.Annotations, map[string]string{
+	meta.Labels = object.Merged(meta.Labels, map[string]string{CloneLabel: "true"})
+	meta.Annotations = object.Merged(meta.Annotations, map[string]string{
 		Rule:      c.Rule,
 		Source:    c.Source.String(),
 		SourceUID: string(c.SourceUID),
@@ -100,15 +100,4 @@ func Ours(m map[string]string) map[string]string {
 		}
 	}
 	return ours
-}
-
-func with(m, more map[string]string) map[string]string {
-	merged := make(map[string]string, len(m)+len(more))
-	for key, value := range m {
-		merged[key] = value
-	}
-	for key, value := range more {
-		merged[key] = value
-	}
-	return merged
 }

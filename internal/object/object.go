@@ -7,6 +7,7 @@ package object
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +68,14 @@ type Content struct {
 
 // Empty reports whether the content holds no key at all.
 func (c Content) Empty() bool { return len(c.Data) == 0 && len(c.BinaryData) == 0 }
+
+// Merged returns a new map with the entries of both; those of ours win.
+func Merged(theirs, ours map[string]string) map[string]string {
+	merged := make(map[string]string, len(theirs)+len(ours))
+	maps.Copy(merged, theirs)
+	maps.Copy(merged, ours)
+	return merged
+}
 
 // Full is an object with its payload. Values are shared with the cache they
 // came from and must not be modified.

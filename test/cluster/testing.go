@@ -47,6 +47,7 @@ func Shared(t testing.TB) *Cluster {
 		t.Fatal("a shared cluster needs somebody to stop it: call cluster.Run in TestMain")
 	}
 	shared.once.Do(func() {
+		//nolint:usetesting // the cluster outlives the test that starts it
 		shared.cluster, shared.err = Start(context.Background(), *shared.options)
 	})
 	if shared.err != nil {

@@ -274,7 +274,7 @@ func TestWarnAndAuditLetPass(t *testing.T) {
 	require.Contains(t, fmt.Sprint(audited[0].Annotations), "violation")
 	count, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"rule": "audited", "verdict": "audited"})
 	require.NoError(t, err)
-	require.EqualValues(t, 1, count)
+	require.InDelta(t, 1, count, 0)
 }
 
 type warningRecorder struct{ texts []string }
@@ -359,7 +359,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 	}
 	repairs, err := h.Metric(t.Context(), "headwater_protect_registration_repairs_total", nil)
 	require.NoError(t, err)
-	require.EqualValues(t, 3, repairs)
+	require.InDelta(t, 3, repairs, 0)
 
 	t.Run("a deleted certificate is made anew, and served without a restart", func(t *testing.T) {
 		before := e.get(harness.Namespace, certificateSecret)
