@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -49,6 +50,8 @@ type Registration struct {
 	watching   sync.WaitGroup
 	applied    *admissionregistrationv1.ValidatingWebhookConfiguration
 	repairedAt time.Time
+	// removed was deleted by us, and may still be in the cache.
+	removed types.UID
 }
 
 // Changed makes the registration look again.
@@ -78,7 +81,7 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	if wait := r.clock.Since(r.repairedAt); wait < repairInterval {
 		return repairInterval - wait, nil
 	}
-	if live, found := r.view.Get("", ConfigurationName); found && inForce(live, desired) {
+	if live, found := r.view.Get("", ConfigurationName); found && live.UID != r.removed && inForce(live, desired) {
 		r.applied = desired
 		return 0, nil
 	}
@@ -144,6 +147,7 @@ func (r *Registration) remove(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete webhook configuration %s: %w", ConfigurationName, err)
 	}
+	r.removed = live.UID
 	r.log.Info("webhook configuration deleted: no rule protects anything")
 	return nil
 }

@@ -5,17 +5,31 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headwater-k8s/headwater/internal/config"
 )
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "headwater:", err)
+		tell(err)
 		os.Exit(1)
 	}
+}
+
+// tell prints what went wrong. Problems of a file begin with its name and
+// line, one to a line, as editors read them.
+func tell(err error) {
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		_, _ = fmt.Fprintln(os.Stderr, problems)
+		return
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "headwater:", err)
 }
 
 func run() error {

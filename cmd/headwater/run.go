@@ -36,7 +36,7 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.Bool("leader-elect", true, "let only one of several replicas write")
 	flags.String("log-format", "json", "json or console")
 	flags.String("log-level", "info", "debug, info, warn or error")
-	flags.Int("workers", 32, "clones written at once")
+	flags.Int("workers", 32, "objects that each module writes at once")
 	settings.SetEnvPrefix("HEADWATER")
 	settings.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
 	settings.AutomaticEnv()

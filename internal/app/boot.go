@@ -79,27 +79,29 @@ func (b *boot) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	// The webhook answers from the caches until it is drained, so they outlive
+	// the work.
+	cacheCtx, stopCaches := context.WithCancel(context.WithoutCancel(ctx))
 	defer b.caches.Wait()
-	defer cancel()
-	if err := b.events.Run(ctx); err != nil {
+	defer stopCaches()
+	if err := b.events.Run(cacheCtx); err != nil {
 		return err
 	}
-	if err := b.reloader.trackSources(ctx); err != nil {
+	if err := b.reloader.trackSources(cacheCtx); err != nil {
 		return err
 	}
-	b.caches.Start(ctx)
+	b.caches.Start(cacheCtx)
 	b.setState(nil)
-	return b.work(ctx)
+	return b.work(ctx, cacheCtx)
 }
 
 // work runs what every replica does, and the leader's work once the caches
 // are full, until ctx ends or one of them fails.
-func (b *boot) work(ctx context.Context) error {
+func (b *boot) work(ctx, cacheCtx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all := append([]kube.Runnable{
-		{Name: "configuration", Run: b.reloader.run},
+		{Name: "configuration", Run: func(ctx context.Context) error { return b.reloader.run(ctx, cacheCtx) }},
 		{Name: "leader", Run: b.lead},
 	}, b.replica...)
 	failures := make(chan error, len(all))

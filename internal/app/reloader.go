@@ -66,15 +66,17 @@ func newReloader(p reloaderParams) *reloader {
 	return r
 }
 
-func (r *reloader) run(ctx context.Context) error {
-	return config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(ctx) })
+// run watches the file until ctx ends; caches that a change needs run until
+// cacheCtx does.
+func (r *reloader) run(ctx, cacheCtx context.Context) error {
+	return config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(cacheCtx) })
 }
 
-func (r *reloader) trackSources(ctx context.Context) error {
-	return r.caches.Sources.Track(ctx, r.sets.Places())
+func (r *reloader) trackSources(cacheCtx context.Context) error {
+	return r.caches.Sources.Track(cacheCtx, r.sets.Places())
 }
 
-func (r *reloader) changed(ctx context.Context) {
+func (r *reloader) changed(cacheCtx context.Context) {
 	loaded, err := config.Load(r.settings.ConfigFile)
 	var sets config.Sets
 	if err == nil {
@@ -88,14 +90,14 @@ func (r *reloader) changed(ctx context.Context) {
 		r.log.Warn("the top-level protect and reload sections take effect at the next start; the rules take effect now")
 	}
 	r.current, r.sets = loaded, sets
-	if err := r.trackSources(ctx); err != nil {
+	if err := r.trackSources(cacheCtx); err != nil {
 		r.refuse(err)
 		return
 	}
 	r.sync.Swap(sets.Sync)
 	r.protect.Swap(sets.Protect)
 	r.reload.Swap(sets.Reload)
-	r.caches.Start(ctx)
+	r.caches.Start(cacheCtx)
 	r.reloads.WithLabelValues("applied").Inc()
 	r.good.Set(1)
 	r.log.Info("configuration reloaded", zap.Int("rules", len(loaded.Rules)))

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/headwater-k8s/headwater/protect"
 )
 
 // Version is set by the linker.
@@ -35,6 +37,9 @@ func (s Settings) Validate() error {
 	}
 	for _, problem := range validation.IsDNS1123Label(s.Namespace) {
 		errs = append(errs, fmt.Errorf("--namespace %q: %s", s.Namespace, problem))
+	}
+	if _, err := protect.NewEndpoint(s.WebhookURL, s.Namespace); err != nil {
+		errs = append(errs, err)
 	}
 	if s.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers %d: must be at least 1", s.Workers))

@@ -180,7 +180,6 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	before := e.stamps(namespace)
 	h.Stop()
 	e.change("missed", "used", "2")
-	e.deployment(namespace, "made-meanwhile", harness.ByEnv("shared", "used"), nil)
 	h = e.start(reloadRule("missed"))
 	e.restarted(namespace, before, "Deployment/by-env")
 	e.settled(h)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -48,7 +49,7 @@ func TestClonesFollowNamesAndLabelsOfNamespaces(t *testing.T) {
 	})
 	relabel := func(name, tier string) {
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"tier":%q}}}`, tier)
-		_, err := e.admin.CoreV1().Namespaces().Patch(t.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		_, err := e.admin.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
 	relabel("follow-plain", "gold")
@@ -183,7 +184,7 @@ func TestATerminatingNamespaceIsANormalOutcome(t *testing.T) {
 `)
 	e.hasClone("going-a", "shared", data)
 	// A finalizer keeps the namespace terminating for as long as the test likes.
-	holder, err := e.admin.CoreV1().ConfigMaps("going-a").Create(t.Context(), &corev1.ConfigMap{
+	_, err := e.admin.CoreV1().ConfigMaps("going-a").Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "holder", Finalizers: []string{"example.org/hold"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -194,8 +195,8 @@ func TestATerminatingNamespaceIsANormalOutcome(t *testing.T) {
 	failures, err := h.Metric(t.Context(), "headwater_sync_failures_total", map[string]string{"rule": "going"})
 	require.NoError(t, err)
 	require.Zero(t, failures)
-	holder.Finalizers = nil
-	_, err = e.admin.CoreV1().ConfigMaps("going-a").Update(t.Context(), holder, metav1.UpdateOptions{})
+	_, err = e.admin.CoreV1().ConfigMaps("going-a").Patch(t.Context(), "holder", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 

@@ -71,6 +71,12 @@ func (s *Story) tamper(ctx context.Context) error {
 }
 
 func (s *Story) protect(ctx context.Context) error {
+	err := s.tell.Step(ctx, "the API server has learned to ask Headwater about the source", eventually(func(ctx context.Context) error {
+		return refused(s.patchSource(ctx, s.editor, "probe", metav1.DryRunAll))
+	}))
+	if err != nil {
+		return err
+	}
 	secrets := s.editor.CoreV1().Secrets(platform)
 	var message string
 	attempts := []struct {
@@ -97,13 +103,10 @@ func (s *Story) protect(ctx context.Context) error {
 	for _, attempt := range attempts {
 		err := s.tell.Step(ctx, "jane tries to "+attempt.verb+" the source, and is refused", func(ctx context.Context) error {
 			err := attempt.try(ctx)
-			if err == nil {
-				return errors.New("it was allowed")
+			if err := refused(err); err != nil {
+				return err
 			}
 			message = err.Error()
-			if !apierrors.IsForbidden(err) || !strings.Contains(message, "headwater") {
-				return fmt.Errorf("refused, but not by Headwater: %w", err)
-			}
 			return nil
 		})
 		if err != nil {
@@ -114,9 +117,20 @@ func (s *Story) protect(ctx context.Context) error {
 	return nil
 }
 
-func (s *Story) patchSource(ctx context.Context, client kubernetes.Interface, password string) error {
+// refused returns nil for a refusal by Headwater.
+func refused(err error) error {
+	if err == nil {
+		return errors.New("it was allowed")
+	}
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "headwater:") {
+		return fmt.Errorf("refused, but not by Headwater: %w", err)
+	}
+	return nil
+}
+
+func (s *Story) patchSource(ctx context.Context, client kubernetes.Interface, password string, dryRun ...string) error {
 	patch := fmt.Appendf(nil, `{"stringData":{"password":%q}}`, password)
-	_, err := client.CoreV1().Secrets(platform).Patch(ctx, sourceName, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := client.CoreV1().Secrets(platform).Patch(ctx, sourceName, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun})
 	return err
 }
 
