@@ -46,7 +46,7 @@ cluster-down: ## stop the control plane of `make cluster`
 
 .PHONY: lint
 lint: ## run the linters
-	$(LINT) run ./...
+	$(LINT) run --allow-parallel-runners ./...
 
 .PHONY: fmt
 fmt: ## format the code
