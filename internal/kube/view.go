@@ -16,9 +16,9 @@ type View[T metav1.Object] struct {
 	informer cache.SharedIndexInformer
 }
 
-// NewView wraps informer, whose objects keep turns into T as they arrive.
-// keep must be idempotent only in so far as it is never called on a T: client-go
-// may pass an object through the transform twice, which NewView takes care of.
+// NewView wraps informer, whose objects keep turns into T as they arrive. keep
+// is never called on a T, although client-go may transform an object twice. An
+// object that keep cannot read is absent from the view and logged by name.
 func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, log *zap.Logger, keep func(any) (T, error)) (*View[T], error) {
 	transform := func(obj any) (any, error) {
 		if kept, done := obj.(T); done {
@@ -27,7 +27,15 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			return tombstone, nil
 		}
-		return keep(obj)
+		kept, err := keep(obj)
+		if err != nil {
+			// Returned to client-go, the error would have it log the whole object.
+			stub := unreadable(obj)
+			log.Error("object left out of the cache", zap.String("cache", name),
+				zap.String("namespace", stub.Namespace), zap.String("name", stub.Name), zap.Error(err))
+			return stub, nil
+		}
+		return kept, nil
 	}
 	if err := informer.SetTransform(transform); err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", name, err)
@@ -41,15 +49,24 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 	return &View[T]{name: name, informer: informer}, nil
 }
 
+// unreadable stands in a cache for an object that could not be read: it has
+// the object's name and none of its content.
+func unreadable(obj any) *metav1.PartialObjectMetadata {
+	stub := &metav1.PartialObjectMetadata{}
+	if meta, ok := obj.(metav1.Object); ok {
+		stub.Namespace, stub.Name, stub.ResourceVersion = meta.GetNamespace(), meta.GetName(), meta.GetResourceVersion()
+	}
+	return stub
+}
+
 // AddIndex makes ByIndex(index, …) work. It must be called before the view
 // runs.
 func (v *View[T]) AddIndex(index string, values func(T) []string) error {
 	err := v.informer.AddIndexers(cache.Indexers{index: func(obj any) ([]string, error) {
-		typed, ok := obj.(T)
-		if !ok {
-			return nil, fmt.Errorf("cache of %s holds a %T", v.name, obj)
+		if typed, ok := obj.(T); ok {
+			return values(typed), nil
 		}
-		return values(typed), nil
+		return nil, nil // a stub
 	}})
 	if err != nil {
 		return fmt.Errorf("index %s of %s: %w", index, v.name, err)

@@ -41,8 +41,48 @@ func New(format, level string) (*zap.Logger, error) {
 }
 
 // BridgeKlog sends what client-go logs to logger, for the whole process.
+// client-go attaches whole objects to some of its errors, Secrets too: of a
+// value that is not plain only the type is logged.
 func BridgeKlog(logger *zap.Logger) {
-	klog.SetLogger(zapr.NewLogger(logger.Named("client-go")))
+	plain := logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return plainCore{core} }))
+	klog.SetLogger(zapr.NewLogger(plain.Named("client-go")))
+}
+
+// plainCore replaces structured field values by the name of their type.
+type plainCore struct{ zapcore.Core }
+
+// With implements zapcore.Core.
+func (c plainCore) With(fields []zapcore.Field) zapcore.Core {
+	return plainCore{c.Core.With(plainFields(fields))}
+}
+
+// Check implements zapcore.Core.
+func (c plainCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(entry.Level) {
+		return checked.AddCore(entry, c)
+	}
+	return checked
+}
+
+// Write implements zapcore.Core.
+func (c plainCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	return c.Core.Write(entry, plainFields(fields))
+}
+
+func plainFields(fields []zapcore.Field) []zapcore.Field {
+	plain := make([]zapcore.Field, len(fields))
+	for i, field := range fields {
+		plain[i] = field
+		switch field.Type {
+		case zapcore.ReflectType, zapcore.StringerType, zapcore.ObjectMarshalerType,
+			zapcore.InlineMarshalerType, zapcore.ArrayMarshalerType:
+			if _, isName := field.Interface.(klog.ObjectRef); !isName {
+				plain[i] = zap.String(field.Key, fmt.Sprintf("(%T)", field.Interface))
+			}
+		default:
+		}
+	}
+	return plain
 }
 
 // Fx makes fx report what it wires at debug level.
