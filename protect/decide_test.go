@@ -274,6 +274,7 @@ func TestDecideNamespace(t *testing.T) {
 	})
 }
 
+// Invariant 10.
 func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 	edit := update(alice, newSecret(), newSecret())
 	unreadable := func(request Request, change func(*Request)) decideCase {

@@ -212,6 +212,7 @@ func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
 	require.Len(t, reviewer.rooms, maxReviewsAtOnce-1, "a review leaves its room")
 }
 
+// Invariant 10.
 func TestReviewPanicIsADenial(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	t.Run("in the decision", func(t *testing.T) {

@@ -295,7 +295,7 @@ func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
 	e.hasClone("change-a", "second", data)
 }
 
-// No secret byte reaches a log, a metric, an Event or a message.
+// Invariant 11: no secret byte reaches a log, a metric, an Event or a message.
 func TestNoSecretByteLeaves(t *testing.T) {
 	const canary = "c4n4ry-v4lue"
 	e := newEnv(t)

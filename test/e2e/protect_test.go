@@ -282,7 +282,7 @@ type warningRecorder struct{ texts []string }
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warningRecorder) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// An outage of Headwater can only ever block writes to protected objects, and
+// Invariant 9: an outage of Headwater can only ever block writes to protected objects, and
 // break-glass works with no pod running.
 func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 	e := newEnv(t)

@@ -108,6 +108,7 @@ func (e *env) restarted(namespace string, before map[string]string, want ...stri
 	e.holds(settle, changed)
 }
 
+// Invariant 6, and what a change does after it.
 func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("kinds")
@@ -149,6 +150,7 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 	e.hasEvent(namespace, "by-env", "Restarted")
 }
 
+// Invariant 8.
 func TestWhatNobodyConsumesRestartsNothing(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("idle")
@@ -169,6 +171,7 @@ func TestWhatNobodyConsumesRestartsNothing(t *testing.T) {
 	e.restarted(namespace, before, "Deployment/by-env")
 }
 
+// Invariant 7.
 func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("missed")
@@ -185,6 +188,7 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	e.settled(h)
 }
 
+// Invariant 6.
 func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("lostkey")
@@ -292,6 +296,7 @@ func (e *env) refreshes(namespace string) map[string]string {
 	return refreshes
 }
 
+// Invariant 3.
 func TestOneFailingWorkloadNeverDelaysAnother(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("failing")

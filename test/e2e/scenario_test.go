@@ -10,7 +10,8 @@ import (
 	"github.com/headwater-k8s/headwater/test/scenario"
 )
 
-// The story that `make run` tells is true.
+// The story that `make run` tells is true. Invariant 1: it kills Headwater in
+// the middle, and the next start converges.
 func TestMainJob(t *testing.T) {
 	story, err := scenario.New(scenario.Options{
 		Cluster: cluster.ForTest(t, cluster.Options{}),

@@ -112,6 +112,7 @@ func TestEveryDriftIsHealed(t *testing.T) {
 	})
 }
 
+// Invariant 4.
 func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("foreign-src")
@@ -138,6 +139,7 @@ func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
 	e.hasClone("foreign-a", "shared", map[string]string{"k": "ours"})
 }
 
+// Invariant 3.
 func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("quota-src")
@@ -170,6 +172,7 @@ func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 	e.hasClone("quota-full", "shared", map[string]string{"k": "v2"})
 }
 
+// Invariant 4.
 func TestATerminatingNamespaceIsANormalOutcome(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("going-src")
@@ -254,6 +257,7 @@ func TestTypeImmutableAndBinaryDataAreKept(t *testing.T) {
 	e.eventually(cloned(bundle, corev1.SecretTypeOpaque))
 }
 
+// Invariant 5.
 func TestAnEmptiedOrDeletedSourceLeavesItsClones(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("empty-src")
@@ -292,6 +296,7 @@ func TestOnSourceDeletedDeleteRemovesTheClones(t *testing.T) {
 	e.hasNone("gone-a", "shared")
 }
 
+// Invariant 2.
 func TestNothingChangedMeansZeroWritesAfterARestart(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("zero-src")
@@ -315,6 +320,7 @@ func TestNothingChangedMeansZeroWritesAfterARestart(t *testing.T) {
 	e.holds(settle, e.noWrites(mark))
 }
 
+// Invariant 1.
 func TestADowntimeIsCaughtUpWith(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("down-src")
@@ -339,6 +345,7 @@ func TestADowntimeIsCaughtUpWith(t *testing.T) {
 	}
 }
 
+// Invariant 13.
 func TestOneWritePerChangedClone(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("once-src")

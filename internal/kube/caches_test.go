@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// Invariant 12: of what is cached cluster-wide no payload is kept, and of what
+// is not ours hardly more than the name.
+func TestCachesKeepNoPayload(t *testing.T) {
+	key := NewDigestKey(fake.NewClientset(), "headwater-system")
+	require.NoError(t, key.Load(t.Context()))
+	secret := secretCalled("shared")
+	secret.Labels = map[string]string{"team": "a"}
+	secret.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "c4n4ry"}
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mark.FieldManager}}
+
+	foreign, err := keepForeign(secret)
+	require.NoError(t, err)
+	require.Equal(t, &Foreign{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
+		WrittenByUs: true,
+	}, foreign)
+
+	clone, err := keepClone(key)(secret)
+	require.NoError(t, err)
+	clone.Annotations = nil
+	require.NotContains(t, fmt.Sprintf("%+v", clone), "c4n4ry")
+	require.Len(t, clone.Digests, 1)
+	require.Nil(t, clone.ManagedFields)
+}
+
+func TestReplicasAgreeOnOneDigestKey(t *testing.T) {
+	client := fake.NewClientset()
+	first, second := NewDigestKey(client, "headwater-system"), NewDigestKey(client, "headwater-system")
+	_, err := first.Hasher()
+	require.ErrorContains(t, err, "not loaded yet")
+	require.NoError(t, first.Load(t.Context()))
+	require.NoError(t, second.Load(t.Context()))
+	a, err := first.Hasher()
+	require.NoError(t, err)
+	b, err := second.Hasher()
+	require.NoError(t, err)
+	require.Equal(t, a.ID(), b.ID())
+
+	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	secret.Data[digestKeyField] = []byte("c4n4ry")
+	_, err = client.CoreV1().Secrets("headwater-system").Update(t.Context(), secret, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	err = first.Load(t.Context())
+	require.ErrorContains(t, err, "delete it, and a new one is made")
+	require.NotContains(t, err.Error(), "c4n4ry")
+}

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ARCHITECTURE.md numbers the invariants; the comment of a test names those
+// that it holds up.
+func TestEveryInvariantHasATestThatNamesIt(t *testing.T) {
+	architecture, err := os.ReadFile(filepath.Join(root(t), "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	_, list, found := strings.Cut(string(architecture), "## Invariants")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "\n## ")
+	invariants := regexp.MustCompile(`(?m)^(\d+)\. `).FindAllStringSubmatch(list, -1)
+	require.NotEmpty(t, invariants)
+
+	var tests strings.Builder
+	require.NoError(t, filepath.WalkDir(root(t), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		tests.Write(content)
+		return err
+	}))
+	for _, invariant := range invariants {
+		require.Regexp(t, fmt.Sprintf(`(?m)^// .*Invariant %s\b`, invariant[1]), tests.String())
+	}
+}
