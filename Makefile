@@ -28,6 +28,10 @@ test: build control-plane ## all tests: unit, and end to end on a real control p
 unit: ## unit tests alone, without a control plane
 	go test $(RACE) $(UNIT)
 
+.PHONY: bench
+bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
+	@go run ./test/bench $(BENCH)
+
 .PHONY: build
 build: ## build bin/headwater
 	@$(GO_BUILD) -o bin/headwater ./cmd/headwater

@@ -38,6 +38,8 @@ type Options struct {
 	// Webhook is the address that the webhook listens on, by default a free
 	// one. A restart that is to change nothing needs the same address again.
 	Webhook string
+	// LogLevel is debug by default.
+	LogLevel string
 	// Args are added to the command line, Env to an otherwise empty environment.
 	Args, Env []string
 }
@@ -62,6 +64,9 @@ func Start(o Options) (*Headwater, error) {
 			return nil, err
 		}
 	}
+	if o.LogLevel == "" {
+		o.LogLevel = "debug"
+	}
 	if o.Name == "" {
 		o.Name = "headwater"
 	}
@@ -71,7 +76,7 @@ func Start(o Options) (*Headwater, error) {
 		WebhookURL: "https://" + o.Webhook,
 	}
 	args := append([]string{
-		"run", "--config", o.Config, "--kubeconfig", o.Kubeconfig, "--log-level", "debug",
+		"run", "--config", o.Config, "--kubeconfig", o.Kubeconfig, "--log-level", o.LogLevel,
 		"--metrics-address", metrics, "--webhook-address", o.Webhook, "--webhook-url", h.WebhookURL,
 	}, o.Args...)
 	h.Process, err = process.Start(process.Spec{Name: o.Name, Binary: o.Binary, Args: args, Env: o.Env, LogFile: h.LogFile})
