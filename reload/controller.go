@@ -69,6 +69,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 // rules the caches of consumers never fill, and it waits for the first rule.
 func (c *controller) run(ctx context.Context) error {
 	c.queue.Open()
+	defer c.queue.Close()
 	subscriptions, err := c.subscribe()
 	defer func() { subscriptions.Cancel() }()
 	if err != nil {
@@ -137,8 +138,9 @@ func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	}
 }
 
-// objectChanged has the consumers of ref looked at: pods at once, workloads
-// when the longest debounce of the rules that may govern it has passed, so
+// objectChanged has the consumers of ref looked at, at once: what is seen for
+// the first time must be adopted before it changes again. A restart waits
+// until the longest debounce of the rules that may govern ref has passed, so
 // that several changes make one rollout.
 func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
 	var delay time.Duration
@@ -153,7 +155,7 @@ func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
 	}
 	for _, k := range workloads {
 		c.pending.add(k, now, delay)
-		c.queue.After(k, delay)
+		c.queue.Fresh(k)
 	}
 }
 

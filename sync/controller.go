@@ -35,6 +35,7 @@ type controller struct {
 // before all of it was seen.
 func (c *controller) Run(ctx context.Context) error {
 	c.queue.Open()
+	defer c.queue.Close()
 	subscriptions, err := c.subscribe()
 	defer func() { subscriptions.Cancel() }()
 	if err != nil {

@@ -47,8 +47,8 @@ func New[K comparable](options Options, reconcile func(context.Context, K) error
 	return &Runner[K]{options: options, reconcile: reconcile, metrics: newMetrics(options.Registry)}
 }
 
-// Open makes the Runner accept keys. It must be called before Run, and a
-// Runner that has run may be opened again.
+// Open makes the Runner accept keys. It must be called before Run, and be
+// followed by Close; a Runner that was closed may be opened again.
 func (r *Runner[K]) Open() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,6 +63,13 @@ func (r *Runner[K]) Open() {
 	})
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: r.options.Name, DelayingQueue: delaying})
+}
+
+// Close makes the Runner drop its keys and accept no more.
+func (r *Runner[K]) Close() {
+	if queue, _ := r.current(); queue != nil {
+		queue.ShutDown()
+	}
 }
 
 // Fresh adds a key to be done before all bulk keys.

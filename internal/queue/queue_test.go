@@ -21,6 +21,7 @@ func newRunner(t *testing.T, workers int, reconcile func(context.Context, string
 	t.Helper()
 	runner := New(Options{Name: t.Name(), Workers: workers, Log: zap.NewNop(), Registry: prometheus.NewRegistry()}, reconcile)
 	runner.Open()
+	t.Cleanup(runner.Close)
 	return runner
 }
 
@@ -114,6 +115,8 @@ func TestAClosedRunnerIgnoresKeysAndCanBeOpenedAgain(t *testing.T) {
 	runner := New(Options{Name: t.Name(), Workers: 1, Log: zap.NewNop(), Registry: prometheus.NewRegistry()},
 		func(_ context.Context, key string) error { done <- key; return nil })
 	runner.Fresh("early") // not open yet
+	runner.Open()
+	runner.Close() // before it ran
 	runner.Open()
 	run(t, runner)()
 	runner.Open()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -311,4 +312,27 @@ func TestOneFailingWorkloadNeverDelaysAnother(t *testing.T) {
 	e.restarted(namespace, before, "Deployment/b-open")
 	e.allowUpdates()
 	e.restarted(namespace, before, "Deployment/a-refused", "Deployment/b-open")
+}
+
+// A clone may appear and change again within the debounce, and its consumer have
+// started on what was there first.
+func TestTheFirstSightIsNotDebounced(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("rightafter")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.start(strings.ReplaceAll(reloadRule("rightafter"), "debounce: 0s", "debounce: 8s"))
+	e.cloned("rightafter", "used", "1")
+	before := e.stamps(namespace)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // well within the debounce
+	defer cancel()
+	require.NoError(t, harness.Eventually(ctx, func(ctx context.Context) error {
+		deployment, err := e.admin.AppsV1().Deployments(namespace).Get(ctx, "by-env", metav1.GetOptions{})
+		if err == nil && deployment.Annotations[mark.Baseline] == "" {
+			err = fmt.Errorf("not adopted yet")
+		}
+		return err
+	}))
+	e.change("rightafter", "used", "2")
+	e.restarted(namespace, before, "Deployment/by-env")
+	e.settled(h)
 }
