@@ -83,9 +83,6 @@ func defaultTo[T comparable](value *T, standard T) {
 func (c Config) Validate(at *field.Path) field.ErrorList {
 	errs := c.Namespaces.Validate(at.Child("namespaces"))
 	errs = append(errs, c.Target.validate(at.Child("target"))...)
-	if c.OnConflict != ConflictSkip {
-		errs = append(errs, field.Forbidden(at.Child("onConflict"), fmt.Sprintf("%s is not supported yet; use Skip", c.OnConflict)))
-	}
 	if c.OnRuleRemoved != Retain {
 		errs = append(errs, field.Forbidden(at.Child("onRuleRemoved"), fmt.Sprintf("%s is not supported yet; use Retain", c.OnRuleRemoved)))
 	}

@@ -24,6 +24,7 @@ type controller struct {
 	live    *rules.Live[Rule]
 	caches  *kube.Caches
 	writer  *kube.Writer
+	key     *kube.DigestKey
 	events  *kube.Events
 	metrics *metrics
 	queue   *queue.Runner[Key]

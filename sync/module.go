@@ -32,6 +32,7 @@ type Params struct {
 	Live     *rules.Live[Rule]
 	Caches   *kube.Caches
 	Writer   *kube.Writer
+	Key      *kube.DigestKey
 	Events   *kube.Events
 	Registry *prometheus.Registry
 	Log      *zap.Logger
@@ -48,7 +49,7 @@ type Result struct {
 // New allocates the controller; it starts when it is run.
 func New(p Params) (Result, error) {
 	c := &controller{
-		live: p.Live, caches: p.Caches, writer: p.Writer, events: p.Events,
+		live: p.Live, caches: p.Caches, writer: p.Writer, key: p.Key, events: p.Events,
 		metrics: newMetrics(p.Registry), log: p.Log,
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)

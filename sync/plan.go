@@ -32,6 +32,7 @@ const (
 	Missing            Reason = "Missing"
 	Outdated           Reason = "Outdated"
 	Unmarked           Reason = "Unmarked"
+	TakenOver          Reason = "TakenOver"
 	TypeChanged        Reason = "TypeChanged"
 	WasImmutable       Reason = "Immutable"
 	InSync             Reason = "InSync"
@@ -68,6 +69,9 @@ type State struct {
 	// Taken is true when an object of the target's name lacks that label;
 	// WrittenByUs, when it is a clone that lost it.
 	Taken, WrittenByUs bool
+	// Found is the object of somebody else's in the target's place, where the
+	// rule may take it over; see MayTakeOver.
+	Found *object.Digested
 	// Claimant is the name of an earlier rule that wants the same target.
 	Claimant string
 }
@@ -142,19 +146,49 @@ func (s State) converge() Step {
 		return s.withoutClone()
 	}
 	if _, ours := mark.Of(s.Clone); !ours && !s.Clone.WrittenByUs {
-		return s.conflict()
+		return s.takeOver(s.Clone)
 	}
 	desired := Desired(*s.Rule, s.Source, s.Namespace.Name)
 	switch {
-	case s.Clone.Type != desired.Content.Type:
-		return Step{Action: Recreate, Reason: TypeChanged}
 	case matches(desired, s.Clone):
 		return Step{Action: Leave, Reason: InSync}
-	case s.Clone.Immutable && changesImmutable(desired, s.Clone):
+	case s.Clone.Type != desired.Content.Type:
+		return Step{Action: Recreate, Reason: TypeChanged}
+	case changesImmutable(desired, s.Clone):
 		return Step{Action: Recreate, Reason: WasImmutable}
 	default:
 		return Step{Action: Update, Reason: Outdated}
 	}
+}
+
+// takeOver is the step about an object that is not ours, as the rule's
+// onConflict says.
+func (s State) takeOver(found *object.Digested) Step {
+	if found == nil || s.Rule.OnConflict == ConflictSkip {
+		return s.conflict()
+	}
+	desired := Desired(*s.Rule, s.Source, s.Namespace.Name)
+	if s.Rule.OnConflict == ConflictAdoptIfEqual && !samePayload(desired, found) {
+		return s.conflict()
+	}
+	if found.Type != desired.Content.Type || changesImmutable(desired, found) {
+		return Step{Action: Recreate, Reason: TakenOver}
+	}
+	return Step{Action: Update, Reason: TakenOver}
+}
+
+// MayTakeOver reports whether Plan needs to know what the object in the way
+// holds.
+func (s State) MayTakeOver() bool {
+	return s.Clone == nil && s.Taken && !s.WrittenByUs && s.Rule != nil && s.Rule.OnConflict != ConflictSkip
+}
+
+// live is the object in the target's place, as far as it is known.
+func (s State) live() *object.Digested {
+	if s.Clone != nil {
+		return s.Clone
+	}
+	return s.Found
 }
 
 func (s State) withoutClone() Step {
@@ -164,19 +198,23 @@ func (s State) withoutClone() Step {
 	case s.WrittenByUs:
 		return Step{Action: Update, Reason: Unmarked}
 	default:
-		return s.conflict()
+		return s.takeOver(s.Found)
 	}
 }
 
-// changesImmutable reports whether desired changes what the API server does
-// not let anybody change on an immutable object.
-func changesImmutable(desired *object.Full, clone *object.Digested) bool {
-	return !desired.Content.Immutable || !slices.Equal(desired.Digests, clone.Digests)
+// changesImmutable reports whether live is immutable and desired changes what
+// the API server then lets nobody change.
+func changesImmutable(desired *object.Full, live *object.Digested) bool {
+	return live.Immutable && (!desired.Content.Immutable || !slices.Equal(desired.Digests, live.Digests))
 }
 
 func (s State) conflict() Step {
+	what := "is not Headwater's"
+	if s.Rule.OnConflict == ConflictAdoptIfEqual {
+		what += " and differs from the source"
+	}
 	return Step{Refuse, Conflict, fmt.Sprintf(
-		"rule %q wants to clone here, but this object is not Headwater's; delete or rename it, or exclude the namespace", s.Rule.Name)}
+		"rule %q wants to clone here, but this object %s; delete or rename it, or exclude the namespace", s.Rule.Name, what)}
 }
 
 // Desired is the clone that rule wants of source in namespace: everything but
@@ -238,10 +276,15 @@ func selectKeys(o *object.Full, keys []KeyMapping) {
 // matches reports whether clone needs no write. Labels and annotations that
 // others added are theirs to keep.
 func matches(desired *object.Full, clone *object.Digested) bool {
-	return clone.Immutable == desired.Content.Immutable &&
-		slices.Equal(clone.Digests, desired.Digests) &&
+	return samePayload(desired, clone) &&
 		includes(clone.Labels, desired.Labels) &&
 		includes(clone.Annotations, desired.Annotations)
+}
+
+func samePayload(desired *object.Full, live *object.Digested) bool {
+	return live.Type == desired.Content.Type &&
+		live.Immutable == desired.Content.Immutable &&
+		slices.Equal(live.Digests, desired.Digests)
 }
 
 func includes(all, some map[string]string) bool {

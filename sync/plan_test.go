@@ -120,6 +120,35 @@ func TestPlan(t *testing.T) {
 		"an object that is not ours is a conflict": {
 			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
 		},
+		"a rule that adopts what is equal takes over an equal object": {
+			rule: func(c *Config) { c.OnConflict = ConflictAdoptIfEqual },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, s.Source)
+			}, action: Update, reason: TakenOver,
+		},
+		"a rule that adopts what is equal leaves what differs": {
+			rule: func(c *Config) { c.OnConflict = ConflictAdoptIfEqual },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
+			}, action: Refuse, reason: Conflict,
+		},
+		"a rule that overwrites takes over anything": {
+			rule: func(c *Config) { c.OnConflict = ConflictOverwrite },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
+			}, action: Update, reason: TakenOver,
+		},
+		"a rule that overwrites makes an object of another type anew": {
+			rule: func(c *Config) { c.OnConflict = ConflictOverwrite },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, s.Source)
+				s.Found.Type = "kubernetes.io/basic-auth"
+			}, action: Recreate, reason: TakenOver,
+		},
+		"a rule that overwrites waits until it knows what": {
+			rule:  func(c *Config) { c.OnConflict = ConflictOverwrite },
+			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
+		},
 		"a clone that lost its label is known by its field manager": {
 			state: func(_ *testing.T, s *State) { s.Taken, s.WrittenByUs = true, true }, action: Update, reason: Unmarked,
 		},
@@ -174,6 +203,14 @@ func TestPlan(t *testing.T) {
 			require.NotContains(t, step.Message, "s3cret")
 		})
 	}
+}
+
+// foreign is somebody else's object with the payload of source.
+func foreign(t *testing.T, source *object.Full) *object.Digested {
+	t.Helper()
+	found := source.Digested(testHasher(t))
+	found.UID, found.ResourceVersion = "theirs", "3"
+	return found
 }
 
 func inSync(t *testing.T, s *State) {

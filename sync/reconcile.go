@@ -27,6 +27,11 @@ func (c *controller) reconcile(ctx context.Context, key Key) error {
 	if err != nil {
 		return err
 	}
+	if state.MayTakeOver() {
+		if state.Found, err = c.read(ctx, state.Rule.TargetRef(key.Source, key.Namespace)); err != nil {
+			return err
+		}
+	}
 	step := Plan(state)
 	err = c.apply(ctx, key, state, step)
 	if cacheWasBehind(err) {
@@ -35,6 +40,23 @@ func (c *controller) reconcile(ctx context.Context, key Key) error {
 	}
 	c.record(key, state, step, err)
 	return err
+}
+
+// read asks the API server for an object whose content is not cached, since it
+// is not ours; nil when it is gone.
+func (c *controller) read(ctx context.Context, target object.Ref) (*object.Digested, error) {
+	hasher, err := c.key.Hasher()
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.writer.Get(ctx, target)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Digested(hasher), nil
 }
 
 // gather reads what is from the caches; it sends no request.
@@ -86,7 +108,7 @@ func (c *controller) apply(ctx context.Context, key Key, state State, step Step)
 	case Update:
 		return c.update(ctx, state, Desired(*state.Rule, state.Source, key.Namespace))
 	case Recreate:
-		if err := c.writer.Delete(ctx, state.Clone.Ref(), state.Clone.ObjectMeta); err != nil {
+		if err := c.writer.Delete(ctx, state.live().Ref(), state.live().ObjectMeta); err != nil {
 			return err
 		}
 		return c.create(ctx, Desired(*state.Rule, state.Source, key.Namespace))
@@ -110,8 +132,8 @@ func (c *controller) create(ctx context.Context, desired *object.Full) error {
 // it.
 func (c *controller) update(ctx context.Context, state State, desired *object.Full) error {
 	var live object.Full
-	if state.Clone != nil {
-		live.ObjectMeta = state.Clone.ObjectMeta
+	if known := state.live(); known != nil {
+		live.ObjectMeta = known.ObjectMeta
 	} else { // it lost its label: only the API server still has its metadata
 		found, err := c.writer.Get(ctx, desired.Ref())
 		if err != nil {
@@ -121,8 +143,8 @@ func (c *controller) update(ctx context.Context, state State, desired *object.Fu
 		if !mark.WrittenByUs(found.ManagedFields) {
 			return nil // replaced by somebody's own object meanwhile
 		}
-		live.ManagedFields = nil
 	}
+	live.ManagedFields = nil
 	live.Labels = object.Merged(live.Labels, desired.Labels)
 	live.Annotations = object.Merged(live.Annotations, desired.Annotations)
 	desired.ObjectMeta = live.ObjectMeta

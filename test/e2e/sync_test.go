@@ -139,6 +139,51 @@ func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
 	e.hasClone("foreign-a", "shared", map[string]string{"k": "ours"})
 }
 
+func TestOnConflictTakesOverWhatTheRuleSays(t *testing.T) {
+	e := newEnv(t)
+	for _, name := range []string{"adopt-src", "adopt-equal", "adopt-differs", "over-differs", "over-typed"} {
+		e.namespace(name)
+	}
+	data := map[string]string{"username": "u", "password": "p"}
+	e.secret("adopt-src", "shared", data)
+	equal := e.secret("adopt-equal", "shared", data)
+	for _, name := range []string{"adopt-differs", "over-differs"} {
+		e.secret(name, "shared", map[string]string{"username": "theirs"})
+	}
+	typed := harness.Secret("over-typed", "shared", data)
+	typed.Type = corev1.SecretTypeBasicAuth
+	_, err := e.admin.CoreV1().Secrets("over-typed").Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	h := e.start(`
+- name: adopt
+  source: {kind: Secret, namespace: adopt-src, name: shared}
+  sync: {namespaces: {include: ["adopt-*"]}, onConflict: AdoptIfEqual}
+- name: over
+  source: {kind: Secret, namespace: adopt-src, name: shared}
+  sync: {namespaces: {include: ["over-*"]}, onConflict: Overwrite}
+`)
+	e.eventually(func(context.Context) error {
+		for namespace, rule := range map[string]string{"adopt-equal": "adopt", "over-differs": "over", "over-typed": "over"} {
+			clone := e.get(namespace, "shared")
+			if err := sameData(clone, data); err != nil {
+				return err
+			}
+			if marks, ours := mark.Of(clone); !ours || marks.Rule != rule || clone.Type != corev1.SecretTypeOpaque {
+				return fmt.Errorf("the object in %s was not taken over", namespace)
+			}
+		}
+		return nil
+	})
+	require.Equal(t, equal.UID, e.get("adopt-equal", "shared").UID, "adopted in place")
+	require.Contains(t, e.hasEvent("adopt-differs", "shared", "Conflict"), "differs from the source")
+	require.NoError(t, sameData(e.get("adopt-differs", "shared"), map[string]string{"username": "theirs"}))
+	e.settled(h)
+	e.edit("adopt-src", "shared", func(s *corev1.Secret) { s.Data["password"] = []byte("p2") })
+	for _, name := range []string{"adopt-equal", "over-differs", "over-typed"} {
+		e.hasClone(name, "shared", map[string]string{"username": "u", "password": "p2"})
+	}
+}
+
 // Invariant 3.
 func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 	e := newEnv(t)
