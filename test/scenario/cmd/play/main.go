@@ -34,11 +34,11 @@ func run() (err error) {
 	keep := flag.Bool("keep", false, "leave everything up until interrupted")
 	flag.Parse()
 
-	tell := scenario.NewNarrator(os.Stdout, term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "")
-	var c *cluster.Cluster
 	if _, err := cluster.Build(ctx, os.Stderr); err != nil {
 		return err
 	}
+	tell := scenario.NewNarrator(os.Stdout, term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "")
+	var c *cluster.Cluster
 	tell.Chapter("A control plane")
 	err = tell.Step(ctx, "etcd, API server, controller manager and scheduler are up", func(ctx context.Context) error {
 		c, err = cluster.Start(ctx, cluster.Options{})
