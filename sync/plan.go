@@ -2,9 +2,7 @@ package sync
 
 import (
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -215,85 +213,6 @@ func (s State) conflict() Step {
 	}
 	return Step{Refuse, Conflict, fmt.Sprintf(
 		"rule %q wants to clone here, but this object %s; delete or rename it, or exclude the namespace", s.Rule.Name, what)}
-}
-
-// Desired is the clone that rule wants of source in namespace: everything but
-// what the API server fills in. Its values are shared with source.
-func Desired(rule Rule, source *object.Full, namespace string) *object.Full {
-	desired := &object.Full{
-		ObjectMeta: object.NewMeta(rule.TargetRef(source.Ref(), namespace)),
-		Kind:       source.Kind,
-		Content:    source.Content,
-		Digests:    source.Digests,
-	}
-	desired.Labels = chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels)
-	desired.Annotations = chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations)
-	mark.Stamp(&desired.ObjectMeta, mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID})
-	if len(rule.Target.Keys) > 0 {
-		selectKeys(desired, rule.Target.Keys)
-	}
-	return desired
-}
-
-// chosen copies the entries that a glob allows, then adds more.
-func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
-	out := map[string]string{}
-	for key, value := range from {
-		allowed := slices.ContainsFunc(globs, func(glob string) bool { return globMatches(glob, key) })
-		if allowed && handsOverOwnership(key) == "" {
-			out[key] = value
-		}
-	}
-	for key, value := range more {
-		out[key] = value
-	}
-	return out
-}
-
-// globMatches lets * run across the slash of a qualified name.
-func globMatches(glob, key string) bool {
-	matched, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(key, "/", "\x00"))
-	return err == nil && matched
-}
-
-func selectKeys(o *object.Full, keys []KeyMapping) {
-	content := object.Content{Type: o.Content.Type, Immutable: o.Content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
-	var digests object.Digests
-	for _, key := range keys {
-		if value, found := o.Content.Data[key.From]; found {
-			content.Data[key.target()] = value
-		} else if value, found := o.Content.BinaryData[key.From]; found {
-			content.BinaryData[key.target()] = value
-		}
-		if sum, found := o.Digests.Sum(key.From); found {
-			digests = append(digests, object.KeyDigest{Key: key.target(), Sum: sum})
-		}
-	}
-	slices.SortFunc(digests, func(a, b object.KeyDigest) int { return strings.Compare(a.Key, b.Key) })
-	o.Content, o.Digests = content, digests
-}
-
-// matches reports whether clone needs no write. Labels and annotations that
-// others added are theirs to keep.
-func matches(desired *object.Full, clone *object.Digested) bool {
-	return samePayload(desired, clone) &&
-		includes(clone.Labels, desired.Labels) &&
-		includes(clone.Annotations, desired.Annotations)
-}
-
-func samePayload(desired *object.Full, live *object.Digested) bool {
-	return live.Type == desired.Content.Type &&
-		live.Immutable == desired.Content.Immutable &&
-		slices.Equal(live.Digests, desired.Digests)
-}
-
-func includes(all, some map[string]string) bool {
-	for key, value := range some {
-		if got, found := all[key]; !found || got != value {
-			return false
-		}
-	}
-	return true
 }
 
 func forbiddenType(secretType string) string {
