@@ -79,6 +79,8 @@ type Step struct {
 	Action  Action
 	Reason  Reason
 	Message string
+	// Desired is what Create, Update and Recreate are to write.
+	Desired *object.Full
 }
 
 // Writes reports whether carrying the step out writes to the API server.
@@ -99,12 +101,21 @@ func Plan(s State) Step {
 	case s.Source == nil:
 		return s.withoutReason(SourceDeleted, s.Rule.OnSourceDeleted)
 	case s.Claimant != "":
-		return Step{Refuse, OtherRule, fmt.Sprintf("rule %q comes first in the file and clones to the same name", s.Claimant)}
+		return refuse(OtherRule, fmt.Sprintf("rule %q comes first in the file and clones to the same name", s.Claimant))
 	}
 	if obstacle := s.obstacle(); obstacle != nil {
 		return *obstacle
 	}
-	return s.converge()
+	desired := Desired(*s.Rule, s.Source, s.Namespace.Name)
+	step := s.converge(desired)
+	if step.Writes() {
+		step.Desired = desired
+	}
+	return step
+}
+
+func refuse(reason Reason, message string) Step {
+	return Step{Action: Refuse, Reason: reason, Message: message}
 }
 
 // withoutReason is the step for a clone that no rule calls for any more.
@@ -122,31 +133,32 @@ func (s State) withoutReason(reason Reason, policy OnGone) Step {
 // obstacle is the step when the source or the target forbids cloning.
 func (s State) obstacle() *Step {
 	if s.Source.DeletionTimestamp != nil {
-		return &Step{Leave, SourceTerminating, "the source is being deleted; its clones stay as they are"}
+		return &Step{Action: Leave, Reason: SourceTerminating, Message: "the source is being deleted; its clones stay as they are"}
 	}
 	if why := forbiddenType(s.Source.Content.Type); why != "" {
-		return &Step{Refuse, ForbiddenType, why}
+		step := refuse(ForbiddenType, why)
+		return &step
 	}
 	for _, key := range s.Rule.Target.Keys {
 		if _, found := s.Source.Digests.Sum(key.From); !found {
-			return &Step{Hold, KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From)}
+			message := fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From)
+			return &Step{Action: Hold, Reason: KeyMissing, Message: message}
 		}
 	}
 	if s.Source.Content.Empty() && s.Clone != nil && len(s.Clone.Digests) > 0 {
-		return &Step{Hold, SourceEmptied, "the source was emptied; its clones keep what they have"}
+		return &Step{Action: Hold, Reason: SourceEmptied, Message: "the source was emptied; its clones keep what they have"}
 	}
 	return nil
 }
 
 // converge brings the target to what the rule and the source say.
-func (s State) converge() Step {
+func (s State) converge(desired *object.Full) Step {
 	if s.Clone == nil {
-		return s.withoutClone()
+		return s.withoutClone(desired)
 	}
 	if _, ours := mark.Of(s.Clone); !ours && !s.Clone.WrittenByUs {
-		return s.takeOver(s.Clone)
+		return s.takeOver(s.Clone, desired)
 	}
-	desired := Desired(*s.Rule, s.Source, s.Namespace.Name)
 	switch {
 	case matches(desired, s.Clone):
 		return Step{Action: Leave, Reason: InSync}
@@ -161,11 +173,10 @@ func (s State) converge() Step {
 
 // takeOver is the step about an object that is not ours, as the rule's
 // onConflict says.
-func (s State) takeOver(found *object.Digested) Step {
+func (s State) takeOver(found *object.Digested, desired *object.Full) Step {
 	if found == nil || s.Rule.OnConflict == ConflictSkip {
 		return s.conflict()
 	}
-	desired := Desired(*s.Rule, s.Source, s.Namespace.Name)
 	if s.Rule.OnConflict == ConflictAdoptIfEqual && !samePayload(desired, found) {
 		return s.conflict()
 	}
@@ -189,14 +200,14 @@ func (s State) live() *object.Digested {
 	return s.Found
 }
 
-func (s State) withoutClone() Step {
+func (s State) withoutClone(desired *object.Full) Step {
 	switch {
 	case !s.Taken:
 		return Step{Action: Create, Reason: Missing}
 	case s.WrittenByUs:
 		return Step{Action: Update, Reason: Unmarked}
 	default:
-		return s.takeOver(s.Found)
+		return s.takeOver(s.Found, desired)
 	}
 }
 
@@ -211,8 +222,8 @@ func (s State) conflict() Step {
 	if s.Rule.OnConflict == ConflictAdoptIfEqual {
 		what += " and differs from the source"
 	}
-	return Step{Refuse, Conflict, fmt.Sprintf(
-		"rule %q wants to clone here, but this object %s; delete or rename it, or exclude the namespace", s.Rule.Name, what)}
+	return refuse(Conflict, fmt.Sprintf(
+		"rule %q wants to clone here, but this object %s; delete or rename it, or exclude the namespace", s.Rule.Name, what))
 }
 
 func forbiddenType(secretType string) string {

@@ -33,7 +33,7 @@ func (c *controller) reconcile(ctx context.Context, key Key) error {
 		}
 	}
 	step := Plan(state)
-	err = c.apply(ctx, key, state, step)
+	err = c.apply(ctx, state, step)
 	if cacheWasBehind(err) {
 		c.queue.After(key, staleRetry)
 		return nil
@@ -101,17 +101,17 @@ func claimant(all []Rule, rule Rule, target object.Ref, namespace Namespace) str
 	return ""
 }
 
-func (c *controller) apply(ctx context.Context, key Key, state State, step Step) error {
+func (c *controller) apply(ctx context.Context, state State, step Step) error {
 	switch step.Action {
 	case Create:
-		return c.create(ctx, Desired(*state.Rule, state.Source, key.Namespace))
+		return c.create(ctx, step.Desired)
 	case Update:
-		return c.update(ctx, state, Desired(*state.Rule, state.Source, key.Namespace))
+		return c.update(ctx, state, step.Desired)
 	case Recreate:
 		if err := c.writer.Delete(ctx, state.live().Ref(), state.live().ObjectMeta); err != nil {
 			return err
 		}
-		return c.create(ctx, Desired(*state.Rule, state.Source, key.Namespace))
+		return c.create(ctx, step.Desired)
 	case Remove:
 		return c.writer.Delete(ctx, state.Clone.Ref(), state.Clone.ObjectMeta)
 	default:
