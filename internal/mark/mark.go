@@ -35,7 +35,7 @@ const (
 	RestartedFor = Domain + "restarted-for"
 	// RefreshedFor on a pod is the data its volumes were last refreshed for.
 	RefreshedFor = Domain + "refreshed-for"
-	// Reload is set by the workload's owner; see ReloadOff.
+	// Reload is set by the workload's owner, who thereby overrides the rule.
 	Reload = Domain + "reload"
 )
 

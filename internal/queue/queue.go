@@ -42,7 +42,7 @@ type Runner[K comparable] struct {
 	lanes *lanes[K]
 }
 
-// New returns a Runner that accepts keys only while it runs.
+// New returns a Runner that accepts keys only while it is open.
 func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
 	return &Runner[K]{options: options, reconcile: reconcile, metrics: newMetrics(options.Registry)}
 }

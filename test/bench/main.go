@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -41,9 +40,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, c.Stop(), os.RemoveAll(c.Dir()))
-	}()
+	defer func() { err = c.Discard(err) }()
 	fmt.Printf("%d clones of 1 KiB, %d unrelated Secrets, %d rounds; %s, %d CPUs\n\n",
 		options.clones, options.unrelated, options.rounds, runtime.Version(), runtime.NumCPU())
 	arena, err := newArena(ctx, c, options)

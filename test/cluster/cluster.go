@@ -177,6 +177,19 @@ func (c *Cluster) Stop() error {
 	return c.stopErr
 }
 
+// Discard stops the cluster and removes its folder, or keeps it when err, the
+// outcome of what was done with the cluster, says that there is something to
+// look into. It returns err and what went wrong itself.
+func (c *Cluster) Discard(err error) error {
+	if err = errors.Join(err, c.Stop()); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(c.dir); err != nil {
+		return fmt.Errorf("remove the cluster's folder: %w", err)
+	}
+	return nil
+}
+
 func (c *Cluster) spawn(component string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -97,8 +97,7 @@ func TestNoWayRoundTheProtection(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("ways-src")
 	e.secret("ways-src", "shared", map[string]string{"k": "v"})
-	e.clusterRole("ways-editor", secretsEditor())
-	e.grant("", "ways-editor", "ways-mallory")
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "ways-editor", "ways-mallory"))
 	mallory := e.client("ways-mallory")
 	secrets := mallory.CoreV1().Secrets("ways-src")
 	e.start(`
@@ -242,8 +241,7 @@ func TestWarnAndAuditLetPass(t *testing.T) {
 	for _, name := range []string{"warned", "audited"} {
 		e.secret("modes-src", name, map[string]string{"k": "v"})
 	}
-	e.clusterRole("modes-editor", secretsEditor())
-	e.grant("", "modes-editor", "modes-mallory")
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "modes-editor", "modes-mallory"))
 	h := e.start(`
 - name: warned
   source: {kind: Secret, namespace: modes-src, name: warned}
@@ -289,8 +287,7 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 	e.namespace("outage-src")
 	e.namespace("outage-a")
 	e.secret("outage-src", "shared", map[string]string{"k": "v"})
-	e.clusterRole("outage-editor", secretsEditor())
-	e.grant("", "outage-editor", "outage-jane")
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "outage-editor", "outage-jane"))
 	jane := e.client("outage-jane")
 	h := e.start(`
 - name: outage
@@ -316,8 +313,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("keep-src")
 	e.secret("keep-src", "shared", map[string]string{"k": "v"})
-	e.clusterRole("keep-editor", secretsEditor())
-	e.grant("", "keep-editor", "keep-mallory")
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "keep-editor", "keep-mallory"))
 	mallory := e.client("keep-mallory")
 	h := e.start(`
 - name: keep

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -47,14 +46,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := c.Stop(); stopErr != nil {
-			err = errors.Join(err, stopErr)
-		}
-		if err == nil {
-			err = os.RemoveAll(c.Dir())
-		}
-	}()
+	defer func() { err = c.Discard(err) }()
 	story, err := scenario.New(scenario.Options{Cluster: c, Binary: absolute(*binary), Config: absolute(*config), RBAC: *rbac}, tell)
 	if err != nil {
 		return err
