@@ -87,7 +87,7 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 func protecting(request Request, set *rules.Set[Rule]) (Rule, Reason) {
 	candidates := suspects(request, set)
 	if ref, known := request.ref(); known {
-		candidates = set.ForSource(ref)
+		candidates = set.ForSource(ref, request.Old.Labels)
 		candidates = candidates[:min(1, len(candidates))]
 	}
 	if len(candidates) == 0 {

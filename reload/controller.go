@@ -132,9 +132,9 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 }
 
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
-	ref := change.Latest().Ref()
-	if governing := c.rules.Load().ForSource(ref); len(governing) > 0 {
-		c.objectChanged(ref, governing...)
+	source := change.Latest()
+	if governing := c.rules.Load().ForSource(source.Ref(), source.Labels); len(governing) > 0 {
+		c.objectChanged(source.Ref(), governing...)
 	}
 }
 

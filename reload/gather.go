@@ -103,11 +103,15 @@ func (g *gatherer) governed(ref object.Ref, of labels.Set) (*Rule, *object.Diges
 			return nil, nil
 		}
 	}
-	for _, rule := range g.rules.ForSource(ref) {
+	source, synced := g.caches.Sources.Get(ref)
+	var labelled labels.Set
+	if source != nil {
+		labelled = source.Labels
+	}
+	for _, rule := range g.rules.ForSource(ref, labelled) {
 		if !rule.selects(of) {
 			continue
 		}
-		source, synced := g.caches.Sources.Get(ref)
 		if source != nil {
 			return &rule, source.Digested(g.hasher)
 		}

@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -82,11 +81,7 @@ func defaultTo[T comparable](value *T, standard T) {
 // Validate reports everything that is wrong with c.
 func (c Config) Validate(at *field.Path) field.ErrorList {
 	errs := c.Namespaces.Validate(at.Child("namespaces"))
-	errs = append(errs, c.Target.validate(at.Child("target"))...)
-	if c.OnRuleRemoved != Retain {
-		errs = append(errs, field.Forbidden(at.Child("onRuleRemoved"), fmt.Sprintf("%s is not supported yet; use Retain", c.OnRuleRemoved)))
-	}
-	return errs
+	return append(errs, c.Target.validate(at.Child("target"))...)
 }
 
 func (t Target) validate(at *field.Path) field.ErrorList {

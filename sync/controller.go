@@ -2,33 +2,47 @@ package sync
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/locked"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// Key names the smallest unit that can fail alone: one clone.
-type Key struct {
-	Rule      string
-	Source    object.Ref
-	Namespace string
-}
-
 // controller turns changes of what is watched into keys, and keys into writes.
+// A key is a place for a clone: the smallest unit that can fail alone, and the
+// one that two rules can want.
 type controller struct {
-	live    *rules.Live[Rule]
-	caches  *kube.Caches
-	writer  *kube.Writer
-	key     *kube.DigestKey
-	events  *kube.Events
-	metrics *metrics
-	queue   *queue.Runner[Key]
-	log     *zap.Logger
+	*Observer
+
+	client       kubernetes.Interface
+	ownNamespace string
+	writer       *kube.Writer
+	key          *kube.DigestKey
+	events       *kube.Events
+	metrics      *metrics
+	queue        *queue.Runner[object.Ref]
+	log          *zap.Logger
+	now          func() time.Time
+
+	maxFraction func() float64
+
+	guard    *locked.Value[*guard]
+	spreads  *locked.Value[spreads]
+	failures *locked.Value[failures]
+	told     *locked.Value[told]
+	// generation grows with every change that can make a clone due to be
+	// removed.
+	generation atomic.Uint64
+	working    atomic.Bool
 }
 
 // Run works until ctx ends. Subscribing replays every object that is there,
@@ -47,6 +61,8 @@ func (c *controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.log.Info("working", zap.Int("rules", len(c.live.Load().All())))
+	c.working.Store(true)
+	defer c.working.Store(false)
 	c.queue.Run(ctx)
 	return nil
 }
@@ -66,6 +82,9 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 			return all, err
 		}
 	}
+	if err := all.Add(c.approvals.view.OnChange(c.approvalsChanged)); err != nil {
+		return all, err
+	}
 	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
 }
 
@@ -74,8 +93,11 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 	if change.Deleted || (!change.Added && sameNamespace(change.Old, change.New)) {
 		return
 	}
+	c.generation.Add(1)
 	for _, rule := range c.live.Load().All() {
-		c.queue.Fresh(Key{rule.Name, rule.Source.Ref(), change.New.Name})
+		for _, source := range c.sources(rule) {
+			c.queue.Fresh(rule.TargetRef(source, change.New.Name))
+		}
 	}
 }
 
@@ -83,56 +105,90 @@ func sameNamespace(a, b *kube.Namespace) bool {
 	return a.Terminating() == b.Terminating() && equality.Semantic.DeepEqual(a.Labels, b.Labels)
 }
 
+// sourceChanged also follows a source out of the rules whose selector it no
+// longer matches.
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
-	for _, rule := range c.live.Load().ForSource(change.Latest().Ref()) {
-		c.fanOut(rule)
+	c.generation.Add(1)
+	set, seen := c.live.Load(), map[string]bool{}
+	for _, version := range []*object.Full{change.New, change.Old} {
+		if version == nil {
+			continue
+		}
+		for _, rule := range set.ForSource(version.Ref(), version.Labels) {
+			if !seen[rule.Name] {
+				seen[rule.Name] = true
+				c.spread(rule, change)
+			}
+		}
 	}
+}
+
+func (c *controller) spread(rule Rule, change kube.Change[*object.Full]) {
+	source := change.Latest()
+	targets := c.targets(rule, source.Ref())
+	if c.working.Load() && !change.Deleted && len(targets) > 0 {
+		c.spreads.Use(func(s spreads) {
+			s.begin(spreadKey{rule.Name, source.Ref()}, source.ResourceVersion, targets, c.now())
+		})
+	}
+	c.enqueue(targets)
 }
 
 // cloneChanged heals what was edited or deleted. An unchanged clone, as at
 // the start, has no reason to go ahead of others.
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	clone := change.Latest()
-	for _, key := range c.keysFor(clone.Ref()) {
-		if change.Added {
-			c.queue.Bulk(key)
-		} else {
-			c.queue.Fresh(key)
-		}
+	if change.Added {
+		c.queue.Bulk(clone.Ref())
+	} else {
+		c.queue.Fresh(clone.Ref())
+	}
+	if marks, ours := mark.Of(clone); change.Deleted && ours && c.approvals.of(marks.Rule).Removals > 0 {
+		c.queue.After(c.approvals.ref, settleAfter)
 	}
 }
 
 // foreignChanged: a clone may have lost its label, or a conflict its cause.
+// Sources that are not read yet bring their own fan-out.
 func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.Foreign]) {
 	foreign := change.Latest()
-	for _, key := range c.keysFor(object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}) {
-		c.queue.Fresh(key)
+	target := object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}
+	for _, rule := range c.live.Load().All() {
+		if c.wants(rule, target) {
+			c.queue.Fresh(target)
+			return
+		}
 	}
 }
 
-// keysFor returns the key of every rule whose clone would be called target.
-func (c *controller) keysFor(target object.Ref) []Key {
-	var keys []Key
-	for _, rule := range c.live.Load().All() {
-		source := rule.Source.Ref()
-		if rule.TargetRef(source, target.Namespace) == target && source != target {
-			keys = append(keys, Key{rule.Name, source, target.Namespace})
+// approvalsChanged: what was held may go on.
+func (c *controller) approvalsChanged(change kube.Change[*approved]) {
+	c.generation.Add(1)
+	for rule := range change.Latest().byRule {
+		for _, clone := range c.clonesOf(rule) {
+			c.queue.Bulk(clone.Ref())
 		}
 	}
-	return keys
+	c.queue.After(c.approvals.ref, settleAfter)
 }
 
 // rulesChanged looks again at everything that the old or the new rules touch.
 func (c *controller) rulesChanged(old, new *rules.Set[Rule]) {
+	c.generation.Add(1)
 	for _, set := range []*rules.Set[Rule]{old, new} {
 		for _, rule := range set.All() {
-			c.fanOut(rule)
+			for _, source := range c.sources(rule) {
+				c.enqueue(c.targets(rule, source))
+			}
+			for _, clone := range c.clonesOf(rule.Name) {
+				c.queue.Bulk(clone.Ref())
+			}
 		}
 	}
 }
 
-func (c *controller) fanOut(rule Rule) {
-	for _, namespace := range c.caches.Namespaces.List() {
-		c.queue.Bulk(Key{rule.Name, rule.Source.Ref(), namespace.Name})
+func (c *controller) enqueue(targets []object.Ref) {
+	for _, target := range targets {
+		c.queue.Bulk(target)
 	}
 }

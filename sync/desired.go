@@ -20,7 +20,11 @@ func Desired(rule Rule, source *object.Full, namespace string) *object.Full {
 	}
 	desired.Labels = chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels)
 	desired.Annotations = chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations)
-	mark.Stamp(&desired.ObjectMeta, mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID})
+	marks := mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID}
+	if rule.OnRuleRemoved == Delete {
+		marks.OnRuleRemoved = string(Delete)
+	}
+	mark.Stamp(&desired.ObjectMeta, marks)
 	if len(rule.Target.Keys) > 0 {
 		selectKeys(desired, rule.Target.Keys)
 	}
@@ -69,8 +73,8 @@ func selectKeys(o *object.Full, keys []KeyMapping) {
 // others added are theirs to keep.
 func matches(desired *object.Full, clone *object.Digested) bool {
 	return samePayload(desired, clone) &&
-		includes(clone.Labels, desired.Labels) &&
-		includes(clone.Annotations, desired.Annotations)
+		includes(clone.Labels, desired.Labels) && len(stale(clone.Labels, desired.Labels, clone.LabelsByUs)) == 0 &&
+		includes(clone.Annotations, desired.Annotations) && len(stale(clone.Annotations, desired.Annotations, clone.AnnotationsByUs)) == 0
 }
 
 func samePayload(desired *object.Full, live *object.Digested) bool {
@@ -86,4 +90,26 @@ func includes(all, some map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// stale returns the keys of live that Headwater put there and no longer wants:
+// byUs, and what carries its own domain.
+func stale(live, desired map[string]string, byUs []string) []string {
+	var keys []string
+	for key := range live {
+		_, wanted := desired[key]
+		if !wanted && (strings.HasPrefix(key, mark.Domain) || slices.Contains(byUs, key)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// overwritten returns live with what desired says, and without what is stale.
+func overwritten(live, desired map[string]string, byUs []string) map[string]string {
+	merged := object.Merged(live, desired)
+	for _, key := range stale(live, desired, byUs) {
+		delete(merged, key)
+	}
+	return merged
 }

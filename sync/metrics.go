@@ -3,11 +3,15 @@ package sync
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 type metrics struct {
-	writes   *prometheus.CounterVec
-	failures *prometheus.CounterVec
+	writes      *prometheus.CounterVec
+	failures    *prometheus.CounterVec
+	propagation *prometheus.HistogramVec
+	lastSpread  *prometheus.GaugeVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -21,6 +25,15 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_sync_failures_total",
 			Help: "Writes of clones that failed and are retried.",
 		}, []string{"rule", "action"}),
+		propagation: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "headwater_sync_propagation_seconds",
+			Help:    "Time from a change of the source, as seen here, until a clone had it.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 2, 16),
+		}, []string{"rule"}),
+		lastSpread: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_sync_last_spread_seconds",
+			Help: "How long the latest change took to reach the last clone.",
+		}, []string{"rule"}),
 	}
 }
 
@@ -33,50 +46,53 @@ func (m *metrics) step(rule string, step Step, err error) {
 	}
 }
 
-// clonesDesc is the metric of census.
-var clonesDesc = prometheus.NewDesc("headwater_sync_clones",
-	"Clones by state: current; pending, about to be written; refused and held, which need a person.",
-	[]string{"rule", "state", "reason"}, nil)
+// maxFailing bounds how many failing clones are named in the metrics.
+const maxFailing = 100
 
-// census counts the clones by state at each scrape, from the caches alone, so
-// that no state has to be kept beside them.
+var (
+	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
+		"Clones by standing: current, behind, drifting, conflict, refused, held, failed, removing, retained.",
+		[]string{"rule", "state", "reason"}, nil)
+	failingDesc = prometheus.NewDesc("headwater_sync_clone_failing",
+		"1 for a clone whose last write failed; at most 100, those that failed longest.",
+		[]string{"rule", "kind", "namespace", "name"}, nil)
+)
+
+// census counts the clones at each scrape, from the caches alone, so that no
+// state has to be kept beside them.
 type census struct{ controller *controller }
 
 // Describe implements prometheus.Collector.
-func (census) Describe(out chan<- *prometheus.Desc) { out <- clonesDesc }
+func (census) Describe(out chan<- *prometheus.Desc) {
+	out <- clonesDesc
+	out <- failingDesc
+}
 
 // Collect implements prometheus.Collector.
 func (c census) Collect(out chan<- prometheus.Metric) {
-	type group struct{ state, reason string }
-	for _, rule := range c.controller.live.Load().All() {
-		counts := map[group]int{}
-		for _, namespace := range c.controller.caches.Namespaces.List() {
-			state, err := c.controller.gather(Key{rule.Name, rule.Source.Ref(), namespace.Name})
-			if err != nil {
-				continue
-			}
-			step := Plan(state)
-			if name := stateOf(step); name != "" {
-				counts[group{name, string(step.Reason)}]++
-			}
-		}
-		for group, count := range counts {
-			out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(count), rule.Name, group.state, group.reason)
-		}
+	type group struct {
+		rule     string
+		standing Standing
+		reason   Reason
 	}
-}
-
-func stateOf(step Step) string {
-	switch {
-	case step.Writes():
-		return "pending"
-	case step.Action == Refuse:
-		return "refused"
-	case step.Action == Hold:
-		return "held"
-	case step.Reason == InSync:
-		return "current"
-	default:
-		return ""
+	failing := map[object.Ref]bool{}
+	c.controller.failures.Use(func(f failures) {
+		for target := range f {
+			failing[target] = true
+		}
+		for _, target := range f.first(maxFailing) {
+			out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, 1,
+				f[target].rule, string(target.Kind), target.Namespace, target.Name)
+		}
+	})
+	counts := map[group]int{}
+	c.controller.Survey(c.controller.maxFraction(), func(f Finding) {
+		if failing[f.Target] && f.Step.Writes() {
+			f.Standing = Failed
+		}
+		counts[group{f.Rule, f.Standing, f.Step.Reason}]++
+	})
+	for g, count := range counts {
+		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(count), g.rule, string(g.standing), string(g.reason))
 	}
 }

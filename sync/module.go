@@ -2,12 +2,14 @@ package sync
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -22,6 +24,8 @@ var Module = fx.Module("sync",
 type Options struct {
 	// Workers is the number of clones written at once.
 	Workers int
+	// Namespace is Headwater's own.
+	Namespace string
 }
 
 // Params is what New needs.
@@ -30,6 +34,8 @@ type Params struct {
 
 	Options  Options
 	Live     *rules.Live[Rule]
+	Safety   *LiveSafety
+	Clients  *kube.Clients
 	Caches   *kube.Caches
 	Writer   *kube.Writer
 	Key      *kube.DigestKey
@@ -48,9 +54,16 @@ type Result struct {
 
 // New allocates the controller; it starts when it is run.
 func New(p Params) (Result, error) {
+	observer, err := NewObserver(p.Live, p.Clients, p.Caches, p.Options.Namespace, p.Log)
+	if err != nil {
+		return Result{}, err
+	}
 	c := &controller{
-		live: p.Live, caches: p.Caches, writer: p.Writer, key: p.Key, events: p.Events,
-		metrics: newMetrics(p.Registry), log: p.Log,
+		Observer: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
+		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
+		maxFraction: p.Safety.MaxDeleteFraction,
+		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
+		spreads:     locked.New(spreads{}), failures: locked.New(failures{}), told: locked.New(told{}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	if err := p.Registry.Register(census{c}); err != nil {

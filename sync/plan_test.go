@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,11 +70,29 @@ func TestPlan(t *testing.T) {
 		"kube-* is excluded unless the rule says so":   {state: inNamespace("kube-public"), action: Leave, reason: NotSelected},
 		"the source namespace never gets a clone":      {state: inNamespace("platform"), action: Leave, reason: NotSelected},
 		"Headwater's own namespace never gets a clone": {state: inNamespace("headwater-system"), action: Leave, reason: NotSelected},
-		"a rule that is gone leaves its clones":        {state: func(t *testing.T, s *State) { inSync(t, s); s.Rule = nil }, action: Leave, reason: RuleRemoved},
-		"a source that is gone leaves its clones":      {state: func(t *testing.T, s *State) { inSync(t, s); s.Source = nil }, action: Leave, reason: SourceDeleted},
+		"a rule that is gone leaves its clones":        {state: withoutRule, action: Leave, reason: RuleRemoved},
+		"a rule that is gone takes its clones if it said so": {
+			rule: func(c *Config) { c.OnRuleRemoved = Delete }, state: withoutRule, action: Remove, reason: RuleRemoved,
+		},
+		"a rule that names another source leaves its old clones": {state: withoutClaim(anotherSource), action: Leave, reason: RuleChanged},
+		"a rule that names another source takes its old clones if told": {
+			rule:  func(c *Config) { c.OnRuleRemoved = Delete },
+			state: withoutClaim(anotherSource), action: Remove, reason: RuleChanged,
+		},
+		"a rule that names its clones otherwise takes its old clones if told": {
+			rule:  func(c *Config) { c.OnRuleRemoved = Delete },
+			state: withoutClaim(func(r *Rule) { r.Target.Name = "other" }), action: Remove, reason: RuleChanged,
+		},
+		"a source that lost its label takes its clones if told": {
+			rule:  func(c *Config) { c.OnSourceDeleted = Delete },
+			state: withoutClaim(bySelector), action: Remove, reason: SourceDeleted,
+		},
+		"a source that lost its label leaves its clones": {state: withoutClaim(bySelector), action: Leave, reason: SourceDeleted},
+		"a source that is gone leaves its clones":        {state: withoutSource, action: Leave, reason: SourceDeleted},
+		"a source that never was calls for nothing":      {state: func(_ *testing.T, s *State) { s.Claims[0].Source = nil }, action: Leave, reason: SourceDeleted},
 		"a source that is gone takes its clones if told": {
 			rule:  func(c *Config) { c.OnSourceDeleted = Delete },
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Source = nil }, action: Remove, reason: SourceDeleted,
+			state: withoutSource, action: Remove, reason: SourceDeleted,
 		},
 		"a namespace that no longer matches loses its clone": {
 			rule:  func(c *Config) { c.Namespaces.Include = []string{"team-b"} },
@@ -88,18 +107,19 @@ func TestPlan(t *testing.T) {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
 				s.Clone.Annotations[mark.Rule] = "other"
-			}, action: Leave, reason: NamespaceUnmatched,
+				s.Former = nil
+			}, action: Leave, reason: RuleRemoved,
 		},
 		"an edited value is put right": {
 			state: func(t *testing.T, s *State) {
 				edited := testSource(t, map[string]string{"user": "mallory", "password": "s3cret"})
-				s.Clone = cloneOf(t, s.Rule, edited, "team-a")
+				s.Clone = cloneOf(t, s.Claims[0].Rule, edited, "team-a")
 			}, action: Update, reason: Outdated,
 		},
 		"an added key is drift": {
 			state: func(t *testing.T, s *State) {
 				more := testSource(t, map[string]string{"user": "blog", "password": "s3cret", "extra": "x"})
-				s.Clone = cloneOf(t, s.Rule, more, "team-a")
+				s.Clone = cloneOf(t, s.Claims[0].Rule, more, "team-a")
 			}, action: Update, reason: Outdated,
 		},
 		"a lost annotation of ours is drift": {
@@ -114,7 +134,7 @@ func TestPlan(t *testing.T) {
 			action: Leave, reason: InSync,
 		},
 		"a source that was made anew is noted on its clones": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Source.UID = "source-2" },
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Claims[0].Source.UID = "source-2" },
 			action: Update, reason: Outdated,
 		},
 		"an object that is not ours is a conflict": {
@@ -123,7 +143,7 @@ func TestPlan(t *testing.T) {
 		"a rule that adopts what is equal takes over an equal object": {
 			rule: func(c *Config) { c.OnConflict = ConflictAdoptIfEqual },
 			state: func(t *testing.T, s *State) {
-				s.Taken, s.Found = true, foreign(t, s.Source)
+				s.Taken, s.Found = true, foreign(t, s.Claims[0].Source)
 			}, action: Update, reason: TakenOver,
 		},
 		"a rule that adopts what is equal leaves what differs": {
@@ -141,7 +161,7 @@ func TestPlan(t *testing.T) {
 		"a rule that overwrites makes an object of another type anew": {
 			rule: func(c *Config) { c.OnConflict = ConflictOverwrite },
 			state: func(t *testing.T, s *State) {
-				s.Taken, s.Found = true, foreign(t, s.Source)
+				s.Taken, s.Found = true, foreign(t, s.Claims[0].Source)
 				s.Found.Type = "kubernetes.io/basic-auth"
 			}, action: Recreate, reason: TakenOver,
 		},
@@ -158,44 +178,86 @@ func TestPlan(t *testing.T) {
 				s.Clone.Annotations = nil
 			}, action: Refuse, reason: Conflict,
 		},
-		"the first rule in the file wins a target": {
-			state: func(_ *testing.T, s *State) { s.Claimant = "earlier" }, action: Refuse, reason: OtherRule,
+		"the first rule in the file wins a place from another's clone": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "later" }, action: Update, reason: Outdated,
+		},
+		"a label that the rule no longer adds goes": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Labels["once"], s.Clone.LabelsByUs = "added", []string{"once"}
+			}, action: Update, reason: Outdated,
+		},
+		"a mark that no longer applies goes": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: Update, reason: Outdated,
+		},
+		"a clone on its way out is made anew once it is gone": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.DeletionTimestamp = &metav1.Time{} }, action: Leave, reason: CloneTerminating,
 		},
 		"a change of type needs a new object": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Source.Content.Type = "kubernetes.io/basic-auth" },
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Claims[0].Source.Content.Type = "kubernetes.io/basic-auth"
+			},
 			action: Recreate, reason: TypeChanged,
 		},
 		"an immutable clone that differs needs a new object": {
 			state: func(t *testing.T, s *State) {
 				old := testSource(t, map[string]string{"user": "blog"})
 				old.Content.Immutable = true
-				s.Clone = cloneOf(t, s.Rule, old, "team-a")
+				s.Clone = cloneOf(t, s.Claims[0].Rule, old, "team-a")
 			}, action: Recreate, reason: WasImmutable,
 		},
 		"a mutable clone of a source made immutable is updated": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Source.Content.Immutable = true },
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Claims[0].Source.Content.Immutable = true },
 			action: Update, reason: Outdated,
 		},
 		"an emptied source is not propagated": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Source = testSource(t, nil) }, action: Hold, reason: SourceEmptied,
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Claims[0].Source = testSource(t, nil) }, action: Hold, reason: SourceEmptied,
+		},
+		"an emptied source is propagated once that is approved": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Claims[0].Source, s.Claims[0].Approved = testSource(t, nil), true
+			}, action: Update, reason: Outdated,
 		},
 		"a source being deleted is no longer the truth": {
 			state: func(t *testing.T, s *State) {
-				s.Source.DeletionTimestamp = &metav1.Time{}
+				s.Claims[0].Source.DeletionTimestamp = &metav1.Time{}
 			}, action: Leave, reason: SourceTerminating,
 		},
 		"a key that the source lacks holds the clone": {
 			rule: func(c *Config) { c.Target.Keys = []KeyMapping{{From: "tls.crt"}} }, action: Hold, reason: KeyMissing,
 		},
 		"a service account token is never cloned": {
-			state:  func(_ *testing.T, s *State) { s.Source.Content.Type = "kubernetes.io/service-account-token" },
+			state:  func(_ *testing.T, s *State) { s.Claims[0].Source.Content.Type = "kubernetes.io/service-account-token" },
 			action: Refuse, reason: ForbiddenType,
+		},
+		"a source in kube-system stays there": {
+			state:  func(_ *testing.T, s *State) { s.Claims[0].Source.Namespace = "kube-system" },
+			action: Refuse, reason: SystemNamespace,
+		},
+		"a source in kube-system leaves it if told": {
+			state: func(_ *testing.T, s *State) {
+				s.Claims[0].Source.Namespace = "kube-system"
+				s.Claims[0].Rule.Source.AllowSystemNamespace = true
+			}, action: Create, reason: Missing,
+		},
+		"more annotations than the API server stores are refused": {
+			rule:   func(c *Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
+			action: Refuse, reason: TooLarge,
+		},
+		"what the API server just stores is cloned": {
+			rule:   func(c *Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} },
+			action: Create, reason: Missing,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			state := State{Rule: testRule(t, test.rule), Source: testSource(t, data), Namespace: teamA}
+			state := stateOf(testRule(t, test.rule), testSource(t, data), teamA)
 			if test.state != nil {
 				test.state(t, &state)
+			}
+			if len(state.Claims) > 0 && state.Namespace != nil && !state.Claims[0].Rule.namespaces.Matches(state.Namespace.Name, nil) {
+				state.Claims = nil
 			}
 			step := Plan(state)
 			require.Equal(t, test.action, step.Action)
@@ -203,6 +265,47 @@ func TestPlan(t *testing.T) {
 			require.NotContains(t, step.Message, "s3cret")
 		})
 	}
+}
+
+// stateOf has rule claim its place in namespace.
+func stateOf(rule *Rule, source *object.Full, namespace *Namespace) State {
+	return State{
+		Target: rule.TargetRef(source.Ref(), namespace.Name), Namespace: namespace, Former: rule,
+		Claims: []Claim{{Rule: rule, Ref: source.Ref(), Source: source}},
+	}
+}
+
+func withoutRule(t *testing.T, s *State) {
+	t.Helper()
+	inSync(t, s)
+	s.Claims, s.Former = nil, nil
+}
+
+func withoutSource(t *testing.T, s *State) {
+	t.Helper()
+	inSync(t, s)
+	s.Claims[0].Source = nil
+}
+
+// withoutClaim changes the rule after the clone was written, so that it no
+// longer claims the place.
+func withoutClaim(change func(*Rule)) func(*testing.T, *State) {
+	return func(t *testing.T, s *State) {
+		t.Helper()
+		inSync(t, s)
+		changed := *s.Claims[0].Rule
+		change(&changed)
+		s.Claims, s.Former = nil, &changed
+	}
+}
+
+func anotherSource(r *Rule) { r.Source.Name = "other" }
+
+func bySelector(r *Rule) {
+	source := rules.Source{
+		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
+	}
+	r.Base, _ = rules.NewBase(r.Name, source)
 }
 
 // foreign is somebody else's object with the payload of source.
@@ -215,7 +318,7 @@ func foreign(t *testing.T, source *object.Full) *object.Digested {
 
 func inSync(t *testing.T, s *State) {
 	t.Helper()
-	s.Clone = cloneOf(t, s.Rule, s.Source, s.Namespace.Name)
+	s.Clone = cloneOf(t, s.Claims[0].Rule, s.Claims[0].Source, s.Namespace.Name)
 }
 
 func inNamespace(name string) func(*testing.T, *State) {
@@ -256,7 +359,7 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 func TestCarryingOutAStepLeavesNothingToDo(t *testing.T) {
 	rule := testRule(t, nil)
 	source := testSource(t, map[string]string{"user": "blog"})
-	state := State{Rule: rule, Source: source, Namespace: &Namespace{Name: "team-a"}}
+	state := stateOf(rule, source, &Namespace{Name: "team-a"})
 	require.Equal(t, Create, Plan(state).Action)
 	state.Clone = cloneOf(t, rule, source, "team-a")
 	require.False(t, Plan(state).Writes())

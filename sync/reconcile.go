@@ -2,44 +2,61 @@ package sync
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
-
-// errSourceUnread retries a key whose source namespace is not cached yet:
-// absence from an unread cache means nothing.
-var errSourceUnread = errors.New("the source namespace is not fully read yet")
 
 // staleRetry is when a key is looked at again after the API server knew
 // better than the cache. The event that follows normally comes first.
 const staleRetry = time.Second
 
-func (c *controller) reconcile(ctx context.Context, key Key) error {
-	state, err := c.gather(key)
+// settleAfter is when it is checked whether an approval was used up; the
+// change that it approves may still be on its way here.
+const settleAfter = 5 * time.Second
+
+func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
+	if target == c.approvals.ref {
+		return c.settleApprovals(ctx)
+	}
+	state, err := c.gather(ctx, target)
 	if err != nil {
 		return err
 	}
-	if state.MayTakeOver() {
-		if state.Found, err = c.read(ctx, state.Rule.TargetRef(key.Source, key.Namespace)); err != nil {
-			return err
+	step := Plan(state)
+	if step.Action == Remove {
+		verdict := c.mayRemove(state)
+		if verdict.wait > 0 {
+			c.queue.After(target, verdict.wait)
+			return nil
+		}
+		if !verdict.pass {
+			step = verdict.hold
+			c.queue.After(target, atOnce)
+			c.tellHeld(state, verdict)
 		}
 	}
-	step := Plan(state)
 	err = c.apply(ctx, state, step)
 	if cacheWasBehind(err) {
-		c.queue.After(key, staleRetry)
+		c.queue.After(target, staleRetry)
 		return nil
 	}
-	c.record(key, state, step, err)
+	c.record(state, step, err)
 	return err
+}
+
+// gather reads what is from the caches, and asks the API server only for what
+// a rule may take over.
+func (c *controller) gather(ctx context.Context, target object.Ref) (State, error) {
+	state, err := c.state(target)
+	if err == nil && state.MayTakeOver() {
+		state.Found, err = c.read(ctx, target)
+	}
+	return state, err
 }
 
 // read asks the API server for an object whose content is not cached, since it
@@ -59,46 +76,12 @@ func (c *controller) read(ctx context.Context, target object.Ref) (*object.Diges
 	return found.Digested(hasher), nil
 }
 
-// gather reads what is from the caches; it sends no request.
-func (c *controller) gather(key Key) (State, error) {
-	var state State
-	if namespace, found := c.caches.Namespaces.Get("", key.Namespace); found {
-		state.Namespace = &Namespace{namespace.Name, namespace.Labels, namespace.Terminating()}
-	}
-	set := c.live.Load()
-	rule, found := set.Named(key.Rule)
-	if !found || rule.Source.Ref() != key.Source {
-		return state, nil
-	}
-	state.Rule = &rule
-	var synced bool
-	if state.Source, synced = c.caches.Sources.Get(key.Source); !synced {
-		return state, errSourceUnread
-	}
-	target := rule.TargetRef(key.Source, key.Namespace)
-	state.Clone, _ = c.caches.Clones[target.Kind].Get(target.Namespace, target.Name)
-	if foreign, taken := c.caches.Foreign[target.Kind].Get(target.Namespace, target.Name); taken {
-		state.Taken, state.WrittenByUs = true, foreign.WrittenByUs
-	}
-	if state.Namespace != nil {
-		state.Claimant = claimant(set.All(), rule, target, *state.Namespace)
-	}
-	return state, nil
-}
-
-// claimant names the first rule before rule that has a clone called target in
-// namespace.
-func claimant(all []Rule, rule Rule, target object.Ref, namespace Namespace) string {
-	for _, other := range all {
-		if other.Name == rule.Name {
-			return ""
-		}
-		if other.TargetRef(other.Source.Ref(), namespace.Name) == target &&
-			other.namespaces.Matches(namespace.Name, namespace.Labels) {
-			return other.Name
-		}
-	}
-	return ""
+// mayRemove asks the guard about the clone in state.
+func (c *controller) mayRemove(state State) (answer verdict) {
+	marks, _ := mark.Of(state.Clone)
+	basis := basis{c.live.Load(), c.generation.Load()}
+	c.guard.Use(func(g *guard) { answer = g.ask(marks.Rule, state.Target, basis, c.now()) })
+	return answer
 }
 
 func (c *controller) apply(ctx context.Context, state State, step Step) error {
@@ -108,12 +91,12 @@ func (c *controller) apply(ctx context.Context, state State, step Step) error {
 	case Update:
 		return c.update(ctx, state, step.Desired)
 	case Recreate:
-		if err := c.writer.Delete(ctx, state.live().Ref(), state.live().ObjectMeta); err != nil {
+		if err := c.writer.Delete(ctx, state.Target, state.live().ObjectMeta); err != nil {
 			return err
 		}
 		return c.create(ctx, step.Desired)
 	case Remove:
-		return c.writer.Delete(ctx, state.Clone.Ref(), state.Clone.ObjectMeta)
+		return c.writer.Delete(ctx, state.Target, state.Clone.ObjectMeta)
 	default:
 		return nil
 	}
@@ -131,23 +114,23 @@ func (c *controller) create(ctx context.Context, desired *object.Full) error {
 // update overwrites the live clone and keeps the metadata that others put on
 // it.
 func (c *controller) update(ctx context.Context, state State, desired *object.Full) error {
-	var live object.Full
-	if known := state.live(); known != nil {
-		live.ObjectMeta = known.ObjectMeta
-	} else { // it lost its label: only the API server still has its metadata
+	live := state.live()
+	if live == nil { // it lost its label: only the API server still has its metadata
 		found, err := c.writer.Get(ctx, desired.Ref())
 		if err != nil {
 			return err
 		}
-		live.ObjectMeta = found.ObjectMeta
 		if !mark.WrittenByUs(found.ManagedFields) {
 			return nil // replaced by somebody's own object meanwhile
 		}
+		live = &object.Digested{ObjectMeta: found.ObjectMeta}
+		live.LabelsByUs, live.AnnotationsByUs = mark.WrittenKeys(found)
 	}
-	live.ManagedFields = nil
-	live.Labels = object.Merged(live.Labels, desired.Labels)
-	live.Annotations = object.Merged(live.Annotations, desired.Annotations)
-	desired.ObjectMeta = live.ObjectMeta
+	meta := live.ObjectMeta
+	meta.ManagedFields = nil
+	meta.Labels = overwritten(live.Labels, desired.Labels, live.LabelsByUs)
+	meta.Annotations = overwritten(live.Annotations, desired.Annotations, live.AnnotationsByUs)
+	desired.ObjectMeta = meta
 	return c.writer.Update(ctx, desired)
 }
 
@@ -155,34 +138,19 @@ func cacheWasBehind(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// record tells what was done, or why nothing could be.
-func (c *controller) record(key Key, state State, step Step, err error) {
-	c.metrics.step(key.Rule, step, err)
-	if err != nil || step.Action == Leave {
-		return
+// settleApprovals takes back the approvals that nothing needs any more, so
+// that they are not taken for an approval of the next removal.
+func (c *controller) settleApprovals(ctx context.Context) error {
+	for _, rule := range c.approvals.withRemovals() {
+		due, known := c.dueRemovals(rule)
+		if !known || len(due.targets) > 0 {
+			continue
+		}
+		remaining := c.approvals.of(rule)
+		remaining.Removals = 0
+		if err := SetApproval(ctx, c.client, c.ownNamespace, rule, remaining); err != nil {
+			return err
+		}
 	}
-	fields := []zap.Field{
-		zap.String("rule", key.Rule), zap.Stringer("source", key.Source), zap.String("namespace", key.Namespace),
-		zap.String("action", string(step.Action)), zap.String("reason", string(step.Reason)),
-	}
-	if step.Writes() {
-		c.log.Debug("clone written", fields...)
-		return
-	}
-	c.log.Warn("clone not written", append(fields, zap.String("message", step.Message))...)
-	c.events.Record(refusal(key, state, step))
-}
-
-// refusal is the Event for whoever can remove the cause: the owner of the
-// object in the way, or else the owner of the source.
-func refusal(key Key, state State, step Step) kube.Event {
-	source := kube.Reference("v1", string(key.Source.Kind), state.Source)
-	event := kube.Event{About: source, Warning: true, Reason: string(step.Reason), Action: string(step.Action), Note: step.Message}
-	if step.Reason != Conflict && step.Reason != OtherRule {
-		return event
-	}
-	target := object.NewMeta(state.Rule.TargetRef(key.Source, key.Namespace))
-	event.About = kube.Reference("v1", string(key.Source.Kind), &target)
-	event.Related = source
-	return event
+	return nil
 }

@@ -23,9 +23,10 @@ func testController(t *testing.T, set ...Rule) (*controller, *fake.Clientset) {
 	clients := &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	caches, err := kube.NewCaches(clients, kube.NewDigestKey(client, "headwater-system"), zap.NewNop())
 	require.NoError(t, err)
+	observer, err := NewObserver(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
+	require.NoError(t, err)
 	return &controller{
-		live: rules.NewLive(rules.NewSet(set...)), caches: caches, writer: kube.NewWriter(clients),
-		metrics: newMetrics(prometheus.NewRegistry()), log: zap.NewNop(),
+		Observer: observer, writer: kube.NewWriter(clients), metrics: newMetrics(prometheus.NewRegistry()), log: zap.NewNop(),
 	}, client
 }
 
@@ -33,39 +34,24 @@ func testController(t *testing.T, set ...Rule) (*controller, *fake.Clientset) {
 func TestNothingIsDecidedBeforeTheSourceNamespaceWasRead(t *testing.T) {
 	rule := testRule(t, func(c *Config) { c.OnSourceDeleted = Delete })
 	c, client := testController(t, *rule)
-	err := c.reconcile(t.Context(), Key{rule.Name, rule.Source.Ref(), "team-a"})
+	_, err := c.claims(c.live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &kube.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
 	require.ErrorIs(t, err, errSourceUnread)
 	require.Empty(t, client.Actions(), "no request, least of all a delete")
 }
 
-func TestEveryObjectOfATargetsNameIsAKey(t *testing.T) {
+func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
 	renamed := testRule(t, func(c *Config) { c.Target.Name = "blog" })
-	renamed.Name = "renamed"
-	plain := testRule(t, nil)
-	c, _ := testController(t, *plain, *renamed)
-	source := plain.Source.Ref()
 	for sentence, test := range map[string]struct {
 		target object.Ref
-		want   []Key
+		want   bool
 	}{
-		"the source's own name":       {object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blogsecret"}, []Key{{"blog", source, "team-a"}}},
-		"a target's other name":       {object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blog"}, []Key{{"renamed", source, "team-a"}}},
-		"another kind":                {object.Ref{Kind: object.ConfigMap, Namespace: "team-a", Name: "blog"}, nil},
-		"another name":                {object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "other"}, nil},
-		"the source is not its clone": {source, nil},
+		"the target's name": {object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blog"}, true},
+		"the source's name": {object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blogsecret"}, false},
+		"another kind":      {object.Ref{Kind: object.ConfigMap, Namespace: "team-a", Name: "blog"}, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, c.keysFor(test.target))
+			c, _ := testController(t, *renamed)
+			require.Equal(t, test.want, c.wants(*renamed, test.target))
 		})
 	}
-}
-
-func TestTheFirstRuleInTheFileClaimsATarget(t *testing.T) {
-	first, second := testRule(t, nil), testRule(t, nil)
-	first.Name, second.Name = "first", "second"
-	all := []Rule{*first, *second}
-	target := first.TargetRef(first.Source.Ref(), "team-a")
-	require.Empty(t, claimant(all, *first, target, Namespace{Name: "team-a"}))
-	require.Equal(t, "first", claimant(all, *second, target, Namespace{Name: "team-a"}))
-	require.Empty(t, claimant(all, *second, target, Namespace{Name: "kube-system"}), "where it does not match it claims nothing")
 }

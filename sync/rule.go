@@ -36,3 +36,21 @@ func (r Rule) TargetName(source string) string {
 func (r Rule) TargetRef(source object.Ref, namespace string) object.Ref {
 	return object.Ref{Kind: source.Kind, Namespace: namespace, Name: r.TargetName(source.Name)}
 }
+
+// sourceOf is the inverse of TargetRef: the only source whose clone the rule
+// would call target. Whether it is there, and selected, is another question.
+func (r Rule) sourceOf(target object.Ref) (source object.Ref, ok bool) {
+	if r.BySelector() {
+		source = r.Source.Named(target.Name)
+	} else {
+		source = r.Source.Ref()
+	}
+	return source, source.Kind == target.Kind && r.TargetName(source.Name) == target.Name
+}
+
+// reaches reports whether the rule, as it is written now, clones source to
+// target where the namespace matches.
+func (r Rule) reaches(source, target object.Ref) bool {
+	from, ok := r.sourceOf(target)
+	return ok && from == source
+}

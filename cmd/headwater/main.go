@@ -15,7 +15,11 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	switch err := run(); {
+	case err == nil:
+	case errors.Is(err, errChanges):
+		os.Exit(2)
+	default:
 		tell(err)
 		os.Exit(1)
 	}
@@ -39,6 +43,6 @@ func run() error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(runCommand(), checkCommand(), versionCommand())
+	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), versionCommand())
 	return root.ExecuteContext(context.Background())
 }

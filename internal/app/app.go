@@ -84,7 +84,8 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 			newRegistry,
 			newLiveRules,
 			func() *protect.Identity { return &protect.Identity{} },
-			func(s Settings) sync.Options { return sync.Options{Workers: s.Workers} },
+			func(s Settings) sync.Options { return sync.Options{Workers: s.Workers, Namespace: s.Namespace} },
+			func(c *config.Config) *sync.LiveSafety { return sync.NewLiveSafety(c.Safety) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
 				return protect.Options{Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress}

@@ -30,6 +30,7 @@ type reloader struct {
 
 	current *config.Config
 	sets    config.Sets
+	safety  *sync.LiveSafety
 	sync    *rules.Live[sync.Rule]
 	protect *rules.Live[protect.Rule]
 	reload  *rules.Live[reload.Rule]
@@ -45,6 +46,7 @@ type reloaderParams struct {
 	Events   *kube.Events
 	Registry *prometheus.Registry
 	Log      *zap.Logger
+	Safety   *sync.LiveSafety
 	Sync     *rules.Live[sync.Rule]
 	Protect  *rules.Live[protect.Rule]
 	Reload   *rules.Live[reload.Rule]
@@ -54,7 +56,7 @@ func newReloader(p reloaderParams) *reloader {
 	factory := promauto.With(p.Registry)
 	r := &reloader{
 		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
-		current: p.Loaded, sets: p.Sets, sync: p.Sync, protect: p.Protect, reload: p.Reload,
+		current: p.Loaded, sets: p.Sets, safety: p.Safety, sync: p.Sync, protect: p.Protect, reload: p.Reload,
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_config_reloads_total", Help: "Changes of the configuration file, by result.",
 		}, []string{"result"}),
@@ -94,6 +96,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		r.refuse(err)
 		return
 	}
+	r.safety.Swap(loaded.Safety)
 	r.sync.Swap(sets.Sync)
 	r.protect.Swap(sets.Protect)
 	r.reload.Swap(sets.Reload)

@@ -27,7 +27,10 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		reloads  []reload.Rule
 	)
 	for _, rule := range c.Rules {
-		base := rules.Base{Name: rule.Name, Source: rule.Source}
+		base, err := rules.NewBase(rule.Name, rule.Source)
+		if err != nil {
+			return Sets{}, err
+		}
 		if rule.Sync != nil {
 			compiled, err := sync.Compile(base, *rule.Sync, ownNamespace)
 			if err != nil {

@@ -22,7 +22,7 @@ func TestCompileGivesEachModuleItsRules(t *testing.T) {
 	require.Len(t, sets.Protect.All(), 2)
 	require.Len(t, sets.Reload.All(), 1)
 	two := object.Ref{Kind: object.ConfigMap, Namespace: "platform", Name: "two"}
-	require.Equal(t, "ask us", sets.Protect.ForSource(two)[0].Message)
+	require.Equal(t, "ask us", sets.Protect.ForSource(two, nil)[0].Message)
 	push, found := sets.Reload.Named("push")
 	require.True(t, found)
 	require.EqualValues(t, "Refresh", push.Action)

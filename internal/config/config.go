@@ -28,7 +28,7 @@ type Config struct {
 	Protect    protect.Settings `json:"protect"`
 	Reload     reload.Settings  `json:"reload"`
 	Notify     []Notify         `json:"notify,omitzero"`
-	Safety     Safety           `json:"safety,omitzero"`
+	Safety     sync.Safety      `json:"safety"`
 
 	// Revision identifies the bytes that the Config was read from; see
 	// WatchFrom.
@@ -48,11 +48,6 @@ type Rule struct {
 type Notify struct {
 	URL string   `json:"url"`
 	On  []string `json:"on,omitzero"`
-}
-
-// Safety limits what is done at once.
-type Safety struct {
-	MaxDeleteFraction *float64 `json:"maxDeleteFraction,omitempty"`
 }
 
 // Load reads, checks and defaults the file at path. What is wrong with its
@@ -93,6 +88,7 @@ func Parse(name string, raw []byte) (*Config, error) {
 // Default fills in every key that was left out.
 func (c *Config) Default() {
 	c.Protect.Default()
+	c.Safety.Default()
 	for _, rule := range c.Rules {
 		if rule.Sync != nil {
 			rule.Sync.Default()

@@ -23,9 +23,7 @@ func checkMeaning(doc *document, config *Config) {
 	if len(config.Notify) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("notify"), "is not supported yet; remove it"))
 	}
-	if _, present := doc.lines["safety"]; present {
-		errs = append(errs, field.Forbidden(field.NewPath("safety"), "is not supported yet; remove it"))
-	}
+	errs = append(errs, config.Safety.Validate(field.NewPath("safety"))...)
 	for _, err := range errs {
 		if !doc.doubtful(err.Field) {
 			doc.report(doc.line(err.Field), err.Field, plain(err))
@@ -40,6 +38,13 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	}
 	if r.Sync != nil {
 		errs = append(errs, r.Sync.Validate(at.Child("sync"))...)
+		if r.Source.Selector != nil && r.Sync.Target.Name != "" {
+			errs = append(errs, field.Forbidden(at.Child("sync", "target", "name"),
+				"would give the clones of all selected sources one name; remove it"))
+		}
+	}
+	if r.Protect != nil && r.Source.Selector != nil {
+		errs = append(errs, field.Forbidden(at.Child("protect"), "sources by selector cannot be protected yet; protect them by name in rules of their own"))
 	}
 	if r.Protect != nil {
 		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)

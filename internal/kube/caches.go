@@ -158,6 +158,7 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 		}
 		digested := full.Digested(hasher)
 		digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
+		digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
 		digested.ManagedFields = nil
 		return digested, nil
 	}

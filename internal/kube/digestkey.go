@@ -34,6 +34,18 @@ func NewDigestKey(client kubernetes.Interface, namespace string) *DigestKey {
 	return &DigestKey{client: client, namespace: namespace}
 }
 
+// NewPassingDigestKey returns a key of its own, for digests that are compared
+// with one another and stored nowhere.
+func NewPassingDigestKey() (*DigestKey, error) {
+	hasher, err := digest.New(newKey())
+	if err != nil {
+		return nil, fmt.Errorf("passing digest key: %w", err)
+	}
+	k := &DigestKey{}
+	k.hasher.Store(hasher)
+	return k, nil
+}
+
 // Hasher returns the hasher, or an error before Load succeeded.
 func (k *DigestKey) Hasher() (*digest.Hasher, error) {
 	if hasher := k.hasher.Load(); hasher != nil {
@@ -65,10 +77,14 @@ func (k *DigestKey) Load(ctx context.Context) error {
 }
 
 func (k *DigestKey) generate() *corev1.Secret {
-	key := make([]byte, digest.KeySize)
-	_, _ = rand.Read(key) // never fails, see crypto/rand
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: DigestKeySecret},
-		Data:       map[string][]byte{digestKeyField: key},
+		Data:       map[string][]byte{digestKeyField: newKey()},
 	}
+}
+
+func newKey() []byte {
+	key := make([]byte, digest.KeySize)
+	_, _ = rand.Read(key) // never fails, see crypto/rand
+	return key
 }

@@ -12,6 +12,9 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
+// ReportingController is who Headwater's Events are from.
+const ReportingController = "headwater"
+
 // Events records Kubernetes Events. Recording never blocks and never fails the
 // caller; repeats of one Event become a series.
 type Events struct {
@@ -25,7 +28,7 @@ func NewEvents(client kubernetes.Interface, log *zap.Logger) *Events {
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	return &Events{
 		broadcaster: broadcaster,
-		recorder:    broadcaster.NewRecorder(scheme.Scheme, "headwater"),
+		recorder:    broadcaster.NewRecorder(scheme.Scheme, ReportingController),
 		log:         log.Named("events"),
 	}
 }

@@ -57,8 +57,8 @@ func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 }
 
 // CheckPermissions asks the API server for each of permissions and returns a
-// FatalError naming every one that is missing.
-func CheckPermissions(ctx context.Context, client kubernetes.Interface, permissions []Permission) error {
+// FatalError naming every one that is missing. user is whose they are.
+func CheckPermissions(ctx context.Context, client kubernetes.Interface, user string, permissions []Permission) error {
 	var missing []string
 	for _, permission := range permissions {
 		for _, verb := range permission.Verbs {
@@ -75,7 +75,7 @@ func CheckPermissions(ctx context.Context, client kubernetes.Interface, permissi
 		return nil
 	}
 	slices.Sort(missing)
-	return FatalError{fmt.Errorf("missing permissions, grant them to Headwater's service account: %s", strings.Join(slices.Compact(missing), "; "))}
+	return FatalError{fmt.Errorf("missing permissions, grant them to %s: %s", user, strings.Join(slices.Compact(missing), "; "))}
 }
 
 func allowed(ctx context.Context, client kubernetes.Interface, p Permission, verb string) (bool, error) {

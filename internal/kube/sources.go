@@ -123,6 +123,17 @@ func (s *Sources) Get(ref object.Ref) (full *object.Full, synced bool) {
 	return full, true
 }
 
+// In returns every object of place; see Get about synced.
+func (s *Sources) In(place Place) (all []*object.Full, synced bool) {
+	s.mu.Lock()
+	view := s.views[place]
+	s.mu.Unlock()
+	if view == nil || !view.HasSynced() {
+		return nil, false
+	}
+	return view.List(), true
+}
+
 // HasSynced reports whether every tracked place was fully read.
 func (s *Sources) HasSynced() bool {
 	s.mu.Lock()

@@ -4,6 +4,8 @@
 package mark
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,9 @@ const (
 	Source = Domain + "source"
 	// SourceUID is the UID of the source the clone was last written from.
 	SourceUID = Domain + "source-uid"
+	// OnRuleRemoved is what becomes of the clone when its rule is no longer
+	// there to say so; without it the clone stays.
+	OnRuleRemoved = Domain + "on-rule-removed"
 )
 
 // Marks on workloads and pods.
@@ -48,6 +53,8 @@ type Clone struct {
 	Rule      string
 	Source    object.Ref
 	SourceUID types.UID
+	// OnRuleRemoved is empty where the clone is to stay.
+	OnRuleRemoved string
 }
 
 // Stamp puts the marks of c on meta. The maps of meta are replaced, never
@@ -59,6 +66,9 @@ func Stamp(meta *metav1.ObjectMeta, c Clone) {
 		Source:    c.Source.String(),
 		SourceUID: string(c.SourceUID),
 	})
+	if c.OnRuleRemoved != "" {
+		meta.Annotations[OnRuleRemoved] = c.OnRuleRemoved
+	}
 }
 
 // Of reads the marks of a clone; ok is false when meta does not carry all of
@@ -76,6 +86,8 @@ func Of(meta metav1.Object) (clone Clone, ok bool) {
 		Rule:      annotations[Rule],
 		Source:    source,
 		SourceUID: types.UID(annotations[SourceUID]),
+
+		OnRuleRemoved: annotations[OnRuleRemoved],
 	}, true
 }
 
@@ -88,6 +100,54 @@ func WrittenByUs(entries []metav1.ManagedFieldsEntry) bool {
 		}
 	}
 	return false
+}
+
+// WrittenKeys returns the keys of meta's labels and annotations, Headwater's
+// own marks left out, that Headwater wrote and nobody changed since. Field
+// ownership is described in
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+func WrittenKeys(meta metav1.Object) (labels, annotations []string) {
+	if !hasOthers(meta.GetLabels()) && !hasOthers(meta.GetAnnotations()) {
+		return nil, nil
+	}
+	for _, entry := range meta.GetManagedFields() {
+		if entry.Manager != FieldManager || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Labels      map[string]json.RawMessage `json:"f:labels"`
+				Annotations map[string]json.RawMessage `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue // as if it were somebody else's: nothing of it is removed
+		}
+		labels = append(labels, written(fields.Metadata.Labels, meta.GetLabels())...)
+		annotations = append(annotations, written(fields.Metadata.Annotations, meta.GetAnnotations())...)
+	}
+	return labels, annotations
+}
+
+func hasOthers(m map[string]string) bool {
+	for key := range m {
+		if !strings.HasPrefix(key, Domain) {
+			return true
+		}
+	}
+	return false
+}
+
+func written(fields map[string]json.RawMessage, present map[string]string) []string {
+	var keys []string
+	for field := range fields {
+		key, isField := strings.CutPrefix(field, "f:")
+		if _, found := present[key]; isField && found && !strings.HasPrefix(key, Domain) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // Ours returns the entries of a label or annotation map that belong to

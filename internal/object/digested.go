@@ -46,6 +46,9 @@ type Digested struct {
 	// WrittenByUs is true while Headwater's field manager owns part of the
 	// object; only caches set it.
 	WrittenByUs bool
+	// LabelsByUs and AnnotationsByUs are the keys that Headwater wrote beside
+	// its marks; only caches set them.
+	LabelsByUs, AnnotationsByUs []string
 }
 
 // Ref returns the object's reference.
@@ -77,9 +80,12 @@ func (f *Full) Digested(h *digest.Hasher) *Digested {
 		Type:       f.Content.Type,
 		Immutable:  f.Content.Immutable,
 		Digests:    digests,
-		ChangedAt:  payloadChangedAt(f.ManagedFields),
+		ChangedAt:  f.ChangedAt(),
 	}
 }
+
+// ChangedAt is when the payload was last written; see Digested.ChangedAt.
+func (f *Full) ChangedAt() time.Time { return payloadChangedAt(f.ManagedFields) }
 
 // payloadChangedAt is the latest time at which a field manager that owns part
 // of the payload wrote the object. Field ownership is described in

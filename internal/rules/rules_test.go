@@ -56,13 +56,42 @@ type testRule struct{ Base }
 
 func TestSetFindsRulesBySourceInFileOrder(t *testing.T) {
 	source := Source{Kind: object.Secret, Namespace: "p", Name: "s"}
-	first, second := testRule{Base{"first", source}}, testRule{Base{"second", source}}
+	first, second := testRule{Base{Name: "first", Source: source}}, testRule{Base{Name: "second", Source: source}}
 	set := NewSet(first, second)
-	require.Equal(t, []testRule{first, second}, set.ForSource(source.Ref()))
-	require.Empty(t, set.ForSource(object.Ref{Kind: object.ConfigMap, Namespace: "p", Name: "s"}))
+	require.Equal(t, []testRule{first, second}, set.ForSource(source.Ref(), nil))
+	require.Empty(t, set.ForSource(object.Ref{Kind: object.ConfigMap, Namespace: "p", Name: "s"}, nil))
 	found, ok := set.Named("second")
 	require.True(t, ok)
 	require.Equal(t, second, found)
+}
+
+func TestASourceIsSelectedByNameOrByLabel(t *testing.T) {
+	named, err := NewBase("named", Source{Kind: object.Secret, Namespace: "p", Name: "s"})
+	require.NoError(t, err)
+	labelled, err := NewBase("labelled", Source{
+		Kind: object.Secret, Namespace: "p", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
+	})
+	require.NoError(t, err)
+	share := map[string]string{"share": "yes"}
+	for sentence, test := range map[string]struct {
+		base   Base
+		ref    object.Ref
+		labels map[string]string
+		want   bool
+	}{
+		"the name":                         {named, object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}, nil, true},
+		"another name":                     {named, object.Ref{Kind: object.Secret, Namespace: "p", Name: "t"}, share, false},
+		"the label, whatever the name":     {labelled, object.Ref{Kind: object.Secret, Namespace: "p", Name: "t"}, share, true},
+		"no label":                         {labelled, object.Ref{Kind: object.Secret, Namespace: "p", Name: "t"}, nil, false},
+		"the label in another namespace":   {labelled, object.Ref{Kind: object.Secret, Namespace: "q", Name: "t"}, share, false},
+		"the label on another kind":        {labelled, object.Ref{Kind: object.ConfigMap, Namespace: "p", Name: "t"}, share, false},
+		"the label with another value":     {labelled, object.Ref{Kind: object.Secret, Namespace: "p", Name: "t"}, map[string]string{"share": "no"}, false},
+		"the name in another namespace":    {named, object.Ref{Kind: object.Secret, Namespace: "q", Name: "s"}, nil, false},
+		"the name with any labels it has":  {named, object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}, share, true},
+		"the name on an object of a kind ": {named, object.Ref{Kind: object.ConfigMap, Namespace: "p", Name: "s"}, nil, false},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.base.Selects(test.ref, test.labels)) })
+	}
 }
 
 func TestSwapTellsSubscribersUntilTheyLeave(t *testing.T) {

@@ -1,7 +1,11 @@
 package rules
 
 import (
+	"fmt"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -10,7 +14,35 @@ import (
 type Base struct {
 	Name   string
 	Source Source
+	// selector is nil for a source given by name.
+	selector labels.Selector
 }
+
+// NewBase prepares a validated source.
+func NewBase(name string, source Source) (Base, error) {
+	base := Base{Name: name, Source: source}
+	if source.Selector == nil {
+		return base, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(source.Selector)
+	if err != nil {
+		return Base{}, fmt.Errorf("rule %s: source selector: %w", name, err)
+	}
+	base.selector = selector
+	return base, nil
+}
+
+// Selects reports whether the object ref, which carries objectLabels, is a
+// source of the rule.
+func (b Base) Selects(ref object.Ref, objectLabels map[string]string) bool {
+	if b.selector == nil {
+		return ref == b.Source.Ref()
+	}
+	return ref == b.Source.Named(ref.Name) && b.selector.Matches(labels.Set(objectLabels))
+}
+
+// BySelector reports whether the rule's sources are selected by label.
+func (b Base) BySelector() bool { return b.selector != nil }
 
 // RuleBase makes every type that embeds Base a Rule.
 func (b Base) RuleBase() Base { return b }
@@ -20,19 +52,15 @@ type Rule interface{ RuleBase() Base }
 
 // Set is an immutable list of one module's rules, in the file's order.
 type Set[R Rule] struct {
-	all      []R
-	byName   map[string]R
-	bySource map[object.Ref][]R
+	all    []R
+	byName map[string]R
 }
 
 // NewSet indexes all, whose names must be unique.
 func NewSet[R Rule](all ...R) *Set[R] {
-	s := &Set[R]{all: all, byName: map[string]R{}, bySource: map[object.Ref][]R{}}
+	s := &Set[R]{all: all, byName: map[string]R{}}
 	for _, rule := range all {
-		base := rule.RuleBase()
-		s.byName[base.Name] = rule
-		ref := base.Source.Ref()
-		s.bySource[ref] = append(s.bySource[ref], rule)
+		s.byName[rule.RuleBase().Name] = rule
 	}
 	return s
 }
@@ -46,8 +74,17 @@ func (s *Set[R]) Named(name string) (R, bool) {
 	return rule, ok
 }
 
-// ForSource returns the rules whose source is ref, in the file's order.
-func (s *Set[R]) ForSource(ref object.Ref) []R { return s.bySource[ref] }
+// ForSource returns the rules that have the object ref, which carries
+// objectLabels, as a source, in the file's order.
+func (s *Set[R]) ForSource(ref object.Ref, objectLabels map[string]string) []R {
+	var found []R
+	for _, rule := range s.all {
+		if rule.RuleBase().Selects(ref, objectLabels) {
+			found = append(found, rule)
+		}
+	}
+	return found
+}
 
 // Live holds the Set in force and tells its readers when another takes its
 // place. The zero value is not usable; see NewLive.

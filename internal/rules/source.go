@@ -12,17 +12,33 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Source is the base object of a rule, in a namespace the platform team owns.
+// Source is the base object of a rule, in a namespace the platform team owns:
+// one object by name, or every object there that Selector matches.
 type Source struct {
 	Kind      object.Kind           `json:"kind"`
 	Namespace string                `json:"namespace"`
 	Name      string                `json:"name,omitempty"`
 	Selector  *metav1.LabelSelector `json:"selector,omitempty"`
+	// AllowSystemNamespace says that the source may be in kube-system.
+	AllowSystemNamespace bool `json:"allowSystemNamespace,omitempty"`
 }
 
 // Ref returns the reference of a source given by name.
 func (s Source) Ref() object.Ref {
 	return object.Ref{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
+}
+
+// Named returns the reference of the source's object of that name.
+func (s Source) Named(name string) object.Ref {
+	return object.Ref{Kind: s.Kind, Namespace: s.Namespace, Name: name}
+}
+
+// String names the source for messages.
+func (s Source) String() string {
+	if s.Selector == nil {
+		return s.Ref().String()
+	}
+	return s.Named("").String() + "(" + metav1.FormatLabelSelector(s.Selector) + ")"
 }
 
 // Validate reports everything that is wrong with s.
@@ -31,15 +47,29 @@ func (s Source) Validate(path *field.Path) field.ErrorList {
 	for _, problem := range apivalidation.IsDNS1123Label(s.Namespace) {
 		errs = append(errs, field.Invalid(path.Child("namespace"), s.Namespace, problem))
 	}
-	switch {
-	case s.Selector != nil:
-		errs = append(errs, field.Forbidden(path.Child("selector"), "sources by selector are not supported yet; give the source a name"))
-	case s.Name == "":
-		errs = append(errs, field.Required(path.Child("name"), "name the source object"))
-	default:
-		for _, problem := range apivalidation.IsDNS1123Subdomain(s.Name) {
-			errs = append(errs, field.Invalid(path.Child("name"), s.Name, problem))
-		}
+	if s.Selector != nil {
+		return append(errs, s.validateSelector(path)...)
+	}
+	if s.Name == "" {
+		return append(errs, field.Required(path.Child("name"), "name the source object, or select several by label with selector"))
+	}
+	for _, problem := range apivalidation.IsDNS1123Subdomain(s.Name) {
+		errs = append(errs, field.Invalid(path.Child("name"), s.Name, problem))
 	}
 	return errs
+}
+
+func (s Source) validateSelector(path *field.Path) field.ErrorList {
+	at := path.Child("selector")
+	if s.Name != "" {
+		return field.ErrorList{field.Forbidden(at, "a source has a name or a selector, not both; remove one")}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Selector)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, "", err.Error())}
+	}
+	if selector.Empty() {
+		return field.ErrorList{field.Forbidden(at, "would select every object of the namespace; give it a label to match")}
+	}
+	return nil
 }

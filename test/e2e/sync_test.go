@@ -128,7 +128,7 @@ func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
 	require.Contains(t, note, `rule "foreign"`)
 	require.NotContains(t, note, "theirs")
 	e.eventually(func(ctx context.Context) error {
-		refused, err := h.Metric(ctx, "headwater_sync_clones", map[string]string{"rule": "foreign", "state": "refused", "reason": "Conflict"})
+		refused, err := h.Metric(ctx, "headwater_sync_clones", map[string]string{"rule": "foreign", "state": "conflict", "reason": "Conflict"})
 		if err == nil && refused != 1 {
 			err = fmt.Errorf("metric says %v refused", refused)
 		}
@@ -196,6 +196,13 @@ func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"secrets": resource.MustParse("0")}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	e.eventually(func(ctx context.Context) error { // before that it is not enforced
+		quota, err := quotas.Get(ctx, "none", metav1.GetOptions{})
+		if err == nil && len(quota.Status.Hard) == 0 {
+			err = fmt.Errorf("the quota is not in force yet")
+		}
+		return err
+	})
 	data := map[string]string{"k": "v"}
 	e.secret("quota-src", "shared", data)
 	h := e.start(`

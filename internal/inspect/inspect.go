@@ -1,0 +1,136 @@
+// Package inspect looks at a cluster from outside the running service, with
+// read access alone, and judges it by the very code that the service decides
+// with.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// The ConfigMap of Headwater's own namespace, and its key, in which the
+// configuration is looked up when no file is given.
+const (
+	ConfigMapName = "headwater"
+	ConfigMapKey  = "headwater.yaml"
+)
+
+// readTimeout bounds how long the cluster may take to be read.
+const readTimeout = 2 * time.Minute
+
+// Options say where to look.
+type Options struct {
+	// ConfigFile may be empty: the configuration is in the cluster then.
+	ConfigFile string
+	Kubeconfig string
+	// Namespace is Headwater's own.
+	Namespace string
+	// UserAgent tells the requests apart in the API server's audit log.
+	UserAgent string
+}
+
+// Inspector has read everything that the rules are about, and follows it.
+type Inspector struct {
+	options  Options
+	clients  *kube.Clients
+	config   *config.Config
+	rules    *rules.Set[sync.Rule]
+	observer *sync.Observer
+}
+
+// Open connects and reads until everything is there; it follows what changes
+// until ctx ends.
+func Open(ctx context.Context, options Options) (*Inspector, error) {
+	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := loadConfig(ctx, clients, options)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := loaded.Compile(options.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	user, err := kube.WhoAmI(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
+	if err := kube.CheckPermissions(ctx, clients.Typed, user, permissions()); err != nil {
+		return nil, err
+	}
+	key, err := kube.NewPassingDigestKey()
+	if err != nil {
+		return nil, err
+	}
+	caches, err := kube.NewCaches(clients, key, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	observer, err := sync.NewObserver(rules.NewLive(sets.Sync), clients, caches, options.Namespace, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	if err := caches.Sources.Track(ctx, sets.Places()); err != nil {
+		return nil, err
+	}
+	caches.Start(ctx)
+	readCtx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if !caches.AwaitFull(readCtx, nil) {
+		return nil, fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
+	}
+	return &Inspector{options: options, clients: clients, config: loaded, rules: sets.Sync, observer: observer}, nil
+}
+
+func loadConfig(ctx context.Context, clients *kube.Clients, options Options) (*config.Config, error) {
+	if options.ConfigFile != "" {
+		return config.Load(options.ConfigFile)
+	}
+	name := fmt.Sprintf("ConfigMap %s/%s, key %s", options.Namespace, ConfigMapName, ConfigMapKey)
+	found, err := clients.Typed.CoreV1().ConfigMaps(options.Namespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the configuration from %s: %w; or pass --config FILE", name, err)
+	}
+	text, there := found.Data[ConfigMapKey]
+	if err != nil || !there {
+		return nil, errors.New("no configuration: there is no " + name + "; pass --config FILE, or name Headwater's namespace with --namespace")
+	}
+	return config.Parse(name, []byte(text))
+}
+
+func permissions() []kube.Permission {
+	read := []string{"list", "watch"}
+	return []kube.Permission{
+		{Resource: "secrets", Verbs: read, For: "compare clones with their sources"},
+		{Resource: "configmaps", Verbs: read, For: "compare clones with their sources"},
+		{Resource: "namespaces", Verbs: read, For: "know which namespaces there are"},
+	}
+}
+
+func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFraction }
+
+// Approve records that what is held of rule now is meant, and returns what
+// that is. With dryRun nothing is recorded.
+func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (sync.Approval, error) {
+	approval := i.observer.Approvable(rule, i.maxFraction(), time.Now())
+	if approval.Empty() {
+		return approval, fmt.Errorf("nothing of rule %q is held; see headwater status", rule)
+	}
+	if dryRun {
+		return approval, nil
+	}
+	return approval, sync.SetApproval(ctx, i.clients.Typed, i.options.Namespace, rule, approval)
+}

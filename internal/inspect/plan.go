@@ -1,0 +1,53 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// Plan is what the service would do, were it to start now.
+type Plan struct {
+	Steps []Step `json:"steps"`
+}
+
+// Step is what would be done about one clone.
+type Step struct {
+	Rule      string      `json:"rule"`
+	Source    string      `json:"source"`
+	Action    sync.Action `json:"action"`
+	Reason    sync.Reason `json:"reason"`
+	Kind      object.Kind `json:"kind"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Message   string      `json:"message,omitempty"`
+}
+
+// Plan finds out what the rules would change.
+func (i *Inspector) Plan() Plan {
+	plan := Plan{Steps: []Step{}}
+	i.observer.Survey(i.maxFraction(), func(f sync.Finding) {
+		plan.Steps = append(plan.Steps, Step{
+			Rule: f.Rule, Source: f.Source.String(), Action: f.Step.Action, Reason: f.Step.Reason, Message: f.Step.Message,
+			Kind: f.Target.Kind, Namespace: f.Target.Namespace, Name: f.Target.Name,
+		})
+	})
+	slices.SortStableFunc(plan.Steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Reason, b.Reason),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return plan
+}
+
+// Changes reports whether any step writes.
+func (p Plan) Changes() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return sync.Step{Action: s.Action}.Writes() })
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(sync.Standings, a.Standing), slices.Index(sync.Standings, b.Standing)),
+		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

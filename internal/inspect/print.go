@@ -1,0 +1,200 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// Format is a form of output.
+type Format string
+
+// The forms of output.
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+)
+
+// ParseFormat reads the value of a flag.
+func ParseFormat(s string) (Format, error) {
+	switch format := Format(s); format {
+	case Table, JSON, YAML:
+		return format, nil
+	default:
+		return "", fmt.Errorf("output format %q is not known; use table, json or yaml", s)
+	}
+}
+
+// printable can be shown as a table.
+type printable interface{ table(out io.Writer) }
+
+// Print writes what to out.
+func Print(out io.Writer, format Format, what printable) error {
+	var text []byte
+	var err error
+	switch format {
+	case JSON:
+		text, err = json.MarshalIndent(what, "", "  ")
+	case YAML:
+		text, err = yaml.Marshal(what)
+	default:
+		var table strings.Builder
+		what.table(&table)
+		text = []byte(table.String())
+	}
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	_, err = fmt.Fprintln(out, strings.TrimRight(string(text), "\n"))
+	return err
+}
+
+// shownNames is how many names a table lists before it only counts.
+const shownNames = 5
+
+func (s Status) table(out io.Writer) {
+	columns := []string{"RULE", "SOURCES", "CLONES"}
+	shown := []sync.Standing{sync.Current, sync.Behind, sync.Drifting, sync.Conflicts, sync.Held, sync.Failed}
+	for _, standing := range sync.Standings {
+		if !slices.Contains(shown, standing) && slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[standing] > 0 }) {
+			shown = append(shown, standing)
+		}
+	}
+	for _, standing := range shown {
+		columns = append(columns, strings.ToUpper(string(standing)))
+	}
+	rows := [][]string{append(columns, "LAST CHANGE")}
+	for _, rule := range s.Rules {
+		row := []string{rule.title(), rule.sourceCount(), fmt.Sprint(rule.Total())}
+		for _, standing := range shown {
+			row = append(row, fmt.Sprint(rule.Clones[standing]))
+		}
+		rows = append(rows, append(row, rule.lastChange()))
+	}
+	writeTable(out, rows)
+	for _, rule := range s.Rules {
+		rule.problems(out)
+	}
+	for _, note := range s.Notes {
+		_, _ = fmt.Fprintln(out, "\nnote:", note)
+	}
+}
+
+func (r *RuleStatus) title() string {
+	if r.Removed {
+		return r.Name + " (removed)"
+	}
+	return r.Name
+}
+
+func (r *RuleStatus) sourceCount() string {
+	missing := 0
+	for _, source := range r.Sources {
+		if !source.Exists {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Sprintf("%d (%d missing)", len(r.Sources), missing)
+	}
+	return fmt.Sprint(len(r.Sources))
+}
+
+// lastChange is that of the source that changed last.
+func (r *RuleStatus) lastChange() string {
+	var last SourceStatus
+	for _, source := range r.Sources {
+		if source.LastChange != nil && (last.LastChange == nil || source.LastChange.After(*last.LastChange)) {
+			last = source
+		}
+	}
+	if last.LastChange == nil {
+		return "-"
+	}
+	text := duration.HumanDuration(time.Since(*last.LastChange)) + " ago"
+	// The Event may be about an earlier change, or not be there any more.
+	if last.Spread == nil || last.Spread.At.Before(*last.LastChange) {
+		return text
+	}
+	took := time.Duration(last.Spread.Seconds * float64(time.Second))
+	return fmt.Sprintf("%s, to %d clones in %s", text, last.Spread.Clones, took)
+}
+
+// problems lists the first few names of each kind of problem.
+func (r *RuleStatus) problems(out io.Writer) {
+	for rest := r.Problems; len(rest) > 0; {
+		first := rest[0]
+		end := slices.IndexFunc(rest, func(p Problem) bool { return p.Standing != first.Standing || p.Reason != first.Reason })
+		if end < 0 {
+			end = len(rest)
+		}
+		_, _ = fmt.Fprintf(out, "\n%s: %d %s (%s)\n", r.Name, end, first.Standing, first.Reason)
+		for _, problem := range rest[:min(end, shownNames)] {
+			_, _ = fmt.Fprintf(out, "  %s/%s/%s", problem.Kind, problem.Namespace, problem.Name)
+			if problem.Message != "" {
+				_, _ = fmt.Fprintf(out, ": %s", problem.Message)
+			}
+			_, _ = fmt.Fprintln(out)
+		}
+		if end > shownNames {
+			_, _ = fmt.Fprintf(out, "  and %d more\n", end-shownNames)
+		}
+		rest = rest[end:]
+	}
+}
+
+func (p Plan) table(out io.Writer) {
+	rows := [][]string{{"RULE", "ACTION", "REASON", "COUNT", "CLONES"}}
+	var messages []string
+	for rest := p.Steps; len(rest) > 0; {
+		first := rest[0]
+		end := slices.IndexFunc(rest, func(s Step) bool {
+			return s.Rule != first.Rule || s.Action != first.Action || s.Reason != first.Reason
+		})
+		if end < 0 {
+			end = len(rest)
+		}
+		rows = append(rows, []string{first.Rule, string(first.Action), string(first.Reason), fmt.Sprint(end), names(rest[:end])})
+		if first.Message != "" {
+			messages = append(messages, fmt.Sprintf("%s, %s: %s", first.Rule, first.Reason, first.Message))
+		}
+		rest = rest[end:]
+	}
+	writeTable(out, rows)
+	for _, message := range messages {
+		_, _ = fmt.Fprintln(out, "\n"+message)
+	}
+	if !p.Changes() {
+		_, _ = fmt.Fprintln(out, "\nNothing would change.")
+	}
+}
+
+func names(steps []Step) string {
+	var shown []string
+	for _, step := range steps[:min(len(steps), shownNames)] {
+		shown = append(shown, step.Namespace+"/"+step.Name)
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(steps) - shownNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func writeTable(out io.Writer, rows [][]string) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	_ = table.Flush()
+}

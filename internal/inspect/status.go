@@ -1,0 +1,178 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// Status is how things stand.
+type Status struct {
+	Rules []*RuleStatus `json:"rules"`
+	// Notes say what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// RuleStatus is how things stand with one rule.
+type RuleStatus struct {
+	Name string `json:"name"`
+	// Removed is true for a rule that clones name and the file does not.
+	Removed bool                  `json:"removed,omitempty"`
+	Sources []SourceStatus        `json:"sources"`
+	Clones  map[sync.Standing]int `json:"clones"`
+	// Problems are the clones that are not as they should be.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// SourceStatus is how things stand with one source of a rule.
+type SourceStatus struct {
+	Source string `json:"source"`
+	Exists bool   `json:"exists"`
+	// LastChange is when its content was last written.
+	LastChange *time.Time `json:"lastChange,omitempty"`
+	Spread     *Spread    `json:"spread,omitempty"`
+}
+
+// Spread is how the latest change reached the clones.
+type Spread struct {
+	At      time.Time `json:"at"`
+	Clones  int       `json:"clones"`
+	Failing int       `json:"failing"`
+	Seconds float64   `json:"seconds"`
+}
+
+// Problem is one clone that is not as it should be.
+type Problem struct {
+	Standing  sync.Standing `json:"standing"`
+	Kind      object.Kind   `json:"kind"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Reason    sync.Reason   `json:"reason"`
+	Message   string        `json:"message,omitempty"`
+}
+
+// Total is the number of places that the rule is about.
+func (r *RuleStatus) Total() int {
+	total := 0
+	for _, count := range r.Clones {
+		total += count
+	}
+	return total
+}
+
+// Status finds out how things stand.
+func (i *Inspector) Status(ctx context.Context) Status {
+	told := i.events(ctx)
+	status := Status{Notes: told.notes}
+	byName := map[string]*RuleStatus{}
+	add := func(name string) *RuleStatus {
+		rule := &RuleStatus{Name: name, Sources: []SourceStatus{}, Clones: map[sync.Standing]int{}}
+		byName[name] = rule
+		status.Rules = append(status.Rules, rule)
+		return rule
+	}
+	for _, rule := range i.rules.All() {
+		add(rule.Name).Sources = i.sources(rule, told)
+	}
+	i.observer.Survey(i.maxFraction(), func(finding sync.Finding) {
+		rule := byName[finding.Rule]
+		if rule == nil {
+			rule = add(finding.Rule)
+			rule.Removed = true
+		}
+		rule.take(finding, told.failures[finding.Target])
+	})
+	for _, rule := range status.Rules {
+		slices.SortFunc(rule.Problems, compareProblems)
+	}
+	return status
+}
+
+func (r *RuleStatus) take(finding sync.Finding, failure string) {
+	message := finding.Step.Message
+	if failure != "" && finding.Step.Writes() {
+		finding.Standing, message = sync.Failed, failure
+	}
+	r.Clones[finding.Standing]++
+	if finding.Standing == sync.Current {
+		return
+	}
+	r.Problems = append(r.Problems, Problem{
+		Standing: finding.Standing, Kind: finding.Target.Kind, Namespace: finding.Target.Namespace, Name: finding.Target.Name,
+		Reason: finding.Step.Reason, Message: message,
+	})
+}
+
+func (i *Inspector) sources(rule sync.Rule, told told) []SourceStatus {
+	states := i.observer.SourceStates(rule)
+	sources := make([]SourceStatus, 0, len(states))
+	for _, state := range states {
+		source := SourceStatus{Source: state.Ref.String(), Exists: state.Exists, Spread: told.spreads[spreadKey{rule.Name, state.Ref}]}
+		if !state.ChangedAt.IsZero() {
+			source.LastChange = &state.ChangedAt
+		}
+		sources = append(sources, source)
+	}
+	return sources
+}
+
+// told is what the running service said by Events.
+type told struct {
+	failures map[object.Ref]string
+	spreads  map[spreadKey]*Spread
+	notes    []string
+}
+
+type spreadKey struct {
+	rule   string
+	source object.Ref
+}
+
+// events reads what the service told. It needs no more than read access, and
+// does without where there is none.
+func (i *Inspector) events(ctx context.Context) told {
+	told := told{failures: map[object.Ref]string{}, spreads: map[spreadKey]*Spread{}}
+	for reason, take := range map[string]func(eventsv1.Event){
+		sync.CloneFailed: func(event eventsv1.Event) { told.failures[regarding(event)] = event.Note },
+		sync.Propagated: func(event eventsv1.Event) {
+			note, ok := sync.ParseSpreadNote(event.Note)
+			key, at := spreadKey{note.Rule, regarding(event)}, lastSeen(event)
+			if known := told.spreads[key]; ok && (known == nil || known.At.Before(at)) {
+				told.spreads[key] = &Spread{At: at, Clones: note.Clones, Failing: note.Failing, Seconds: note.Took.Seconds()}
+			}
+		},
+	} {
+		list, err := i.clients.Typed.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("reason", reason).String(),
+		})
+		if err != nil {
+			told.notes = append(told.notes, "why clones fail, and how long changes took, is not shown: "+err.Error())
+			break
+		}
+		for _, event := range list.Items {
+			if event.ReportingController == kube.ReportingController {
+				take(event)
+			}
+		}
+	}
+	return told
+}
+
+func regarding(event eventsv1.Event) object.Ref {
+	return object.Ref{Kind: object.Kind(event.Regarding.Kind), Namespace: event.Regarding.Namespace, Name: event.Regarding.Name}
+}
+
+func lastSeen(event eventsv1.Event) time.Time {
+	if event.Series != nil {
+		return event.Series.LastObservedTime.Time
+	}
+	return event.EventTime.Time
+}

@@ -1,0 +1,149 @@
+package sync
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// ApprovalsName is the ConfigMap of Headwater's own namespace in which people
+// approve what is held: an Approval in JSON under the rule's name.
+const ApprovalsName = "headwater-approvals"
+
+// approvalLasts bounds how long an Approval of removals that are not due yet,
+// or not any more, can be taken for one of the next.
+const approvalLasts = time.Hour
+
+// Approval is a person's word that what is held of one rule is meant.
+type Approval struct {
+	At time.Time `json:"at"`
+	// Removals is how many clones may be removed.
+	Removals int `json:"removals,omitempty"`
+	// Sources are the emptied sources whose clones may be emptied too, each
+	// with the resourceVersion that was approved.
+	Sources map[string]string `json:"sources,omitempty"`
+}
+
+// Empty reports whether a approves nothing.
+func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 }
+
+// approved is what is cached of the ConfigMap.
+type approved struct {
+	metav1.ObjectMeta
+	byRule map[string]Approval
+}
+
+// approvals caches the approvals.
+type approvals struct {
+	view *kube.View[*approved]
+	ref  object.Ref
+	now  func() time.Time
+}
+
+func newApprovals(clients *kube.Clients, caches *kube.Caches, ownNamespace string, log *zap.Logger) (*approvals, error) {
+	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ApprovalsName).String()
+		})
+	view, err := kube.NewView("approvals", informer, log, func(obj any) (*approved, error) { return keepApprovals(obj, log) })
+	if err != nil {
+		return nil, err
+	}
+	caches.Add(view, kube.Always)
+	return &approvals{
+		view: view, now: time.Now,
+		ref: object.Ref{Kind: object.ConfigMap, Namespace: ownNamespace, Name: ApprovalsName},
+	}, nil
+}
+
+func keepApprovals(obj any, log *zap.Logger) (*approved, error) {
+	configMap, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T is no ConfigMap", obj)
+	}
+	kept := &approved{ObjectMeta: configMap.ObjectMeta, byRule: map[string]Approval{}}
+	kept.ManagedFields = nil
+	for rule, text := range configMap.Data {
+		var approval Approval
+		if err := json.Unmarshal([]byte(text), &approval); err != nil {
+			log.Warn("approval cannot be read and counts for nothing; run headwater approve again",
+				zap.String("rule", rule), zap.Error(err))
+			continue
+		}
+		kept.byRule[rule] = approval
+	}
+	return kept, nil
+}
+
+// of returns the approval of what is held of rule.
+func (a *approvals) of(rule string) Approval {
+	all, found := a.view.Get(a.ref.Namespace, a.ref.Name)
+	if !found {
+		return Approval{}
+	}
+	approval := all.byRule[rule]
+	if a.now().Sub(approval.At) > approvalLasts {
+		approval.Removals = 0
+	}
+	return approval
+}
+
+// withRemovals lists the rules that have approved removals.
+func (a *approvals) withRemovals() []string {
+	all, found := a.view.Get(a.ref.Namespace, a.ref.Name)
+	if !found {
+		return nil
+	}
+	var names []string
+	for rule, approval := range all.byRule {
+		if approval.Removals > 0 {
+			names = append(names, rule)
+		}
+	}
+	return names
+}
+
+// SetApproval records approval for rule in ownNamespace; an empty one takes it
+// back.
+func SetApproval(ctx context.Context, client kubernetes.Interface, ownNamespace, rule string, approval Approval) error {
+	text, err := json.Marshal(approval)
+	if err != nil {
+		return fmt.Errorf("approve: %w", err)
+	}
+	configMaps := client.CoreV1().ConfigMaps(ownNamespace)
+	current, err := configMaps.Get(ctx, ApprovalsName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if approval.Empty() {
+			return nil
+		}
+		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ApprovalsName}, Data: map[string]string{rule: string(text)}}
+		_, err = configMaps.Create(ctx, created, metav1.CreateOptions{FieldManager: mark.FieldManager})
+	} else if err == nil {
+		if current.Data == nil {
+			current.Data = map[string]string{}
+		}
+		current.Data[rule] = string(text)
+		if approval.Empty() {
+			delete(current.Data, rule)
+		}
+		_, err = configMaps.Update(ctx, current, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("record the approval in ConfigMap %s/%s: %w", ownNamespace, ApprovalsName, err)
+	}
+	return nil
+}

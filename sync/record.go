@@ -1,0 +1,215 @@
+package sync
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Reasons of Events beside those of steps.
+const (
+	CloneFailed = "CloneFailed"
+	Propagated  = "Propagated"
+)
+
+// record tells what was done, or why nothing could be.
+func (c *controller) record(state State, step Step, err error) {
+	rule := ruleOf(state)
+	c.metrics.step(rule, step, err)
+	c.noteFailure(state, rule, step, err)
+	c.noteSpread(state, step, err)
+	for _, loser := range losers(state) {
+		c.tell(loser, "")
+	}
+	if err != nil || step.Action == Leave {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("rule", rule), zap.Stringer("clone", state.Target),
+		zap.String("action", string(step.Action)), zap.String("reason", string(step.Reason)),
+	}
+	switch {
+	case step.Writes():
+		c.log.Debug("clone written", fields...)
+	case step.Reason != MassRemoval: // told once for all of them
+		c.log.Debug("clone not written", append(fields, zap.String("message", step.Message))...)
+		c.tell(refusal(state, step), revision(state))
+	}
+}
+
+// ruleOf names the rule that what is done in a place is done for.
+func ruleOf(state State) string {
+	if len(state.Claims) > 0 {
+		return state.Claims[0].Rule.Name
+	}
+	if state.Clone == nil {
+		return ""
+	}
+	marks, _ := mark.Of(state.Clone)
+	return marks.Rule
+}
+
+func (c *controller) noteFailure(state State, rule string, step Step, err error) {
+	c.failures.Use(func(f failures) {
+		if err == nil {
+			delete(f, state.Target)
+			return
+		}
+		f.add(state.Target, rule, err, c.now())
+	})
+	if err != nil {
+		c.tell(kube.Event{
+			About: reference(state.Target), Related: sourceReference(state), Warning: true,
+			Reason: CloneFailed, Action: string(step.Action),
+			Note: fmt.Sprintf("rule %q: %v; tried again with growing pauses", rule, err),
+		}, "")
+	}
+}
+
+// noteSpread measures how long a change takes to each clone, and to the last.
+func (c *controller) noteSpread(state State, step Step, err error) {
+	if len(state.Claims) == 0 || state.Claims[0].Source == nil {
+		return
+	}
+	claim := state.Claims[0]
+	var arrived arrival
+	c.spreads.Use(func(s spreads) {
+		key := spreadKey{claim.Rule.Name, claim.Ref}
+		arrived = s.looked(key, claim.Source.ResourceVersion, state.Target, step.Writes(), err != nil, c.now())
+	})
+	if arrived.written {
+		c.metrics.propagation.WithLabelValues(claim.Rule.Name).Observe(arrived.took.Seconds())
+	}
+	if whole := arrived.whole; whole != nil && whole.written > 0 {
+		took := c.now().Sub(whole.began).Round(time.Millisecond)
+		c.metrics.lastSpread.WithLabelValues(claim.Rule.Name).Set(took.Seconds())
+		c.log.Info("change propagated", zap.String("rule", claim.Rule.Name), zap.Stringer("source", claim.Ref),
+			zap.Int("clones", whole.written), zap.Int("failing", len(whole.failing)), zap.Duration("took", took))
+		c.events.Record(kube.Event{
+			About: sourceReference(state), Reason: Propagated, Action: string(Update),
+			Note: SpreadNote{Rule: claim.Rule.Name, Clones: whole.written, Failing: len(whole.failing), Took: took}.String(),
+		})
+	}
+}
+
+// tellHeld reports once what is held for a whole rule.
+func (c *controller) tellHeld(state State, verdict verdict) {
+	if !verdict.news {
+		return
+	}
+	rule := ruleOf(state)
+	c.log.Warn("removal held", zap.String("rule", rule), zap.String("message", verdict.hold.Message))
+	c.events.Record(kube.Event{
+		About: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace},
+		// the source may be gone
+		Related: sourceReference(state), Warning: true,
+		Reason: string(MassRemoval), Action: string(Hold), Note: verdict.hold.Message,
+	})
+}
+
+// refusal is the Event for whoever can remove the cause: the owner of the
+// object in the way, or else the owner of the source.
+func refusal(state State, step Step) kube.Event {
+	event := kube.Event{
+		About: sourceReference(state), Warning: true,
+		Reason: string(step.Reason), Action: string(step.Action), Note: step.Message,
+	}
+	if step.Reason == Conflict {
+		event.About, event.Related = reference(state.Target), event.About
+	}
+	return event
+}
+
+// losers are the Events for the rules that want a place which another rule
+// before them has.
+func losers(state State) []kube.Event {
+	if len(state.Claims) < 2 || state.Namespace == nil || state.Namespace.Terminating {
+		return nil
+	}
+	var events []kube.Event
+	for _, claim := range state.Claims[1:] {
+		events = append(events, kube.Event{
+			About: reference(state.Target), Warning: true, Reason: string(OtherRule), Action: string(Refuse),
+			Note: otherRule(claim.Rule.Name, state.Claims[0].Rule.Name),
+		})
+	}
+	return events
+}
+
+func otherRule(loser, winner string) string {
+	return fmt.Sprintf("rule %q wants to clone here, but rule %q comes first in the file and clones to the same name", loser, winner)
+}
+
+func reference(ref object.Ref) *corev1.ObjectReference {
+	meta := object.NewMeta(ref)
+	return kube.Reference("v1", string(ref.Kind), &meta)
+}
+
+// sourceReference names the source that the place was claimed for, or that its
+// clone came from; nil when neither is known.
+func sourceReference(state State) *corev1.ObjectReference {
+	if len(state.Claims) > 0 {
+		claim := state.Claims[0]
+		if claim.Source != nil {
+			return kube.Reference("v1", string(claim.Ref.Kind), claim.Source)
+		}
+		return reference(claim.Ref)
+	}
+	if state.Clone == nil {
+		return nil
+	}
+	marks, ours := mark.Of(state.Clone)
+	if !ours {
+		return nil
+	}
+	return reference(marks.Source)
+}
+
+// revision is that of the source, when it is known.
+func revision(state State) string {
+	if len(state.Claims) == 0 || state.Claims[0].Source == nil {
+		return ""
+	}
+	return state.Claims[0].Source.ResourceVersion
+}
+
+// tellAgain keeps an Event from being forgotten: the API server drops it after
+// an hour.
+const tellAgain = 20 * time.Minute
+
+// told is when each Event was last recorded: a source that is refused in a
+// thousand namespaces is one piece of news.
+type told map[toldKey]time.Time
+
+type toldKey struct{ about, reason, note, revision string }
+
+// tell records event unless it was told a while ago about this revision of the
+// source.
+func (c *controller) tell(event kube.Event, revision string) {
+	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
+	key, now, fresh := toldKey{about, event.Reason, event.Note, revision}, c.now(), false
+	c.told.Use(func(t told) { fresh = t.fresh(key, now) })
+	if fresh {
+		c.log.Warn(event.Note, zap.String("reason", event.Reason), zap.String("about", about))
+		c.events.Record(event)
+	}
+}
+
+func (t told) fresh(key toldKey, now time.Time) bool {
+	if last, known := t[key]; known && now.Sub(last) < tellAgain {
+		return false
+	}
+	for other, last := range t {
+		if now.Sub(last) >= tellAgain {
+			delete(t, other)
+		}
+	}
+	t[key] = now
+	return true
+}

@@ -1,0 +1,205 @@
+package sync
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Standing is how a clone stands to what its rule says.
+type Standing string
+
+// The standings. What is retained was left behind on purpose: nobody keeps it
+// right any more.
+const (
+	Current   Standing = "current"
+	Behind    Standing = "behind"   // older than the source or not there yet
+	Drifting  Standing = "drifting" // changed by somebody since it was written
+	Conflicts Standing = "conflict" // somebody else's object, or another rule's clone, is in its place
+	Refused   Standing = "refused"
+	Held      Standing = "held"
+	Failed    Standing = "failed"
+	Removing  Standing = "removing"
+	Retained  Standing = "retained"
+)
+
+// Standings lists every Standing, the good one first.
+var Standings = []Standing{Current, Behind, Drifting, Conflicts, Refused, Held, Failed, Removing, Retained}
+
+// Finding is what was found out about one place and one rule.
+type Finding struct {
+	Rule   string
+	Source object.Ref
+	Target object.Ref
+	Standing
+	Step Step
+}
+
+// Survey reports on every place that a rule wants and on every clone that none
+// wants any more, the rules in the file's order. Places whose source is not
+// read yet are left out.
+func (o *Observer) Survey(maxFraction float64, report func(Finding)) {
+	known := map[string]bool{}
+	for _, rule := range o.live.Load().All() {
+		known[rule.Name] = true
+		held := o.heldRemovals(rule.Name, maxFraction)
+		for _, source := range o.sources(rule) {
+			for _, target := range o.targets(rule, source) {
+				o.survey(rule.Name, source, target, held, report)
+			}
+		}
+		o.surveyLeftovers(rule.Name, held, report)
+	}
+	for _, rule := range o.formerRules(known) {
+		o.surveyLeftovers(rule, o.heldRemovals(rule, maxFraction), report)
+	}
+}
+
+// heldRemovals is the step in place of the removals of rule that are held, or
+// nil.
+func (o *Observer) heldRemovals(rule string, maxFraction float64) *Step {
+	due, known := o.dueRemovals(rule)
+	if !known || !due.held(maxFraction, 0) {
+		return nil
+	}
+	step := due.step(rule)
+	return &step
+}
+
+func (o *Observer) survey(rule string, source, target object.Ref, held *Step, report func(Finding)) {
+	state, err := o.state(target)
+	if err != nil || len(state.Claims) == 0 {
+		return // unread, or not wanted: a clone there is a leftover
+	}
+	at := slices.IndexFunc(state.Claims, func(c Claim) bool { return c.Rule.Name == rule })
+	switch {
+	case at < 0:
+		return
+	case at > 0:
+		step := *refuse(OtherRule, otherRule(rule, state.Claims[0].Rule.Name))
+		report(Finding{rule, source, target, Conflicts, step})
+		return
+	}
+	finding := Finding{Rule: rule, Source: source, Target: target, Step: Plan(state)}
+	if finding.Step.Action == Remove && held != nil {
+		finding.Step = *held
+	}
+	if finding.Standing = standing(state, finding.Step); finding.Standing != "" {
+		report(finding)
+	}
+}
+
+// surveyLeftovers reports on the clones of rule that no rule claims.
+func (o *Observer) surveyLeftovers(rule string, held *Step, report func(Finding)) {
+	for _, clone := range o.clonesOf(rule) {
+		state, err := o.state(clone.Ref())
+		if err != nil || len(state.Claims) > 0 {
+			continue
+		}
+		marks, _ := mark.Of(clone)
+		finding := Finding{Rule: rule, Source: marks.Source, Target: clone.Ref(), Step: Plan(state)}
+		if finding.Step.Action == Remove && held != nil {
+			finding.Step = *held
+		}
+		if finding.Standing = standing(state, finding.Step); finding.Standing != "" {
+			report(finding)
+		}
+	}
+}
+
+// formerRules lists the rules that clones name and the file does not.
+func (o *Observer) formerRules(known map[string]bool) []string {
+	var former []string
+	for _, kind := range object.Kinds {
+		for _, clone := range o.caches.Clones[kind].List() {
+			if marks, ours := mark.Of(clone); ours && !known[marks.Rule] {
+				known[marks.Rule] = true
+				former = append(former, marks.Rule)
+			}
+		}
+	}
+	slices.SortFunc(former, cmp.Compare)
+	return former
+}
+
+// standing is empty for a place that nobody wants a clone in.
+func standing(state State, step Step) Standing {
+	switch step.Action {
+	case Create:
+		return Behind
+	case Update, Recreate:
+		if written := state.live(); written != nil && newerThan(written.ResourceVersion, state.Claims[0].Source.ResourceVersion) {
+			return Drifting
+		}
+		return Behind
+	case Remove:
+		return Removing
+	case Hold:
+		return Held
+	case Refuse:
+		if step.Reason == Conflict || step.Reason == OtherRule {
+			return Conflicts
+		}
+		return Refused
+	}
+	switch {
+	case step.Reason == InSync:
+		return Current
+	case state.Clone != nil && step.Reason != NamespaceGone:
+		return Retained
+	default:
+		return ""
+	}
+}
+
+// newerThan compares two resourceVersions of one resource, as KEP-5504 allows.
+func newerThan(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// Approvable returns the approval that would let go on what is held of rule.
+func (o *Observer) Approvable(rule string, maxFraction float64, now time.Time) Approval {
+	approval := Approval{At: now, Sources: map[string]string{}}
+	if due, known := o.dueRemovals(rule); known && due.held(maxFraction, 0) {
+		approval.Removals = len(due.targets)
+	}
+	o.Survey(maxFraction, func(f Finding) {
+		if f.Rule != rule || f.Step.Reason != SourceEmptied {
+			return
+		}
+		if source, _ := o.caches.Sources.Get(f.Source); source != nil {
+			approval.Sources[f.Source.String()] = source.ResourceVersion
+		}
+	})
+	return approval
+}
+
+// SourceState is what is known of one source of a rule.
+type SourceState struct {
+	Ref    object.Ref
+	Exists bool
+	// ChangedAt is when its payload was last written, by the API server's
+	// clock; zero when that is not known.
+	ChangedAt time.Time
+}
+
+// SourceStates lists the sources of rule; one given by name is listed also
+// when it does not exist.
+func (o *Observer) SourceStates(rule Rule) []SourceState {
+	var states []SourceState
+	for _, ref := range o.sources(rule) {
+		state := SourceState{Ref: ref}
+		if source, _ := o.caches.Sources.Get(ref); source != nil {
+			state.Exists, state.ChangedAt = true, source.ChangedAt()
+		}
+		states = append(states, state)
+	}
+	slices.SortFunc(states, func(a, b SourceState) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
+	return states
+}
