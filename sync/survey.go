@@ -133,20 +133,33 @@ func standing(state State, step Step) Standing {
 	case Create:
 		return Behind
 	case Update, Recreate:
-		if written := state.live(); written != nil && newerThan(written.ResourceVersion, state.Claims[0].Source.ResourceVersion) {
-			return Drifting
-		}
-		return Behind
+		return lagging(state)
 	case Remove:
 		return Removing
 	case Hold:
 		return Held
 	case Refuse:
-		if step.Reason == Conflict || step.Reason == OtherRule {
+		if step.Reason == Conflict {
 			return Conflicts
 		}
 		return Refused
+	case Leave:
+		return settled(state, step)
 	}
+	return ""
+}
+
+// lagging tells whether what is in the place was written before the source
+// was, or changed since.
+func lagging(state State) Standing {
+	written := state.live()
+	if written != nil && newerThan(written.ResourceVersion, state.Claims[0].Source.ResourceVersion) {
+		return Drifting
+	}
+	return Behind
+}
+
+func settled(state State, step Step) Standing {
 	switch {
 	case step.Reason == InSync:
 		return Current

@@ -23,7 +23,8 @@ const (
 // terminal shows the latest state alone, another writer a line per change.
 func (i *Inspector) Watch(ctx context.Context, out io.Writer, terminal bool) error {
 	last := ""
-	err := wait.PollUntilContextCancel(ctx, watchInterval, true, func(context.Context) (bool, error) {
+	var failure error
+	_ = wait.PollUntilContextCancel(ctx, watchInterval, true, func(context.Context) (bool, error) {
 		text := i.progress()
 		if text == last {
 			return false, nil
@@ -32,13 +33,10 @@ func (i *Inspector) Watch(ctx context.Context, out io.Writer, terminal bool) err
 		if terminal {
 			text = clearScreen + text
 		}
-		_, err := fmt.Fprint(out, text)
-		return false, err
+		_, failure = fmt.Fprint(out, text)
+		return failure != nil, nil
 	})
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return failure
 }
 
 // progress is a line per rule.
