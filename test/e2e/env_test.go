@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,7 +114,8 @@ func (e *env) edit(namespace, name string, change func(*corev1.Secret)) {
 	})
 }
 
-// configFile writes a configuration of these rules.
+// configFile writes a configuration of these rules; top-level sections may
+// follow them.
 func (e *env) configFile(rules string) string {
 	e.Helper()
 	file := filepath.Join(e.dir, "headwater.yaml")
@@ -255,4 +258,32 @@ func (e *env) hasEvent(namespace, name, reason string) string {
 		return fmt.Errorf("no Event %s about %s/%s among %d", reason, namespace, name, len(events.Items))
 	})
 	return note
+}
+
+// command runs a command of Headwater as user, who has no permission but what
+// the test gave them.
+func (e *env) command(user string, args ...string) (stdout, stderr string, exit int) {
+	e.Helper()
+	kubeconfig := filepath.Join(e.dir, user+".kubeconfig")
+	require.NoError(e, e.cluster.KubeconfigFor(kubeconfig, user))
+	command := exec.CommandContext(e.Context(), binary(e.T), append(args, "--kubeconfig", kubeconfig)...)
+	var out, failure strings.Builder
+	command.Stdout, command.Stderr = &out, &failure
+	err := command.Run()
+	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
+		require.NoError(e, err)
+	}
+	return out.String(), failure.String(), command.ProcessState.ExitCode()
+}
+
+// hasMetric waits until a metric of h has this value.
+func (e *env) hasMetric(h *harness.Headwater, want float64, name string, labels map[string]string) {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		got, err := h.Metric(ctx, name, labels)
+		if err == nil && got != want {
+			err = fmt.Errorf("%s%v is %v, want %v", name, labels, got, want)
+		}
+		return err
+	})
 }

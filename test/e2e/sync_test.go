@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -190,19 +189,7 @@ func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 	e.namespace("quota-src")
 	e.namespace("quota-full")
 	e.namespace("quota-open")
-	quotas := e.admin.CoreV1().ResourceQuotas("quota-full")
-	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"secrets": resource.MustParse("0")}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	e.eventually(func(ctx context.Context) error { // before that it is not enforced
-		quota, err := quotas.Get(ctx, "none", metav1.GetOptions{})
-		if err == nil && len(quota.Status.Hard) == 0 {
-			err = fmt.Errorf("the quota is not in force yet")
-		}
-		return err
-	})
+	e.noSecrets("quota-full")
 	data := map[string]string{"k": "v"}
 	e.secret("quota-src", "shared", data)
 	h := e.start(`
@@ -220,7 +207,7 @@ func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 	})
 	e.edit("quota-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
 	e.hasClone("quota-open", "shared", map[string]string{"k": "v2"})
-	require.NoError(t, quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	require.NoError(t, e.admin.CoreV1().ResourceQuotas("quota-full").Delete(t.Context(), "none", metav1.DeleteOptions{}))
 	e.hasClone("quota-full", "shared", map[string]string{"k": "v2"})
 }
 

@@ -175,8 +175,13 @@ func Grant(ctx context.Context, client kubernetes.Interface, role, user string) 
 	if err != nil {
 		return fmt.Errorf("create ClusterRole: %w", err)
 	}
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role},
+	return Bind(ctx, client, role, user)
+}
+
+// Bind gives user the ClusterRole, by a binding of the user's name.
+func Bind(ctx context.Context, client kubernetes.Interface, role, user string) error {
+	_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
@@ -184,4 +189,30 @@ func Grant(ctx context.Context, client kubernetes.Interface, role, user string) 
 		return fmt.Errorf("create ClusterRoleBinding: %w", err)
 	}
 	return nil
+}
+
+// BindIn gives user the Role of namespace, by a binding of the user's name.
+func BindIn(ctx context.Context, client kubernetes.Interface, namespace, role, user string) error {
+	_, err := client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create RoleBinding: %w", err)
+	}
+	return nil
+}
+
+// Gone is nil when err, the outcome of a deletion, says that the object is
+// gone already.
+func Gone(err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err == nil:
+		return errors.New("still there")
+	default:
+		return err
+	}
 }
