@@ -70,7 +70,7 @@ func (g *gap) begins(h *harness.Headwater) {
 	g.hold(want)
 	g.settled(h)
 	var err error
-	_, g.before, err = g.look(g.Context())
+	_, g.before, err = g.look()
 	require.NoError(g, err)
 	g.mark = g.cluster.Mark()
 }
@@ -124,7 +124,7 @@ func (g *gap) closes(h *harness.Headwater) {
 		"update same/edited", "delete same/doomed", "update taken/edited",
 		"update drift/still", "create lost/still", "create late/still", "delete unmatched/still",
 	}, g.done())
-	_, after, err := g.look(g.Context())
+	_, after, err := g.look()
 	require.NoError(g, err)
 	for name, uid := range after {
 		if before, was := g.before[name]; was && !strings.HasPrefix(name, "lost/") {
@@ -152,8 +152,8 @@ func (g *gap) done() []string {
 // hold waits until exactly these objects are there, with these values.
 func (g *gap) hold(want map[string]string) {
 	g.Helper()
-	g.eventually(func(ctx context.Context) error {
-		got, _, err := g.look(ctx)
+	g.eventually(func(context.Context) error {
+		got, _, err := g.look()
 		if err == nil && !maps.Equal(got, want) {
 			err = fmt.Errorf("there are %v, want %v", got, want)
 		}
@@ -162,7 +162,7 @@ func (g *gap) hold(want map[string]string) {
 }
 
 // look reads every source and clone as namespace/name.
-func (g *gap) look(ctx context.Context) (values map[string]string, uids map[string]types.UID, err error) {
+func (g *gap) look() (values map[string]string, uids map[string]types.UID, err error) {
 	values, uids = map[string]string{}, map[string]types.UID{}
 	add := func(meta metav1.ObjectMeta, value string) {
 		namespace, ours := strings.CutPrefix(meta.Namespace, g.prefix+"-")
@@ -170,14 +170,14 @@ func (g *gap) look(ctx context.Context) (values map[string]string, uids map[stri
 			values[namespace+"/"+meta.Name], uids[namespace+"/"+meta.Name] = value, meta.UID
 		}
 	}
-	secrets, err := g.admin.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	secrets, err := g.admin.CoreV1().Secrets(metav1.NamespaceAll).List(g.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, secret := range secrets.Items {
 		add(secret.ObjectMeta, string(secret.Data["k"]))
 	}
-	configMaps, err := g.admin.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	configMaps, err := g.admin.CoreV1().ConfigMaps(metav1.NamespaceAll).List(g.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
