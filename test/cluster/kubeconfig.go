@@ -26,11 +26,15 @@ func (c *Cluster) Kubeconfig() string {
 // programs that are to run with no more than their own permissions. Groups may
 // be left out for service accounts, whose groups the API server knows.
 func (c *Cluster) KubeconfigFor(path, user string, groups ...string) error {
-	return c.writeKubeconfig(path, &api.AuthInfo{
+	return c.writeKubeconfig(path, c.url(), c.actingAs(user, groups...))
+}
+
+func (c *Cluster) actingAs(user string, groups ...string) *api.AuthInfo {
+	return &api.AuthInfo{
 		Token:             c.creds.tokens[adminUser],
 		Impersonate:       user,
 		ImpersonateGroups: groups,
-	})
+	}
 }
 
 // Config is the administrator's, a new one for each call. It has no rate limit
@@ -62,16 +66,16 @@ func (c *Cluster) writeKubeconfigs() error {
 		componentUser(Scheduler):         c.path(kubeconfigOf(Scheduler)),
 	}
 	for user, path := range paths {
-		if err := c.writeKubeconfig(path, &api.AuthInfo{Token: c.creds.tokens[user]}); err != nil {
+		if err := c.writeKubeconfig(path, c.url(), &api.AuthInfo{Token: c.creds.tokens[user]}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) writeKubeconfig(path string, auth *api.AuthInfo) error {
+func (c *Cluster) writeKubeconfig(path, server string, auth *api.AuthInfo) error {
 	config := api.NewConfig()
-	config.Clusters[contextName] = &api.Cluster{Server: c.url(), CertificateAuthorityData: c.creds.ca}
+	config.Clusters[contextName] = &api.Cluster{Server: server, CertificateAuthorityData: c.creds.ca}
 	config.AuthInfos[contextName] = auth
 	config.Contexts[contextName] = &api.Context{Cluster: contextName, AuthInfo: contextName}
 	config.CurrentContext = contextName

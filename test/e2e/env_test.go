@@ -35,7 +35,12 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	c := cluster.Shared(t)
+	return newEnvOn(t, cluster.Shared(t))
+}
+
+// newEnvOn is newEnv on a cluster of the test's own.
+func newEnvOn(t *testing.T, c *cluster.Cluster) *env {
+	t.Helper()
 	e := &env{T: t, cluster: c, dir: t.TempDir()}
 	webhook, err := harness.FreeAddress()
 	require.NoError(t, err)
@@ -134,6 +139,16 @@ func (e *env) options(rules string) harness.Options {
 		Binary: binary(e.T), Config: e.configFile(rules), Kubeconfig: kubeconfig,
 		Webhook: e.webhook, Dir: e.dir, Name: fmt.Sprintf("headwater-%d", e.runs),
 	}
+}
+
+// proxy has o go to the API server by a way that can be broken.
+func (e *env) proxy(o harness.Options) *cluster.Proxy {
+	e.Helper()
+	proxy, err := e.cluster.Proxy()
+	require.NoError(e, err)
+	e.Cleanup(proxy.Close)
+	require.NoError(e, proxy.KubeconfigFor(o.Kubeconfig, harness.ServiceAccount))
+	return proxy
 }
 
 // launch starts Headwater without waiting, and stops it with the test.

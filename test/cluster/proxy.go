@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Proxy is a way to the API server that a test can break. Its methods may be
+// called concurrently.
+type Proxy struct {
+	cluster *Cluster
+	target  string
+	address string
+
+	mu       sync.Mutex
+	listener net.Listener // nil while cut
+	holding  bool
+	links    map[*link]struct{}
+	running  sync.WaitGroup
+}
+
+// Proxy opens one more way to the API server. Close ends it.
+func (c *Cluster) Proxy() (*Proxy, error) {
+	p, err := newProxy(address(c.ports.apiServer))
+	if err != nil {
+		return nil, err
+	}
+	p.cluster = c
+	return p, nil
+}
+
+func newProxy(target string) (*Proxy, error) {
+	p := &Proxy{target: target, links: map[*link]struct{}{}}
+	for range portTries {
+		p.address = address(firstPort + rand.IntN(lastPort-firstPort+1))
+		if p.Restore() == nil {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("open a proxy: hardly any of %d ports that were tried on %s is free", portTries, localhost)
+}
+
+// KubeconfigFor is Cluster.KubeconfigFor by way of the proxy.
+func (p *Proxy) KubeconfigFor(path, user string, groups ...string) error {
+	return p.cluster.writeKubeconfig(path, "https://"+p.address, p.cluster.actingAs(user, groups...))
+}
+
+// Cut drops every connection and refuses new ones.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		_ = p.listener.Close()
+		p.listener = nil
+	}
+	for l := range p.links {
+		l.close()
+	}
+}
+
+// Hold is a black hole: it lets no byte through and tells neither side. New
+// connections are taken, and swallowed too.
+func (p *Proxy) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holding = true
+	for l := range p.links {
+		l.held.Store(true)
+	}
+}
+
+// Restore lets new connections through. Those that were held stay so.
+func (p *Proxy) Restore() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holding = false
+	if p.listener != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", p.address)
+	if err != nil {
+		return fmt.Errorf("open a proxy: %w", err)
+	}
+	p.listener = listener
+	p.running.Go(func() { p.accept(listener) })
+	return nil
+}
+
+// Close cuts, and returns once nothing of the proxy is left running.
+func (p *Proxy) Close() {
+	p.Cut()
+	p.running.Wait()
+}
+
+func (p *Proxy) accept(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			p.open(listener, client)
+		}
+	}
+}
+
+// open hangs up where the server cannot be reached, or the proxy was cut since.
+func (p *Proxy) open(listener net.Listener, client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	l := &link{client: client, server: server}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != listener {
+		l.close()
+		return
+	}
+	l.held.Store(p.holding)
+	p.links[l] = struct{}{}
+	p.running.Go(func() {
+		l.pump()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.links, l)
+	})
+}
+
+// link is one connection through the proxy.
+type link struct {
+	client, server net.Conn
+	held           atomic.Bool
+}
+
+// pump returns once both sides have ended.
+func (l *link) pump() {
+	var both sync.WaitGroup
+	both.Go(func() { l.copy(l.server, l.client) })
+	both.Go(func() { l.copy(l.client, l.server) })
+	both.Wait()
+}
+
+// copy keeps the end of a held link to itself, as it does its bytes.
+func (l *link) copy(to io.Writer, from io.Reader) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if !l.held.Load() && n > 0 {
+			_, writeErr := to.Write(buffer[:n])
+			err = errors.Join(err, writeErr)
+		}
+		if err == nil {
+			continue
+		}
+		if !l.held.Load() {
+			l.close()
+		}
+		return
+	}
+}
+
+func (l *link) close() {
+	_ = l.client.Close()
+	_ = l.server.Close()
+}

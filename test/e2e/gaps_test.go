@@ -1,0 +1,242 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// alone lets a process live through a gap in which it could not renew a lease.
+const alone = "--leader-elect=false"
+
+// Invariant 1.
+func TestACutOffLosesNothing(t *testing.T) {
+	g := newGap(newEnv(t), "cut")
+	o := g.options(g.rules())
+	o.Args = []string{alone}
+	proxy := g.proxy(o)
+	h := g.launch(o)
+	g.begins(h)
+	proxy.Cut()
+	g.passes()
+	require.NoError(t, proxy.Restore())
+	g.closes(h)
+}
+
+func TestADeadConnectionIsNoticed(t *testing.T) {
+	g := newGap(newEnv(t), "dead")
+	o := g.options(g.rules())
+	o.Args = []string{alone}
+	o.Env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1"}
+	proxy := g.proxy(o)
+	h := g.launch(o)
+	g.begins(h)
+	proxy.Hold()
+	g.passes()
+	g.says(h, "client connection lost")
+	require.NoError(t, proxy.Restore())
+	g.closes(h)
+}
+
+func TestACutOffLeaderEndsAndItsSuccessorCatchesUp(t *testing.T) {
+	g := newGap(newEnv(t), "lease")
+	o := g.options(g.rules())
+	proxy := g.proxy(o)
+	h := g.launch(o)
+	g.begins(h)
+	proxy.Cut()
+	g.passes()
+	require.Contains(t, ends(t, h), "lost the leader lease")
+	require.NoError(t, proxy.Restore())
+	// It would run out by itself, later.
+	require.NoError(t, g.admin.CoordinationV1().Leases(harness.Namespace).Delete(t.Context(), "headwater", metav1.DeleteOptions{}))
+	o.Name += "-again"
+	g.closes(g.launch(o))
+}
+
+func TestAnOutageOfTheAPIServerLosesNothing(t *testing.T) {
+	c := cluster.ForTest(t, cluster.Options{Args: map[string][]string{cluster.APIServer: {"--etcd-compaction-interval=1s"}}})
+	t.Run("after which resourceVersions have expired", func(t *testing.T) { expiry(newEnvOn(t, c)) })
+	t.Run("in the middle of a fan-out", func(t *testing.T) { interruption(newEnvOn(t, c)) })
+}
+
+func expiry(e *env) {
+	g := newGap(e, "expired")
+	o := g.options(g.rules())
+	o.Args = []string{alone}
+	proxy := g.proxy(o)
+	h := g.launch(o)
+	g.begins(h)
+	// Were it cut off, it would try in vain, and then long not try again.
+	proxy.Hold()
+	namespaces, err := g.admin.CoreV1().Namespaces().List(g.Context(), metav1.ListOptions{})
+	require.NoError(g, err)
+	seen := namespaces.ResourceVersion // Headwater has seen nothing later
+	g.passes()
+	require.NoError(g, g.cluster.RestartAPIServer(g.Context())) // it forgets what it had in memory
+	g.eventually(func(ctx context.Context) error { return g.expired(ctx, seen) })
+	proxy.Cut()
+	require.NoError(g, proxy.Restore())
+	g.closes(h)
+	g.startedAnew()
+}
+
+// startedAnew waits until every watch that was resumed in vain has been begun
+// anew: the outcome does not need all of them.
+func (g *gap) startedAnew() {
+	g.Helper()
+	g.eventually(func(context.Context) error {
+		resumed, anew := g.watches()
+		if len(resumed) == 0 || !maps.Equal(resumed, anew) {
+			return fmt.Errorf("resumed were %v, begun anew %v", resumed, anew)
+		}
+		return nil
+	})
+}
+
+// watches are what Headwater has watched since the gap began.
+func (g *gap) watches() (resumed, anew map[string]bool) {
+	g.Helper()
+	watches, err := g.cluster.Since(g.Context(), g.mark, func(r cluster.Request) bool {
+		return r.User == harness.ServiceAccount && r.Verb == "watch"
+	})
+	require.NoError(g, err)
+	resumed, anew = map[string]bool{}, map[string]bool{}
+	for _, w := range watches {
+		uri, err := url.Parse(w.URI)
+		require.NoError(g, err)
+		what := uri.Path + " " + uri.Query().Get("labelSelector")
+		if uri.Query().Get("sendInitialEvents") == "true" {
+			anew[what] = true
+		} else {
+			resumed[what] = true
+		}
+	}
+	return resumed, anew
+}
+
+// expired checks that nobody can go on from resourceVersion, by watch or list.
+func (g *gap) expired(ctx context.Context, resourceVersion string) error {
+	core, second := g.admin.CoreV1(), int64(1)
+	exact := metav1.ListOptions{ResourceVersion: resourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	if _, err := core.Secrets(metav1.NamespaceAll).List(ctx, exact); !apierrors.IsResourceExpired(err) {
+		return fmt.Errorf("a list from %s is not refused as expired (%w)", resourceVersion, err)
+	}
+	from := metav1.ListOptions{ResourceVersion: resourceVersion, TimeoutSeconds: &second}
+	for name, start := range map[string]func(context.Context, metav1.ListOptions) (watch.Interface, error){
+		"namespaces": core.Namespaces().Watch,
+		"secrets":    core.Secrets(metav1.NamespaceAll).Watch,
+		"configmaps": core.ConfigMaps(metav1.NamespaceAll).Watch,
+	} {
+		watching, err := start(ctx, from)
+		if err == nil {
+			event := <-watching.ResultChan()
+			watching.Stop()
+			err = apierrors.FromObject(event.Object)
+		}
+		if !apierrors.IsResourceExpired(err) {
+			return fmt.Errorf("a watch of %s from %s is not refused as expired (%w)", name, resourceVersion, err)
+		}
+	}
+	return nil
+}
+
+const fanOut = 200
+
+func interruption(e *env) {
+	require.NoError(e, harness.EnsureNamespace(e.Context(), e.admin, "fan-src", nil))
+	for i := range fanOut {
+		require.NoError(e, harness.EnsureNamespace(e.Context(), e.admin, fmt.Sprintf("fan-%03d", i), nil))
+	}
+	e.secret("fan-src", "shared", map[string]string{"k": "v1"})
+	o := e.options(oneRule("fan"))
+	o.Args = []string{alone, "--workers=2"} // few, so that the fan-out takes its time
+	h := e.launch(o)
+	uids := e.fannedOut("v1")
+	failures := func() float64 {
+		count, err := h.Metric(e.Context(), "headwater_sync_failures_total", map[string]string{"rule": "fan"})
+		require.NoError(e, err)
+		return count
+	}
+	for sentence, restart := range map[string]func() error{
+		"by an upgrade": func() error { return e.cluster.RestartAPIServer(e.Context()) },
+		"by a crash": func() error {
+			if err := e.cluster.KillAPIServer(); err != nil {
+				return err
+			}
+			return e.cluster.StartAPIServer(e.Context())
+		},
+	} {
+		e.Run(sentence, func(t *testing.T) {
+			e.settled(h)
+			mark, before := e.cluster.Mark(), failures()
+			e.edit("fan-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte(sentence) })
+			e.eventually(func(context.Context) error {
+				if len(e.writes(mark)) < fanOut/10 {
+					return fmt.Errorf("hardly begun")
+				}
+				return nil
+			})
+			require.NoError(t, restart())
+			require.Equal(t, uids, e.fannedOut(sentence), "a clone was made anew")
+			require.Greater(t, failures(), before, "the fan-out was over before the API server was down")
+			accepted := map[string]int{}
+			for _, write := range e.writes(mark) {
+				require.Equal(t, "update", write.Verb)
+				if write.Code < 300 {
+					accepted[write.Namespace]++
+				}
+			}
+			require.Equal(t, 1, slices.Max(slices.Collect(maps.Values(accepted))), "one write per clone")
+		})
+	}
+}
+
+// fannedOut waits until every clone holds value, and returns their UIDs.
+func (e *env) fannedOut(value string) map[string]types.UID {
+	e.Helper()
+	var uids map[string]types.UID
+	e.eventually(func(context.Context) error {
+		secrets, err := e.admin.CoreV1().Secrets(metav1.NamespaceAll).List(e.Context(), metav1.ListOptions{FieldSelector: "metadata.name=shared"})
+		if err != nil {
+			return err
+		}
+		uids = map[string]types.UID{}
+		for _, secret := range secrets.Items {
+			if string(secret.Data["k"]) == value {
+				uids[secret.Namespace] = secret.UID
+			}
+		}
+		if len(uids) != fanOut+1 {
+			return fmt.Errorf("%d of %d hold %q", len(uids), fanOut+1, value)
+		}
+		return nil
+	})
+	return uids
+}
+
+// says waits until the process has logged text.
+func (g *gap) says(h *harness.Headwater, text string) {
+	g.Helper()
+	g.eventually(func(context.Context) error {
+		log, err := h.Log()
+		if err == nil && !strings.Contains(log, text) {
+			err = fmt.Errorf("it has not said %q", text)
+		}
+		return err
+	})
+}
