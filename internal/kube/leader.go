@@ -27,6 +27,8 @@ const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
+	// releaseTimeout leaves a graceful stop most of its time.
+	releaseTimeout = 2 * time.Second
 )
 
 // ErrLeaseLost ends the process: what the modules had in flight can no longer
@@ -78,20 +80,24 @@ func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 }
 
 // campaign stops the work before it gives the lease back, so that two leaders
-// never write at once.
+// never write at once. The elector must not give it back by itself: on a dead
+// connection it would try to for longer than the lease lasts, and only then
+// end the work.
 func (l *Leader) campaign(ctx context.Context, lock resourcelock.Interface, work []Runnable) error {
 	electionCtx, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	done := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: LeaseName, ReleaseOnCancel: true,
+		Lock: lock, Name: LeaseName,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leaseCtx context.Context) {
 				workCtx, stop := context.WithCancel(ctx)
 				defer context.AfterFunc(leaseCtx, stop)()
 				done <- l.lead(workCtx, work)
-				resign()
+				if leaseCtx.Err() == nil {
+					resign()
+				}
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
@@ -113,9 +119,27 @@ func (l *Leader) campaign(ctx context.Context, lock resourcelock.Interface, work
 	}
 	select {
 	case err = <-done:
+		l.release(context.WithoutCancel(ctx), lock)
 		return err
 	default:
 		return nil
+	}
+}
+
+// release gives the lease back, so that the next leader need not wait for its
+// end.
+func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	held, _, err := lock.Get(ctx)
+	if err == nil && held.HolderIdentity == lock.Identity() {
+		now := metav1.Now()
+		err = lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: held.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		})
+	}
+	if err != nil {
+		l.log.Warn("lease not given back, the next leader waits until it ends", zap.Error(err))
 	}
 }
 

@@ -223,12 +223,12 @@ func sameData(secret *corev1.Secret, data map[string]string) error {
 	return nil
 }
 
-// writes are Headwater's writes to objects since mark: its lease, and reviews,
-// which store nothing, left out.
+// writes are Headwater's writes to objects since mark: its lease, its Events, and
+// reviews, which store nothing, left out.
 func (e *env) writes(mark cluster.Mark) []cluster.Request {
 	e.Helper()
 	requests, err := e.cluster.Since(e.Context(), mark, func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && r.IsWrite() && r.Resource != "leases" && !strings.HasSuffix(r.Resource, "reviews")
+		return r.User == harness.ServiceAccount && r.IsWrite() && r.Resource != "leases" && r.Resource != "events" && !strings.HasSuffix(r.Resource, "reviews")
 	})
 	require.NoError(e, err)
 	return requests

@@ -56,7 +56,10 @@ func newGap(e *env, prefix string) *gap {
 
 func (g *gap) in(namespace string) string { return g.prefix + "-" + namespace }
 
-func (g *gap) rules() string { return strings.ReplaceAll(gapRules, "PREFIX", g.prefix) }
+// rules let every clone of a small fleet be removed at once.
+func (g *gap) rules() string {
+	return strings.ReplaceAll(gapRules, "PREFIX", g.prefix) + "\nsafety: {maxDeleteFraction: 1}\n"
+}
 
 // begins waits until every clone is there and nothing is left to do.
 func (g *gap) begins(h *harness.Headwater) {
@@ -142,7 +145,7 @@ func (g *gap) done() []string {
 	var done []string
 	for _, write := range g.writes(g.mark) {
 		namespace := strings.TrimPrefix(write.Namespace, g.prefix+"-")
-		if write.Code < 300 && write.Resource != "events" && (write.Name == "still" || namespace == "same" || namespace == "taken") {
+		if write.Code < 300 && (write.Name == "still" || namespace == "same" || namespace == "taken") {
 			done = append(done, write.Verb+" "+namespace+"/"+write.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -58,9 +59,14 @@ func TestACutOffLeaderEndsAndItsSuccessorCatchesUp(t *testing.T) {
 	proxy := g.proxy(o)
 	h := g.launch(o)
 	g.begins(h)
-	proxy.Cut()
+	proxy.Hold()
 	g.passes()
 	require.Contains(t, ends(t, h), "lost the leader lease")
+	ended := time.Now()
+	lease, err := g.admin.CoordinationV1().Leases(harness.Namespace).Get(t.Context(), "headwater", metav1.GetOptions{})
+	require.NoError(t, err)
+	outlasts := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	require.Less(t, ended.Sub(lease.Spec.RenewTime.Time), outlasts, "another may lead by now")
 	require.NoError(t, proxy.Restore())
 	// It would run out by itself, later.
 	require.NoError(t, g.admin.CoordinationV1().Leases(harness.Namespace).Delete(t.Context(), "headwater", metav1.DeleteOptions{}))
