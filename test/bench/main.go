@@ -57,7 +57,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart, at most as many as there are clones")
 	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, every hundredth of 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
-	flag.IntVar(&o.samples, "samples", 300, "samples of each latency")
+	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()

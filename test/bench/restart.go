@@ -85,37 +85,39 @@ func (a *arena) untilStamped(ctx context.Context, name string, act func(context.
 	if err != nil {
 		return 0, err
 	}
-	before := map[string]string{}
-	for _, deployment := range list.Items {
-		before[deployment.Namespace] = deployment.Spec.Template.Annotations[mark.RestartedFor]
-	}
 	deployments, err := open(ctx, a.admin.AppsV1().RESTClient(), "deployments", name)
 	if err != nil {
 		return 0, err
 	}
 	defer deployments.stop()
-	stamped := func(event watch.Event) bool {
-		deployment, ok := event.Object.(*appsv1.Deployment)
-		return ok && deployment.Spec.Template.Annotations[mark.RestartedFor] != before[deployment.Namespace]
+	r := &rollout{before: map[string]string{}, stamped: map[string]bool{}, noted: map[string]bool{}, began: time.Now()}
+	for _, deployment := range list.Items {
+		r.before[deployment.Namespace] = deployment.Spec.Template.Annotations[mark.RestartedFor]
 	}
-	var took time.Duration
-	began := time.Now()
-	_, err = timed(ctx, act, func(ctx context.Context) error {
-		settled := map[string]bool{}
-		all := map[string]bool{}
-		return deployments.until(ctx, func(event watch.Event) bool {
-			if !stamped(event) {
-				return false
-			}
-			all[namespaceOf(event)] = true
-			if took == 0 && len(all) == len(before) {
-				took = time.Since(began)
-			}
-			if deployment, ok := event.Object.(*appsv1.Deployment); ok && deployment.Status.ObservedGeneration == deployment.Generation {
-				settled[deployment.Namespace] = true
-			}
-			return len(settled) == len(before)
-		})
-	})
-	return took, err
+	_, err = timed(ctx, act, func(ctx context.Context) error { return deployments.until(ctx, r.ends) })
+	return r.took, err
+}
+
+// rollout follows one Deployment in each of several namespaces.
+type rollout struct {
+	before         map[string]string // the stamps, by namespace
+	stamped, noted map[string]bool
+	began          time.Time
+	took           time.Duration // until the last was stamped
+}
+
+// ends takes note of event, and says whether it was the last to wait for.
+func (r *rollout) ends(event watch.Event) bool {
+	deployment, ok := event.Object.(*appsv1.Deployment)
+	if !ok || deployment.Spec.Template.Annotations[mark.RestartedFor] == r.before[deployment.Namespace] {
+		return false
+	}
+	r.stamped[deployment.Namespace] = true
+	if r.took == 0 && len(r.stamped) == len(r.before) {
+		r.took = time.Since(r.began)
+	}
+	if deployment.Status.ObservedGeneration == deployment.Generation {
+		r.noted[deployment.Namespace] = true
+	}
+	return len(r.noted) == len(r.before)
 }
