@@ -97,9 +97,11 @@ func (a *arena) configure() error {
 	return nil
 }
 
-// fill makes the source and what is not Headwater's.
+// fill makes the source and what is not Headwater's. The bare Secrets, which
+// are not either, come as the cluster grows.
 func (a *arena) fill(ctx context.Context) error {
-	progress("making %d unrelated Secrets", a.options.unrelated)
+	unrelated := max(0, a.options.unrelated-a.options.clones)
+	progress("making %d unrelated Secrets", unrelated)
 	for _, namespace := range []string{sourceNamespace, unrelatedNamespace} {
 		if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
 			return err
@@ -110,12 +112,12 @@ func (a *arena) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	return parallel(ctx, a.options.unrelated, func(ctx context.Context, i int) error {
-		unrelated := secret(unrelatedNamespace, "unrelated-"+strconv.Itoa(i), "0")
+	return parallel(ctx, unrelated, func(ctx context.Context, i int) error {
+		one := secret(unrelatedNamespace, "unrelated-"+strconv.Itoa(i), "0")
 		if i%100 == 0 {
-			unrelated.Data["payload"] = make([]byte, 100_000)
+			one.Data["payload"] = make([]byte, 100_000)
 		}
-		return create(ctx, a.admin, unrelated)
+		return create(ctx, a.admin, one)
 	})
 }
 

@@ -18,6 +18,9 @@ func (a *arena) fanOut(ctx context.Context) error {
 			if err != nil {
 				return 0, err
 			}
+			if err := a.headwater.Idle(ctx); err != nil {
+				return 0, err
+			}
 			counted, err := a.since(ctx, mark)
 			asked.writes, asked.reads = asked.writes+counted.writes, asked.reads+counted.reads
 			return took, err
@@ -30,7 +33,7 @@ func (a *arena) fanOut(ctx context.Context) error {
 	return nil
 }
 
-// untilCloned edits the source, and returns once Headwater rests again.
+// untilCloned edits the source and times it until the last clone is written.
 func (a *arena) untilCloned(ctx context.Context) (time.Duration, error) {
 	clones, err := a.secrets(ctx, shared)
 	if err != nil {
@@ -38,11 +41,7 @@ func (a *arena) untilCloned(ctx context.Context) (time.Duration, error) {
 	}
 	defer clones.stop()
 	version := a.version()
-	took, err := timed(ctx, a.editSource(version), clones.each(a.clones, inTarget(version)))
-	if err != nil {
-		return 0, err
-	}
-	return took, a.headwater.Idle(ctx)
+	return timed(ctx, a.editSource(version), clones.each(a.clones, inTarget(version)))
 }
 
 func (a *arena) bareFanOut(ctx context.Context) (time.Duration, error) {

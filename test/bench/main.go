@@ -55,7 +55,7 @@ func run() (err error) {
 func parse() (o options, err error) {
 	flag.IntVar(&o.clones, "n", 1000, "number of clones; fan-outs are measured at 100, 1,000 and 10,000 up to it, and at it")
 	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart, at most as many as there are clones")
-	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, every hundredth of 100 KB")
+	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
