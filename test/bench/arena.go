@@ -2,231 +2,190 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// writers is how many bare writes are in flight at once: as many as Headwater
-// has workers.
-const writers = 32
-
 const (
-	sourceNamespace = "bench-src"
-	shared          = "shared" // Headwater's clones
-	bare            = "bare"   // the same Secrets, written by the bench itself
-	rules           = `apiVersion: headwater.dev/v1alpha1
+	sourceNamespace    = "bench-src"
+	unrelatedNamespace = "bench-unrelated"
+	targets            = "bench-t-" // begins the names of the namespaces that fan-outs are timed by
+	shared             = "shared"   // the source, and Headwater's clones of it
+	bare               = "bare"     // the same Secrets, written by the bench itself
+	allowed            = "bench-editor"
+	rules              = `apiVersion: headwater.dev/v1alpha1
 kind: Config
 rules:
 - name: bench
-  source: {kind: Secret, namespace: bench-src, name: shared}
-  sync: {namespaces: {include: ["bench-t-*"]}}
-  protect: {allow: {clusterRoles: [], users: [exempt]}}
+  source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + shared + `}
+  sync: {namespaces: {include: ["` + targets + `*", "bench-new-*"]}}
+  protect: {allow: {clusterRoles: [], users: [` + allowed + `]}}
   reload: {debounce: 0s}
 `
 )
 
-type options struct {
-	clones, unrelated, rounds int
-	binary, rbac              string
-}
-
 // arena is a cluster full of namespaces, and Headwater in it.
 type arena struct {
-	options   options
-	cluster   *cluster.Cluster
-	client    kubernetes.Interface
+	options options
+	results *table
+	cluster *cluster.Cluster
+	// admin sets up and watches.
+	admin *kubernetes.Clientset
+	// peer writes the floors. It is let in as Headwater is: as the same
+	// service account, so that authorization and flow control cost the same.
+	peer      *kubernetes.Clientset
 	headwater *harness.Headwater
 	run       harness.Options
-	rounds    int
+	// clones is how many there are.
+	clones   int
+	versions int
 }
 
-func newArena(ctx context.Context, c *cluster.Cluster, o options) (*arena, error) {
-	a := &arena{options: o, cluster: c}
+func newArena(ctx context.Context, c *cluster.Cluster, o options, results *table) (*arena, error) {
+	a := &arena{options: o, results: results, cluster: c}
 	var err error
-	if a.client, err = client(c.Config()); err != nil {
+	if a.admin, err = client(c.Config()); err != nil {
+		return nil, err
+	}
+	if a.peer, err = client(c.ConfigFor(harness.ServiceAccount)); err != nil {
 		return nil, err
 	}
 	if err := harness.Apply(ctx, c.Config(), o.rbac); err != nil {
 		return nil, err
 	}
-	config, kubeconfig := filepath.Join(c.Dir(), "bench.yaml"), filepath.Join(c.Dir(), "bench.kubeconfig")
-	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
+	if err := a.configure(); err != nil {
 		return nil, err
 	}
-	if err := c.KubeconfigFor(kubeconfig, harness.ServiceAccount); err != nil {
+	if err := a.fill(ctx); err != nil {
 		return nil, err
 	}
-	a.run = harness.Options{Binary: o.binary, Config: config, Kubeconfig: kubeconfig, Dir: c.Dir(), LogLevel: "info"}
-	return a, a.fill(ctx)
+	return a, a.start(ctx)
 }
 
-func client(config *rest.Config) (kubernetes.Interface, error) {
+// client speaks protobuf, as Headwater does.
+func client(config *rest.Config) (*kubernetes.Clientset, error) {
 	config.ContentType = runtime.ContentTypeProtobuf
 	return kubernetes.NewForConfig(config)
 }
 
-// fill makes the source, the namespaces, the bare Secrets and the unrelated.
-func (a *arena) fill(ctx context.Context) error {
-	if err := harness.EnsureNamespace(ctx, a.client, sourceNamespace, nil); err != nil {
+func (a *arena) configure() error {
+	dir := a.cluster.Dir()
+	config, kubeconfig := filepath.Join(dir, "bench.yaml"), filepath.Join(dir, "bench.kubeconfig")
+	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
 		return err
 	}
-	if err := a.create(ctx, sourceNamespace, shared); err != nil {
+	if err := a.cluster.KubeconfigFor(kubeconfig, harness.ServiceAccount); err != nil {
 		return err
 	}
-	err := parallel(ctx, a.options.clones, func(ctx context.Context, i int) error {
-		if err := harness.EnsureNamespace(ctx, a.client, target(i), nil); err != nil {
-			return err
-		}
-		return a.create(ctx, target(i), bare)
-	})
+	webhook, err := harness.FreeAddress()
 	if err != nil {
 		return err
 	}
-	return parallel(ctx, a.options.unrelated, func(ctx context.Context, i int) error {
-		return a.create(ctx, target(i%a.options.clones), "unrelated-"+strconv.Itoa(i))
-	})
-}
-
-func target(i int) string { return fmt.Sprintf("bench-t-%05d", i) }
-
-func (a *arena) create(ctx context.Context, namespace, name string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: payload("0")}
-	_, err := a.client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
-	return err
-}
-
-// payload is 1 KiB and a version to tell it by.
-func payload(version string) map[string][]byte {
-	return map[string][]byte{"payload": []byte(strings.Repeat(rand.Text(), 40)[:1024]), "version": []byte(version)}
-}
-
-// version names a new version of the payload.
-func (a *arena) version() string {
-	a.rounds++
-	return strconv.Itoa(a.rounds)
-}
-
-// parallel calls do for 0 … n-1 by as many workers as Headwater has.
-func parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
-	var next atomic.Int64
-	var failure atomic.Pointer[error]
-	var all sync.WaitGroup
-	for range writers {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && failure.Load() == nil; i = int(next.Add(1)) - 1 {
-				if err := do(ctx, i); err != nil {
-					failure.CompareAndSwap(nil, &err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := failure.Load(); err != nil {
-		return *err
+	a.run = harness.Options{
+		Binary: a.options.binary, Config: config, Kubeconfig: kubeconfig, Dir: dir, Webhook: webhook, LogLevel: "info",
 	}
 	return nil
 }
 
-// untilAll times act from its beginning until n Secrets called name have the
-// given version, as a watch shows it.
-func (a *arena) untilAll(ctx context.Context, n int, name, version string, act func(context.Context) error) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	selector := "metadata.name=" + name
-	list, err := a.client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 1})
-	if err != nil {
-		return 0, err
-	}
-	events, err := a.client.CoreV1().Secrets("").Watch(ctx, metav1.ListOptions{FieldSelector: selector, ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return 0, err
-	}
-	defer events.Stop()
-	began := time.Now()
-	failed := make(chan error, 1)
-	go func() { failed <- act(ctx) }()
-	return waitFor(events, failed, n, version, began)
-}
-
-func waitFor(events watch.Interface, failed chan error, n int, version string, began time.Time) (time.Duration, error) {
-	seen := map[string]bool{}
-	for {
-		select {
-		case err := <-failed:
-			if err != nil {
-				return 0, err
-			}
-			failed = nil
-		case event, open := <-events.ResultChan():
-			if !open {
-				return 0, errors.New("the watch ended before all was seen")
-			}
-			secret, ok := event.Object.(*corev1.Secret)
-			if ok && secret.Namespace != sourceNamespace && string(secret.Data["version"]) == version {
-				seen[secret.Namespace] = true
-			}
-			if len(seen) == n {
-				return time.Since(began), nil
-			}
+// fill makes the source and what is not Headwater's. The bare Secrets, which
+// are not either, come as the cluster grows.
+func (a *arena) fill(ctx context.Context) error {
+	unrelated := max(0, a.options.unrelated-a.options.clones)
+	progress("making %d unrelated Secrets", unrelated)
+	for _, namespace := range []string{sourceNamespace, unrelatedNamespace} {
+		if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
+			return err
 		}
 	}
+	for _, name := range []string{shared, bare} {
+		if err := create(ctx, a.admin, secret(sourceNamespace, name, "0")); err != nil {
+			return err
+		}
+	}
+	return parallel(ctx, unrelated, func(ctx context.Context, i int) error {
+		one := secret(unrelatedNamespace, "unrelated-"+strconv.Itoa(i), "0")
+		if i%100 == 0 {
+			one.Data["payload"] = make([]byte, 100_000)
+		}
+		return create(ctx, a.admin, one)
+	})
 }
 
-// editSource gives the source a new payload.
-func (a *arena) editSource(version string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		data := payload(version)
-		patch := fmt.Appendf(nil, `{"stringData":{"payload":%q,"version":%q}}`, data["payload"], version)
-		_, err := a.client.CoreV1().Secrets(sourceNamespace).Patch(ctx, shared, types.MergePatchType, patch, metav1.PatchOptions{})
+// grow adds namespaces until there are n clones, and waits for what the control
+// plane itself puts into a new namespace.
+func (a *arena) grow(ctx context.Context, n int) error {
+	progress("growing to %d clones", n)
+	from := a.clones
+	rootCAs, err := open(ctx, a.admin.CoreV1().RESTClient(), "configmaps", "kube-root-ca.crt")
+	if err != nil {
 		return err
 	}
+	defer rootCAs.stop()
+	clones, err := a.secrets(ctx, shared)
+	if err != nil {
+		return err
+	}
+	defer clones.stop()
+	_, err = timed(ctx, func(ctx context.Context) error {
+		_, err := timed(ctx, func(ctx context.Context) error {
+			return parallel(ctx, n-from, func(ctx context.Context, i int) error { return a.addTarget(ctx, target(from+i)) })
+		}, clones.each(n-from, added))
+		return err
+	}, rootCAs.each(n-from, added))
+	if err != nil {
+		return err
+	}
+	a.clones = n
+	return a.headwater.Idle(ctx)
+}
+
+func (a *arena) addTarget(ctx context.Context, namespace string) error {
+	if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
+		return err
+	}
+	return create(ctx, a.peer, secret(namespace, bare, "0"))
+}
+
+func target(i int) string { return fmt.Sprintf("%s%05d", targets, i) }
+
+// version names a payload that was not there before.
+func (a *arena) version() string {
+	a.versions++
+	return strconv.Itoa(a.versions)
+}
+
+// editSource gives the source the payload of version.
+func (a *arena) editSource(version string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := a.admin.CoreV1().Secrets(sourceNamespace).Update(ctx, secret(sourceNamespace, shared, version), metav1.UpdateOptions{})
+		return err
+	}
+}
+
+// start starts Headwater, and waits until it has nothing left to do.
+func (a *arena) start(ctx context.Context) error {
+	var err error
+	if a.headwater, err = harness.Start(a.run); err != nil {
+		return err
+	}
+	if err := a.headwater.Ready(ctx); err != nil {
+		return err
+	}
+	return a.headwater.Idle(ctx)
 }
 
 func (a *arena) stop() {
 	if a.headwater != nil {
 		a.headwater.Stop()
 	}
-}
-
-func waitForStamps(ctx context.Context, events watch.Interface, before map[string]string, began time.Time) (time.Duration, error) {
-	for len(before) > 0 {
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case event, open := <-events.ResultChan():
-			if !open {
-				return 0, errors.New("the watch ended before all was seen")
-			}
-			deployment, ok := event.Object.(*appsv1.Deployment)
-			if !ok {
-				continue
-			}
-			was, waiting := before[deployment.Namespace]
-			if waiting && deployment.Spec.Template.Annotations[mark.RestartedFor] != was {
-				delete(before, deployment.Namespace)
-			}
-		}
-	}
-	return time.Since(began), nil
 }

@@ -1,10 +1,11 @@
-// Command bench measures Headwater against a floor taken in the same run, so
-// that its figures mean something on a noisy machine: each row is a ratio to,
-// or stands beside, what the same API server does for a bare client.
+// Command bench measures Headwater on a real control plane, each figure beside
+// a floor that is taken in the same run: what the same API server does for a
+// bare client. README.md says what each floor is.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +17,13 @@ import (
 	"github.com/headwater-k8s/headwater/test/cluster"
 )
 
+type options struct {
+	clones, consumers, unrelated, rounds, samples int
+	binary, rbac                                  string
+}
+
+var errOver = errors.New("over budget")
+
 func main() {
 	if err := run(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
@@ -26,31 +34,69 @@ func main() {
 func run() (err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	options := options{}
-	flag.IntVar(&options.clones, "n", 1000, "number of clones, of consumers, and of bare writes")
-	flag.IntVar(&options.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's")
-	flag.IntVar(&options.rounds, "rounds", 5, "rounds of each comparison")
-	flag.StringVar(&options.binary, "binary", "bin/headwater", "the headwater to measure")
-	flag.StringVar(&options.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
-	flag.Parse()
-	if options.binary, err = filepath.Abs(options.binary); err != nil {
+	options, err := parse()
+	if err != nil {
 		return err
 	}
+	results := &table{title: fmt.Sprintf("clones of 1 KiB, %d unrelated Secrets, medians of at least %d rounds, p99 of %d samples; %s, %d CPUs",
+		options.unrelated, options.rounds, options.samples, runtime.Version(), runtime.NumCPU())}
+	if err := measure(ctx, options, results); err != nil {
+		return errors.Join(err, results.print(os.Stdout))
+	}
+	if err := results.print(os.Stdout); err != nil {
+		return err
+	}
+	if results.over() {
+		return errOver
+	}
+	return nil
+}
+
+func parse() (o options, err error) {
+	flag.IntVar(&o.clones, "n", 1000, "number of clones; fan-outs are measured at 100, 1,000 and 10,000 up to it, and at it")
+	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart, at most as many as there are clones")
+	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
+	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
+	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
+	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
+	flag.Parse()
+	if o.clones < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 {
+		return o, errors.New("-n, -consumers, -rounds and -samples must be at least 1")
+	}
+	o.consumers = min(o.consumers, o.clones)
+	o.binary, err = filepath.Abs(o.binary)
+	return o, err
+}
+
+// measure runs everything on a cluster of its own. The order matters: fan-outs
+// as the cluster grows, then what wants it full, then what leaves more
+// namespaces behind. The reviews come last, since they are counted.
+func measure(ctx context.Context, o options, results *table) (err error) {
 	c, err := cluster.Start(ctx, cluster.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = c.Discard(err) }()
-	fmt.Printf("%d clones of 1 KiB, %d unrelated Secrets, %d rounds; %s, %d CPUs\n\n",
-		options.clones, options.unrelated, options.rounds, runtime.Version(), runtime.NumCPU())
-	arena, err := newArena(ctx, c, options)
+	a, err := newArena(ctx, c, o, results)
 	if err != nil {
 		return err
 	}
-	defer arena.stop()
-	for _, measure := range []func(context.Context) error{
-		arena.start, arena.fanOut, arena.newNamespaces, arena.heals, arena.restarts, arena.admission,
-	} {
+	defer a.stop()
+	for _, scale := range scales(o) {
+		if err := a.grow(ctx, scale); err != nil {
+			return err
+		}
+		if err := a.fanOut(ctx); err != nil {
+			return err
+		}
+		if scale == o.consumers {
+			if err := a.restarts(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, measure := range []func(context.Context) error{a.starts, a.heals, a.newNamespaces, a.newNamespacesMeanwhile, a.memory, a.admission} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// newcomers makes namespaces and times the arrival of a Secret in each.
+type newcomers struct {
+	arena                        *arena
+	clones, bareOnes, namespaces *stream
+}
+
+func (a *arena) newcomers(ctx context.Context) (*newcomers, error) {
+	n := &newcomers{arena: a}
+	var err error
+	if n.clones, err = a.secrets(ctx, shared); err != nil {
+		return nil, err
+	}
+	if n.bareOnes, err = a.secrets(ctx, bare); err != nil {
+		return nil, err
+	}
+	n.namespaces, err = open(ctx, a.admin.CoreV1().RESTClient(), "namespaces", "")
+	return n, err
+}
+
+func (n *newcomers) stop() {
+	for _, s := range []*stream{n.clones, n.bareOnes, n.namespaces} {
+		s.stop()
+	}
+}
+
+// cloned is the time from the API server's answer to the creation of a
+// namespace until its clone is there.
+func (n *newcomers) cloned(ctx context.Context) (time.Duration, error) {
+	return n.add(ctx, "bench-new", func(ctx context.Context, name string) error {
+		return n.clones.until(ctx, happens(watch.Added, name))
+	})
+}
+
+// bare is the same for a namespace that no rule selects: the bench itself
+// watches for it and creates the Secret.
+func (n *newcomers) bare(ctx context.Context) (time.Duration, error) {
+	return n.add(ctx, "bench-bare", func(ctx context.Context, name string) error {
+		err := n.namespaces.until(ctx, func(event watch.Event) bool { return event.Type == watch.Added && nameOf(event) == name })
+		if err != nil {
+			return err
+		}
+		if err := create(ctx, n.arena.peer, secret(name, bare, "0")); err != nil {
+			return err
+		}
+		return n.bareOnes.until(ctx, happens(watch.Added, name))
+	})
+}
+
+func (n *newcomers) add(ctx context.Context, prefix string, arrival step) (time.Duration, error) {
+	n.arena.versions++
+	name := fmt.Sprintf("%s-%05d", prefix, n.arena.versions)
+	if err := harness.EnsureNamespace(ctx, n.arena.admin, name, nil); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err := arrival(ctx, name)
+	return time.Since(began), err
+}
+
+// newNamespaces measures new namespaces while nothing else happens.
+func (a *arena) newNamespaces(ctx context.Context) error {
+	n, err := a.newcomers(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.stop()
+	return a.latency(ctx, "new namespace to its clone, idle", 50*time.Millisecond, n.cloned, n.bare)
+}
+
+// newNamespacesMeanwhile measures them while every clone is written. The
+// floor is taken while every bare Secret is.
+func (a *arena) newNamespacesMeanwhile(ctx context.Context) error {
+	n, err := a.newcomers(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.stop()
+	var ours, floor []time.Duration
+	for range a.options.rounds {
+		took, err := during(ctx, a.bareFanOut, n.bare)
+		if err != nil {
+			return err
+		}
+		floor = append(floor, took...)
+		if took, err = during(ctx, a.untilCloned, n.cloned); err != nil {
+			return err
+		}
+		ours = append(ours, took...)
+	}
+	what := fmt.Sprintf("new namespace to its clone, during a fan-out to %d", a.clones)
+	a.results.latency(what, ours, floor, time.Second)
+	return nil
+}
+
+// during repeats sample as long as load goes on.
+func during(ctx context.Context, load, sample timer) ([]time.Duration, error) {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := load(ctx)
+		ended <- err
+	}()
+	var all []time.Duration
+	for {
+		took, err := sample(ctx)
+		if err != nil {
+			return nil, errors.Join(err, <-ended)
+		}
+		all = append(all, took)
+		select {
+		case err := <-ended:
+			return all, err
+		default:
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// writers is how many bare writes are in flight at once: as many as Headwater
+// has workers.
+const writers = 32
+
+// secret is 1 KiB, and a version to tell it by.
+func secret(namespace, name, version string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data: map[string][]byte{
+			"payload": []byte(strings.Repeat(rand.Text(), 40)[:1024]),
+			"version": []byte(version),
+		},
+	}
+}
+
+func create(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
+	_, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+	return err
+}
+
+func update(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
+	_, err := client.CoreV1().Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{})
+	return err
+}
+
+// parallel calls do for 0 … n-1, writers of them at once, until one fails.
+func parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}

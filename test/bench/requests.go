@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// requests counts what Headwater asked of the API server.
+type requests struct{ writes, reads int }
+
+// since counts from mark on. Leases, which tell the leader, and reviews, which
+// store nothing, are left out; so are watches.
+func (a *arena) since(ctx context.Context, mark cluster.Mark) (requests, error) {
+	var found requests
+	_, err := a.cluster.Since(ctx, mark, func(r cluster.Request) bool {
+		if r.User != harness.ServiceAccount || r.Resource == "leases" || strings.HasSuffix(r.Resource, "reviews") {
+			return false
+		}
+		switch {
+		case r.IsWrite():
+			found.writes++
+		case r.Verb != "watch":
+			found.reads++
+		}
+		return false
+	})
+	return found, err
+}
