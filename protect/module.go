@@ -212,7 +212,7 @@ func (m memory) world() World {
 		SystemIdentities: m.settings.SystemIdentities,
 		Terminating: func(name string) bool {
 			namespace, found := m.caches.Namespaces.Get("", name)
-			return found && namespace.Terminating()
+			return found && namespace.Terminating
 		},
 		Holds: func(source object.Ref) bool {
 			full, synced := m.caches.Sources.Get(source)

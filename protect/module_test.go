@@ -39,7 +39,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	clients := newFakeClients(t, client)
 	caches := newCaches(t, clients)
 	client.ClearActions()
-	events := kube.NewEvents(client, log)
+	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
 		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, &Identity{}, Settings{}),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),

@@ -71,7 +71,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, log)),
+		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
 	require.Len(t, contributed.Permissions, 4)

@@ -94,15 +94,24 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 		return
 	}
 	c.generation.Add(1)
+	var delay time.Duration
+	if change.Added {
+		delay = admissionLag
+	}
 	for _, rule := range c.live.Load().All() {
 		for _, source := range c.sources(rule) {
-			c.queue.Fresh(rule.TargetRef(source, change.New.Name))
+			c.queue.FreshAfter(rule.TargetRef(source, change.New.Name), delay)
 		}
 	}
 }
 
+// admissionLag is what the API server's own admission is given to hear of a new
+// namespace, as this process just did. A write that comes before is held for
+// 50 ms (missingNamespaceWait of the NamespaceLifecycle plugin).
+const admissionLag = 5 * time.Millisecond
+
 func sameNamespace(a, b *kube.Namespace) bool {
-	return a.Terminating() == b.Terminating() && equality.Semantic.DeepEqual(a.Labels, b.Labels)
+	return a.Terminating == b.Terminating && equality.Semantic.DeepEqual(a.Labels, b.Labels)
 }
 
 // sourceChanged also follows a source out of the rules whose selector it no

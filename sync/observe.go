@@ -53,9 +53,9 @@ func (o *Observer) state(target object.Ref) (State, error) {
 	state := State{Target: target}
 	set := o.live.Load()
 	if namespace, found := o.caches.Namespaces.Get("", target.Namespace); found {
-		state.Namespace = &Namespace{namespace.Name, namespace.Labels, namespace.Terminating()}
+		state.Namespace = &Namespace{namespace.Name, namespace.Labels, namespace.Terminating}
 		var err error
-		if state.Claims, err = o.claims(set, target, namespace); err != nil {
+		if state.Claims, err = o.claims(set, target, state.Namespace); err != nil {
 			return state, err
 		}
 	}
@@ -76,7 +76,7 @@ func (o *Observer) state(target object.Ref) (State, error) {
 // claims lists the rules that want a clone called target. A rule with a named
 // source keeps its claim while that source is absent, so that its clones do
 // not go to another rule and back.
-func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *kube.Namespace) ([]Claim, error) {
+func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *Namespace) ([]Claim, error) {
 	var claims []Claim
 	for _, rule := range set.All() {
 		ref, ok := rule.sourceOf(target)

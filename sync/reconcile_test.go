@@ -34,7 +34,7 @@ func testController(t *testing.T, set ...Rule) (*controller, *fake.Clientset) {
 func TestNothingIsDecidedBeforeTheSourceNamespaceWasRead(t *testing.T) {
 	rule := testRule(t, func(c *Config) { c.OnSourceDeleted = Delete })
 	c, client := testController(t, *rule)
-	_, err := c.claims(c.live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &kube.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
+	_, err := c.claims(c.live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &Namespace{Name: "team-a"})
 	require.ErrorIs(t, err, errSourceUnread)
 	require.Empty(t, client.Actions(), "no request, least of all a delete")
 }

@@ -18,16 +18,16 @@ import (
 
 // Namespace is what is kept of a namespace.
 type Namespace struct {
-	metav1.ObjectMeta
+	slim
+	Labels map[string]string
+	// Terminating is true while the namespace is being deleted.
+	Terminating bool
 }
-
-// Terminating reports whether the namespace is being deleted.
-func (n *Namespace) Terminating() bool { return n.DeletionTimestamp != nil }
 
 // Foreign is what is kept of a Secret or ConfigMap that is no clone: enough to
 // know that a name is taken.
 type Foreign struct {
-	metav1.ObjectMeta
+	slim
 	// WrittenByUs is true for a clone that lost its label.
 	WrittenByUs bool
 }
@@ -147,6 +147,7 @@ func cloneInformer(clients *Clients, kind object.Kind) cache.SharedIndexInformer
 }
 
 func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
+	var shapes shapes
 	return func(obj any) (*object.Digested, error) {
 		full, err := object.FromAPI(obj)
 		if err != nil {
@@ -160,6 +161,7 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 		digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
 		digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
 		digested.ManagedFields = nil
+		shapes.share(digested)
 		return digested, nil
 	}
 }
@@ -169,15 +171,7 @@ func keepForeign(obj any) (*Foreign, error) {
 	if !ok {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
-	return &Foreign{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       meta.GetNamespace(),
-			Name:            meta.GetName(),
-			UID:             meta.GetUID(),
-			ResourceVersion: meta.GetResourceVersion(),
-		},
-		WrittenByUs: mark.WrittenByUs(meta.GetManagedFields()),
-	}, nil
+	return &Foreign{slim: slimOf(meta), WrittenByUs: mark.WrittenByUs(meta.GetManagedFields())}, nil
 }
 
 func keepNamespace(obj any) (*Namespace, error) {
@@ -185,11 +179,7 @@ func keepNamespace(obj any) (*Namespace, error) {
 	if !ok {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
-	return &Namespace{metav1.ObjectMeta{
-		Name:              meta.GetName(),
-		UID:               meta.GetUID(),
-		ResourceVersion:   meta.GetResourceVersion(),
-		Labels:            meta.GetLabels(),
-		DeletionTimestamp: meta.GetDeletionTimestamp(),
-	}}, nil
+	return &Namespace{
+		slim: slimOf(meta), Labels: meta.GetLabels(), Terminating: meta.GetDeletionTimestamp() != nil,
+	}, nil
 }

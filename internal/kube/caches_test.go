@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // Invariant 12: of what is cached cluster-wide no payload is kept, and of what
@@ -24,7 +25,7 @@ func TestCachesKeepNoPayload(t *testing.T) {
 	foreign, err := keepForeign(secret)
 	require.NoError(t, err)
 	require.Equal(t, &Foreign{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
+		slim:        slim{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
 		WrittenByUs: true,
 	}, foreign)
 
@@ -34,6 +35,26 @@ func TestCachesKeepNoPayload(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%+v", clone), "c4n4ry")
 	require.Len(t, clone.Digests, 1)
 	require.Nil(t, clone.ManagedFields)
+}
+
+func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
+	key, err := NewPassingDigestKey()
+	require.NoError(t, err)
+	keep := keepClone(key)
+	clone := func(value string) *object.Digested {
+		secret := secretCalled("shared")
+		secret.Data = map[string][]byte{"k": []byte(value)}
+		mark.Stamp(&secret.ObjectMeta, mark.Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}})
+		kept, err := keep(secret)
+		require.NoError(t, err)
+		return kept
+	}
+	first, second, third := clone("v1"), clone("v1"), clone("v2")
+	require.Same(t, &first.Digests[0], &second.Digests[0])
+	require.NotEqual(t, first.Digests, third.Digests)
+	first.Annotations["probe"] = "x"
+	require.Contains(t, second.Annotations, "probe", "one map")
+	require.Equal(t, "r", third.Annotations[mark.Rule])
 }
 
 func TestReplicasAgreeOnOneDigestKey(t *testing.T) {

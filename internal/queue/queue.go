@@ -81,6 +81,15 @@ func (r *Runner[K]) Fresh(key K) {
 	}
 }
 
+// FreshAfter is Fresh once delay has passed.
+func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
+	queue, lanes := r.current()
+	if queue != nil {
+		lanes.promote(key)
+		queue.AddAfter(key, delay)
+	}
+}
+
 // Bulk adds a key to be done when no fresh key waits.
 func (r *Runner[K]) Bulk(key K) {
 	if queue, _ := r.current(); queue != nil {

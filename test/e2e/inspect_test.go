@@ -142,7 +142,9 @@ func TestPlanSaysWhatAFileWouldChange(t *testing.T) {
 	out, problem, exit := e.command(user, "plan", "--config", e.configFile(f.rules))
 	require.Equal(t, 2, exit, problem)
 	require.Regexp(t, `plan +Create +Missing +3 +plan-0/shared, plan-1/shared, plan-2/shared`, out)
-	writes, err := e.cluster.Since(t.Context(), mark, func(r cluster.Request) bool { return r.User == user && r.IsWrite() && !strings.HasSuffix(r.Resource, "reviews") })
+	writes, err := e.cluster.Since(t.Context(), mark, func(r cluster.Request) bool {
+		return r.User == user && r.IsWrite() && !strings.HasSuffix(r.Resource, "reviews")
+	})
 	require.NoError(t, err)
 	require.Empty(t, writes)
 
