@@ -13,7 +13,7 @@ func TestWrittenKeysAreThoseThatHeadwaterOwns(t *testing.T) {
 		Annotations: map[string]string{Rule: "r", "note": "n"},
 	}
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	meta.ManagedFields = []metav1.ManagedFieldsEntry{
 		entry(FieldManager, `{"f:data":{".":{},"f:k":{}},"f:metadata":{"f:labels":{".":{},"f:headwater.dev/clone":{},"f:ours":{},"f:gone":{}},"f:annotations":{"f:note":{}}}}`),
