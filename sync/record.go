@@ -74,28 +74,33 @@ func (c *controller) noteFailure(state State, rule string, step Step, err error)
 
 // noteSpread measures how long a change takes to each clone, and to the last.
 func (c *controller) noteSpread(state State, step Step, err error) {
-	if len(state.Claims) == 0 || state.Claims[0].Source == nil {
-		return
-	}
-	claim := state.Claims[0]
-	var arrived arrival
+	var arrivals []arrival
 	c.spreads.Use(func(s spreads) {
-		key := spreadKey{claim.Rule.Name, claim.Ref}
-		arrived = s.looked(key, claim.Source.ResourceVersion, state.Target, step.Writes(), err != nil, c.now())
+		arrivals = s.looked(state.Target, state.Claims, step.Writes(), err != nil, c.now())
 	})
-	if arrived.written {
-		c.metrics.propagation.WithLabelValues(claim.Rule.Name).Observe(arrived.took.Seconds())
+	for _, arrived := range arrivals {
+		if arrived.written {
+			c.metrics.propagation.WithLabelValues(arrived.key.rule).Observe(arrived.took.Seconds())
+		}
+		if arrived.whole != nil && arrived.whole.written > 0 {
+			c.tellSpread(arrived.key, *arrived.whole)
+		}
 	}
-	if whole := arrived.whole; whole != nil && whole.written > 0 {
-		took := c.now().Sub(whole.began).Round(time.Millisecond)
-		c.metrics.lastSpread.WithLabelValues(claim.Rule.Name).Set(took.Seconds())
-		c.log.Info("change propagated", zap.String("rule", claim.Rule.Name), zap.Stringer("source", claim.Ref),
-			zap.Int("clones", whole.written), zap.Int("failing", len(whole.failing)), zap.Duration("took", took))
-		c.events.Record(kube.Event{
-			About: sourceReference(state), Reason: Propagated, Action: string(Update),
-			Note: SpreadNote{Rule: claim.Rule.Name, Clones: whole.written, Failing: len(whole.failing), Took: took}.String(),
-		})
+}
+
+func (c *controller) tellSpread(key spreadKey, whole spread) {
+	took := c.now().Sub(whole.began).Round(time.Millisecond)
+	c.metrics.lastSpread.WithLabelValues(key.rule).Set(took.Seconds())
+	c.log.Info("change propagated", zap.String("rule", key.rule), zap.Stringer("source", key.source),
+		zap.Int("clones", whole.written), zap.Int("failing", len(whole.failing)), zap.Duration("took", took))
+	about := reference(key.source)
+	if source, _ := c.caches.Sources.Get(key.source); source != nil {
+		about = kube.Reference("v1", string(key.source.Kind), source)
 	}
+	c.events.Record(kube.Event{
+		About: about, Reason: Propagated, Action: string(Update),
+		Note: SpreadNote{Rule: key.rule, Clones: whole.written, Failing: len(whole.failing), Took: took}.String(),
+	})
 }
 
 // tellHeld reports once what is held for a whole rule.

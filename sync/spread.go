@@ -2,6 +2,7 @@ package sync
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +27,14 @@ type spread struct {
 	failing  map[object.Ref]bool
 }
 
-// arrival is what spreads tells about one clone that was looked at.
+// arrival is what one look at a place means for a change.
 type arrival struct {
-	// took is the time since the change, for a clone that was written for it.
-	took    time.Duration
+	key spreadKey
+	// written is true for a clone that was written for the change, took the
+	// time since it.
 	written bool
-	// whole is the spread that ended with this clone.
+	took    time.Duration
+	// whole is the spread when this was the last place it waited for.
 	whole *spread
 }
 
@@ -44,33 +47,37 @@ func (s spreads) begin(key spreadKey, revision string, targets []object.Ref, now
 	s[key] = spread
 }
 
-// looked notes the outcome for one clone, decided by that revision of the
-// source.
-func (s spreads) looked(key spreadKey, revision string, target object.Ref, wrote, failed bool, now time.Time) arrival {
-	spread := s[key]
-	if spread == nil || spread.revision != revision {
-		return arrival{}
-	}
-	wasWaiting := spread.waiting[target]
-	delete(spread.waiting, target)
-	var a arrival
-	switch {
-	case failed:
-		spread.failing[target] = true
-	case wasWaiting || spread.failing[target]:
-		delete(spread.failing, target)
-		if a.written = wrote; wrote {
-			spread.written++
-			a.took = now.Sub(spread.began)
+// looked notes the outcome for one place, as it was claimed.
+func (s spreads) looked(target object.Ref, claims []Claim, wrote, failed bool, now time.Time) []arrival {
+	var arrivals []arrival
+	for key, spread := range s {
+		wasWaiting := spread.waiting[target]
+		if !wasWaiting && !spread.failing[target] {
+			continue
 		}
+		at := slices.IndexFunc(claims, func(c Claim) bool { return c.Rule.Name == key.rule && c.Ref == key.source })
+		if at >= 0 && (claims[at].Source == nil || claims[at].Source.ResourceVersion != spread.revision) {
+			continue // decided by another revision
+		}
+		delete(spread.waiting, target)
+		delete(spread.failing, target)
+		arrived := arrival{key: key}
+		switch {
+		case at == 0 && failed:
+			spread.failing[target] = true
+		case at == 0 && wrote:
+			spread.written++
+			arrived.written, arrived.took = true, now.Sub(spread.began)
+		}
+		if wasWaiting && len(spread.waiting) == 0 {
+			arrived.whole = spread
+		}
+		if len(spread.waiting)+len(spread.failing) == 0 {
+			delete(s, key)
+		}
+		arrivals = append(arrivals, arrived)
 	}
-	if wasWaiting && len(spread.waiting) == 0 {
-		a.whole = spread
-	}
-	if len(spread.waiting) == 0 && len(spread.failing) == 0 {
-		delete(s, key)
-	}
-	return a
+	return arrivals
 }
 
 // SpreadNote is the note of the Event about a change that has spread.

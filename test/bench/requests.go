@@ -11,12 +11,13 @@ import (
 // requests counts what Headwater asked of the API server.
 type requests struct{ writes, reads int }
 
-// since counts from mark on. Leases, which tell the leader, and reviews, which
+// since counts from mark on. Leases, which tell the leader, the one Event about
+// the whole change, and reviews, which
 // store nothing, are left out; so are watches.
 func (a *arena) since(ctx context.Context, mark cluster.Mark) (requests, error) {
 	var found requests
 	_, err := a.cluster.Since(ctx, mark, func(r cluster.Request) bool {
-		if r.User != harness.ServiceAccount || r.Resource == "leases" || strings.HasSuffix(r.Resource, "reviews") {
+		if r.User != harness.ServiceAccount || r.Resource == "leases" || r.Resource == "events" || strings.HasSuffix(r.Resource, "reviews") {
 			return false
 		}
 		switch {
