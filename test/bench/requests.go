@@ -12,8 +12,7 @@ import (
 type requests struct{ writes, reads int }
 
 // since counts from mark on. Leases, which tell the leader, the one Event about
-// the whole change, and reviews, which
-// store nothing, are left out; so are watches.
+// the whole change, reviews, which store nothing, and watches are left out.
 func (a *arena) since(ctx context.Context, mark cluster.Mark) (requests, error) {
 	var found requests
 	_, err := a.cluster.Since(ctx, mark, func(r cluster.Request) bool {
