@@ -19,7 +19,8 @@ import (
 
 // controller turns changes of what is watched into keys, and keys into writes.
 // A key is a place for a clone: the smallest unit that can fail alone, and the
-// one that two rules can want.
+// one that two rules can want. The ConfigMap of approvals, where no clone ever
+// goes, is a key too: that it be looked at again.
 type controller struct {
 	*Observer
 
@@ -38,7 +39,7 @@ type controller struct {
 	guard    *locked.Value[*guard]
 	spreads  *locked.Value[spreads]
 	failures *locked.Value[failures]
-	told     *locked.Value[told]
+	told     *locked.Value[*told]
 	// generation grows with every change that can make a clone due to be
 	// removed.
 	generation atomic.Uint64

@@ -86,7 +86,7 @@ func (c census) Collect(out chan<- prometheus.Metric) {
 		}
 	})
 	counts := map[group]int{}
-	c.controller.Survey(c.controller.maxFraction(), func(f Finding) {
+	c.controller.Survey(c.controller.maxFraction(), nil, func(f Finding) {
 		if failing[f.Target] && f.Step.Writes() {
 			f.Standing = Failed
 		}

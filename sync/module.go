@@ -63,7 +63,7 @@ func New(p Params) (Result, error) {
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
 		maxFraction: p.Safety.MaxDeleteFraction,
 		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
-		spreads:     locked.New(spreads{}), failures: locked.New(failures{}), told: locked.New(told{}),
+		spreads:     locked.New(spreads{}), failures: locked.New(failures{}), told: locked.New(&told{last: map[toldKey]time.Time{}}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	if err := p.Registry.Register(census{c}); err != nil {

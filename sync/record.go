@@ -2,6 +2,7 @@ package sync
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"go.uber.org/zap"
@@ -190,7 +191,10 @@ const tellAgain = 20 * time.Minute
 
 // told is when each Event was last recorded: a source that is refused in a
 // thousand namespaces is one piece of news.
-type told map[toldKey]time.Time
+type told struct {
+	last   map[toldKey]time.Time
+	pruned time.Time
+}
 
 type toldKey struct{ about, reason, note, revision string }
 
@@ -199,22 +203,21 @@ type toldKey struct{ about, reason, note, revision string }
 func (c *controller) tell(event kube.Event, revision string) {
 	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
 	key, now, fresh := toldKey{about, event.Reason, event.Note, revision}, c.now(), false
-	c.told.Use(func(t told) { fresh = t.fresh(key, now) })
+	c.told.Use(func(t *told) { fresh = t.fresh(key, now) })
 	if fresh {
 		c.log.Warn(event.Note, zap.String("reason", event.Reason), zap.String("about", about))
 		c.events.Record(event)
 	}
 }
 
-func (t told) fresh(key toldKey, now time.Time) bool {
-	if last, known := t[key]; known && now.Sub(last) < tellAgain {
+func (t *told) fresh(key toldKey, now time.Time) bool {
+	if last, known := t.last[key]; known && now.Sub(last) < tellAgain {
 		return false
 	}
-	for other, last := range t {
-		if now.Sub(last) >= tellAgain {
-			delete(t, other)
-		}
+	if now.Sub(t.pruned) >= tellAgain {
+		maps.DeleteFunc(t.last, func(_ toldKey, last time.Time) bool { return now.Sub(last) >= tellAgain })
+		t.pruned = now
 	}
-	t[key] = now
+	t.last[key] = now
 	return true
 }

@@ -9,14 +9,14 @@ import (
 )
 
 func TestOnePieceOfNewsIsToldOnce(t *testing.T) {
-	now, told := time.Unix(1000, 0), told{}
+	now, told := time.Unix(1000, 0), &told{last: map[toldKey]time.Time{}}
 	key := toldKey{about: "Secret/p/s", reason: "ForbiddenType", revision: "1"}
 	require.True(t, told.fresh(key, now))
 	require.False(t, told.fresh(key, now.Add(time.Minute)))
 	key.revision = "2"
 	require.True(t, told.fresh(key, now.Add(time.Minute)), "the source changed")
 	require.True(t, told.fresh(key, now.Add(time.Minute+tellAgain)), "Events are forgotten")
-	require.Len(t, told, 1)
+	require.Len(t, told.last, 1)
 }
 
 func TestTheLongestFailuresAreNamedFirst(t *testing.T) {

@@ -40,17 +40,21 @@ type Finding struct {
 	Step Step
 }
 
+// Look asks the API server what is in a place that a rule may take over, nil
+// when that is not known. Without a Look it counts as a conflict.
+type Look func(target object.Ref) *object.Digested
+
 // Survey reports on every place that a rule wants and on every clone that none
 // wants any more, the rules in the file's order. Places whose source is not
 // read yet are left out.
-func (o *Observer) Survey(maxFraction float64, report func(Finding)) {
+func (o *Observer) Survey(maxFraction float64, look Look, report func(Finding)) {
 	known := map[string]bool{}
 	for _, rule := range o.live.Load().All() {
 		known[rule.Name] = true
 		held := o.heldRemovals(rule.Name, maxFraction)
 		for _, source := range o.sources(rule) {
 			for _, target := range o.targets(rule, source) {
-				o.survey(rule.Name, source, target, held, report)
+				o.survey(rule.Name, source, target, held, look, report)
 			}
 		}
 		o.surveyLeftovers(rule.Name, held, report)
@@ -71,7 +75,7 @@ func (o *Observer) heldRemovals(rule string, maxFraction float64) *Step {
 	return &step
 }
 
-func (o *Observer) survey(rule string, source, target object.Ref, held *Step, report func(Finding)) {
+func (o *Observer) survey(rule string, source, target object.Ref, held *Step, look Look, report func(Finding)) {
 	state, err := o.state(target)
 	if err != nil || len(state.Claims) == 0 {
 		return // unread, or not wanted: a clone there is a leftover
@@ -84,6 +88,9 @@ func (o *Observer) survey(rule string, source, target object.Ref, held *Step, re
 		step := *refuse(OtherRule, otherRule(rule, state.Claims[0].Rule.Name))
 		report(Finding{rule, source, target, Conflicts, step})
 		return
+	}
+	if look != nil && state.MayTakeOver() {
+		state.Found = look(target)
 	}
 	finding := Finding{Rule: rule, Source: source, Target: target, Step: Plan(state)}
 	if finding.Step.Action == Remove && held != nil {
@@ -182,7 +189,7 @@ func (o *Observer) Approvable(rule string, maxFraction float64, now time.Time) A
 	if due, known := o.dueRemovals(rule); known && due.held(maxFraction, 0) {
 		approval.Removals = len(due.targets)
 	}
-	o.Survey(maxFraction, func(f Finding) {
+	o.Survey(maxFraction, nil, func(f Finding) {
 		if f.Rule != rule || f.Step.Reason != SourceEmptied {
 			return
 		}

@@ -112,7 +112,7 @@ not be found out.`,
 		if err != nil {
 			return err
 		}
-		plan := inspector.Plan()
+		plan := inspector.Plan(command.Context())
 		if err := inspect.Print(command.OutOrStdout(), format, plan); err != nil {
 			return err
 		}

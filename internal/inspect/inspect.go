@@ -15,6 +15,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync"
 )
@@ -47,6 +48,8 @@ type Inspector struct {
 	config   *config.Config
 	rules    *rules.Set[sync.Rule]
 	observer *sync.Observer
+	writer   *kube.Writer
+	key      *kube.DigestKey
 }
 
 // Open connects and reads until everything is there; it follows what changes
@@ -92,7 +95,10 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if !caches.AwaitFull(readCtx, nil) {
 		return nil, fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
 	}
-	return &Inspector{options: options, clients: clients, config: loaded, rules: sets.Sync, observer: observer}, nil
+	return &Inspector{
+		options: options, clients: clients, config: loaded, rules: sets.Sync, observer: observer,
+		writer: kube.NewWriter(clients), key: key,
+	}, nil
 }
 
 func loadConfig(ctx context.Context, clients *kube.Clients, options Options) (*config.Config, error) {
@@ -112,7 +118,7 @@ func loadConfig(ctx context.Context, clients *kube.Clients, options Options) (*c
 }
 
 func permissions() []kube.Permission {
-	read := []string{"list", "watch"}
+	read := []string{"get", "list", "watch"}
 	return []kube.Permission{
 		{Resource: "secrets", Verbs: read, For: "compare clones with their sources"},
 		{Resource: "configmaps", Verbs: read, For: "compare clones with their sources"},
@@ -121,6 +127,21 @@ func permissions() []kube.Permission {
 }
 
 func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFraction }
+
+// look reads what stands in the way of a clone.
+func (i *Inspector) look(ctx context.Context) sync.Look {
+	return func(target object.Ref) *object.Digested {
+		found, err := i.writer.Get(ctx, target)
+		if err != nil {
+			return nil
+		}
+		hasher, err := i.key.Hasher()
+		if err != nil {
+			return nil
+		}
+		return found.Digested(hasher)
+	}
+}
 
 // Approve records that what is held of rule now is meant, and returns what
 // that is. With dryRun nothing is recorded.

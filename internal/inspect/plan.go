@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -26,9 +27,9 @@ type Step struct {
 }
 
 // Plan finds out what the rules would change.
-func (i *Inspector) Plan() Plan {
+func (i *Inspector) Plan(ctx context.Context) Plan {
 	plan := Plan{Steps: []Step{}}
-	i.observer.Survey(i.maxFraction(), func(f sync.Finding) {
+	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f sync.Finding) {
 		plan.Steps = append(plan.Steps, Step{
 			Rule: f.Rule, Source: f.Source.String(), Action: f.Step.Action, Reason: f.Step.Reason, Message: f.Step.Message,
 			Kind: f.Target.Kind, Namespace: f.Target.Namespace, Name: f.Target.Name,

@@ -82,7 +82,7 @@ func (i *Inspector) Status(ctx context.Context) Status {
 	for _, rule := range i.rules.All() {
 		add(rule.Name).Sources = i.sources(rule, told)
 	}
-	i.observer.Survey(i.maxFraction(), func(finding sync.Finding) {
+	i.observer.Survey(i.maxFraction(), i.look(ctx), func(finding sync.Finding) {
 		rule := byName[finding.Rule]
 		if rule == nil {
 			rule = add(finding.Rule)
@@ -140,8 +140,13 @@ type spreadKey struct {
 // does without where there is none.
 func (i *Inspector) events(ctx context.Context) told {
 	told := told{failures: map[object.Ref]string{}, spreads: map[spreadKey]*Spread{}}
+	failed := map[object.Ref]time.Time{}
 	for reason, take := range map[string]func(eventsv1.Event){
-		sync.CloneFailed: func(event eventsv1.Event) { told.failures[regarding(event)] = event.Note },
+		sync.CloneFailed: func(event eventsv1.Event) {
+			if target, at := regarding(event), lastSeen(event); failed[target].Before(at) {
+				told.failures[target], failed[target] = event.Note, at
+			}
+		},
 		sync.Propagated: func(event eventsv1.Event) {
 			note, ok := sync.ParseSpreadNote(event.Note)
 			key, at := spreadKey{note.Rule, regarding(event)}, lastSeen(event)

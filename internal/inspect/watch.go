@@ -24,8 +24,8 @@ const (
 func (i *Inspector) Watch(ctx context.Context, out io.Writer, terminal bool) error {
 	last := ""
 	var failure error
-	_ = wait.PollUntilContextCancel(ctx, watchInterval, true, func(context.Context) (bool, error) {
-		text := i.progress()
+	_ = wait.PollUntilContextCancel(ctx, watchInterval, true, func(ctx context.Context) (bool, error) {
+		text := i.progress(ctx)
 		if text == last {
 			return false, nil
 		}
@@ -40,10 +40,10 @@ func (i *Inspector) Watch(ctx context.Context, out io.Writer, terminal bool) err
 }
 
 // progress is a line per rule.
-func (i *Inspector) progress() string {
+func (i *Inspector) progress(ctx context.Context) string {
 	var order []string
 	counts := map[string]map[sync.Standing]int{}
-	i.observer.Survey(i.maxFraction(), func(f sync.Finding) {
+	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f sync.Finding) {
 		if counts[f.Rule] == nil {
 			counts[f.Rule] = map[sync.Standing]int{}
 			order = append(order, f.Rule)

@@ -21,7 +21,7 @@ const ReportingController = "headwater"
 const (
 	// eventsPerSecond leaves the API server to the work that Events are about;
 	// client-go sends as many at once as there are.
-	eventsPerSecond = 50
+	eventsPerSecond = 20
 	// eventsWaiting bounds the memory that a burst takes.
 	eventsWaiting = 4096
 )

@@ -95,7 +95,7 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 
 	_, problem, exit = e.command("stand-nobody", "status", "--config", file)
 	require.Equal(t, 1, exit)
-	require.Contains(t, problem, "missing permissions, grant them to stand-nobody: list configmaps cluster-wide (to compare clones with their sources)")
+	require.Contains(t, problem, "missing permissions, grant them to stand-nobody: get configmaps cluster-wide (to compare clones with their sources)")
 	_, problem, exit = e.command(user, "status")
 	require.Equal(t, 1, exit)
 	require.Contains(t, problem, "there is no ConfigMap headwater-system/headwater, key headwater.yaml; pass --config FILE")
@@ -176,4 +176,9 @@ func TestPlanSaysWhatAFileWouldChange(t *testing.T) {
 	out, _, exit = e.command(user, "plan", "--config", e.configFile("- name: other\n  source: {kind: Secret, namespace: plan-src, name: x}\n  sync: {}\n"))
 	require.Zero(t, exit)
 	require.Regexp(t, `plan +Leave +RuleRemoved +3`, out)
+
+	e.secret("plan-1", "taken", map[string]string{"username": "u", "password": "p"})
+	out, _, exit = e.command(user, "plan", "--config", e.configFile(f.rule("onConflict: Overwrite, namespaces: {include: [plan-1]}, target: {name: taken}")))
+	require.Equal(t, 2, exit)
+	require.Regexp(t, `plan +Recreate +TakenOver +1 +plan-1/taken`, out)
 }
