@@ -25,8 +25,16 @@ func (a *arena) admission(ctx context.Context) error {
 		return err
 	}
 	const what = "protected write that is judged"
+	unprotected := edit(editor, target(0), bare)
+	err = harness.Eventually(ctx, func(ctx context.Context) error { // once the API server knows of the grant
+		_, err := unprotected(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	protected := edit(editor, sourceNamespace, shared)
-	took, base, err := alternate(ctx, a.options.samples, protected, edit(editor, target(0), bare))
+	took, base, err := alternate(ctx, a.options.samples, protected, unprotected)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
