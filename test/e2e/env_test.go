@@ -29,6 +29,8 @@ type env struct {
 	dir     string
 	webhook string
 	runs    int
+	// sections are the file's top-level sections beside its rules.
+	sections string
 }
 
 func newEnv(t *testing.T) *env {
@@ -112,12 +114,14 @@ func (e *env) edit(namespace, name string, change func(*corev1.Secret)) {
 	})
 }
 
-// configFile writes a configuration of these rules.
+// configFile writes a configuration of these rules, at once, so that nobody
+// reads half of it.
 func (e *env) configFile(rules string) string {
 	e.Helper()
 	file := filepath.Join(e.dir, "headwater.yaml")
-	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\nrules:\n" + rules
-	require.NoError(e, os.WriteFile(file, []byte(content), 0o600))
+	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\n" + e.sections + "rules:\n" + rules
+	require.NoError(e, os.WriteFile(file+".new", []byte(content), 0o600))
+	require.NoError(e, os.Rename(file+".new", file))
 	return file
 }
 
