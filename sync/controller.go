@@ -104,6 +104,9 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 			c.queue.FreshAfter(rule.TargetRef(source, change.New.Name), delay)
 		}
 	}
+	if !change.Added {
+		c.enqueue(c.clonesIn(change.New.Name))
+	}
 }
 
 // admissionLag is what the API server's own admission is given to hear of a new

@@ -136,6 +136,20 @@ func (o *Observer) targets(rule Rule, source object.Ref) []object.Ref {
 	return targets
 }
 
+// clonesIn lists the clones in namespace, also those that no rule calls for any
+// more.
+func (o *Observer) clonesIn(namespace string) []object.Ref {
+	var targets []object.Ref
+	for _, kind := range object.Kinds {
+		for _, clone := range o.caches.Clones[kind].List() {
+			if clone.Namespace == namespace {
+				targets = append(targets, clone.Ref())
+			}
+		}
+	}
+	return targets
+}
+
 // clonesOf lists the clones that carry the name of rule.
 func (o *Observer) clonesOf(rule string) []*object.Digested {
 	var clones []*object.Digested

@@ -42,8 +42,8 @@ type State struct {
 	// Taken is true when the object in the place lacks that label;
 	// WrittenByUs, when it is a clone that lost it.
 	Taken, WrittenByUs bool
-	// Found is the object of somebody else's in the place, where the rule may
-	// take it over; see MayTakeOver.
+	// Found is the object that lacks the label, where more has to be known of
+	// it; see NeedsFound.
 	Found *object.Digested
 }
 
@@ -77,11 +77,29 @@ func (s State) withoutReason() *Step {
 	case len(s.Claims) == 0:
 		step = s.leftover()
 	case s.Claims[0].Source == nil:
-		step = s.fate(s.Claims[0].Rule, SourceDeleted, s.Claims[0].Rule.OnSourceDeleted)
+		step = s.withoutSource(s.Claims[0].Rule)
 	default:
 		return nil
 	}
 	return &step
+}
+
+// withoutSource is the step for a place that rule has, while its source is not
+// there. A clone of another rule goes or stays as that one says, which has no
+// say while it would have its clone here, were it not for rule.
+func (s State) withoutSource(rule *Rule) Step {
+	if s.Clone == nil {
+		return leave(SourceDeleted)
+	}
+	marks, ours := mark.Of(s.Clone)
+	if !ours || marks.Rule == rule.Name {
+		return s.fate(rule, SourceDeleted, rule.OnSourceDeleted)
+	}
+	outranked := func(c Claim) bool { return c.Rule.Name == marks.Rule && c.Source != nil }
+	if slices.ContainsFunc(s.Claims, outranked) {
+		return leave(OtherRule)
+	}
+	return s.leftover()
 }
 
 // leftover is the step about a clone that no rule claims any more.
@@ -93,6 +111,8 @@ func (s State) leftover() Step {
 	switch former := s.Former; {
 	case !ours:
 		return leave(NotSelected)
+	case s.Clone.DeletionTimestamp != nil:
+		return leave(CloneTerminating)
 	case former == nil && marks.OnRuleRemoved == string(Delete):
 		return Step{Action: Remove, Reason: RuleRemoved}
 	case former == nil:
@@ -133,7 +153,7 @@ func (s State) obstacle(claim Claim) *Step {
 			return hold(KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From))
 		}
 	}
-	if source.Content.Empty() && !claim.Approved && s.Clone != nil && len(s.Clone.Digests) > 0 {
+	if clone := s.clone(); source.Content.Empty() && !claim.Approved && clone != nil && len(clone.Digests) > 0 {
 		return hold(SourceEmptied, fmt.Sprintf("the source was emptied; its clones keep what they have until "+
 			"`headwater approve %s` says that this is meant", claim.Rule.Name))
 	}
@@ -172,16 +192,31 @@ func (s State) takeOver(claim Claim, found *object.Digested, desired *object.Ful
 	if claim.Rule.OnConflict == ConflictAdoptIfEqual && !samePayload(desired, found) {
 		return conflict(claim.Rule)
 	}
-	if found.Type != desired.Content.Type || changesImmutable(desired, found) {
-		return Step{Action: Recreate, Reason: TakenOver}
-	}
-	return Step{Action: Update, Reason: TakenOver}
+	return overwrite(found, desired, TakenOver)
 }
 
-// MayTakeOver reports whether Plan needs to know what the object in the way
-// holds.
-func (s State) MayTakeOver() bool {
-	return s.Clone == nil && s.Taken && !s.WrittenByUs && len(s.Claims) > 0 && s.Claims[0].Rule.OnConflict != ConflictSkip
+// overwrite is the step that turns live, which is not nil, into desired.
+func overwrite(live *object.Digested, desired *object.Full, reason Reason) Step {
+	if live.Type != desired.Content.Type || changesImmutable(desired, live) {
+		return Step{Action: Recreate, Reason: reason}
+	}
+	return Step{Action: Update, Reason: reason}
+}
+
+// NeedsFound reports whether Plan needs to know what the object without the
+// label holds: it may be written.
+func (s State) NeedsFound() bool {
+	return s.Clone == nil && s.Taken && len(s.Claims) > 0 &&
+		(s.WrittenByUs || s.Claims[0].Rule.OnConflict != ConflictSkip)
+}
+
+// clone is the clone in the place, also one that lost its label, as far as it
+// is known.
+func (s State) clone() *object.Digested {
+	if s.Clone == nil && s.WrittenByUs {
+		return s.Found
+	}
+	return s.Clone
 }
 
 // live is the object in the place, as far as it is known.
@@ -196,8 +231,12 @@ func (s State) withoutClone(claim Claim, desired *object.Full) Step {
 	switch {
 	case !s.Taken:
 		return Step{Action: Create, Reason: Missing}
-	case s.WrittenByUs:
+	case s.WrittenByUs && s.Found == nil:
 		return Step{Action: Update, Reason: Unmarked}
+	case s.WrittenByUs && matches(desired, s.Found): // it has the label again
+		return leave(InSync)
+	case s.WrittenByUs:
+		return overwrite(s.Found, desired, Unmarked)
 	default:
 		return s.takeOver(claim, s.Found, desired)
 	}

@@ -94,6 +94,16 @@ func TestPlan(t *testing.T) {
 			rule:  func(c *Config) { c.OnSourceDeleted = Delete },
 			state: withoutSource, action: Remove, reason: SourceDeleted,
 		},
+		"a rule that is gone takes its clone from another whose source is not there": {
+			rule: func(c *Config) { c.OnRuleRemoved = Delete }, state: behindAnother(withoutRule), action: Remove, reason: RuleRemoved,
+		},
+		"a source that is gone takes its clone from another rule whose source is not there": {
+			rule: func(c *Config) { c.OnSourceDeleted = Delete }, state: behindAnother(withoutSource), action: Remove, reason: SourceDeleted,
+		},
+		"a clone stays for as long as the rule that has its place lacks a source": {
+			rule:  func(c *Config) { c.OnSourceDeleted, c.OnRuleRemoved, c.OnNamespaceUnmatched = Delete, Delete, Delete },
+			state: behindAnother(inSync), action: Leave, reason: OtherRule,
+		},
 		"a namespace that no longer matches loses its clone": {
 			rule:  func(c *Config) { c.Namespaces.Include = []string{"team-b"} },
 			state: inSync, action: Remove, reason: NamespaceUnmatched,
@@ -171,6 +181,26 @@ func TestPlan(t *testing.T) {
 		},
 		"a clone that lost its label is known by its field manager": {
 			state: func(_ *testing.T, s *State) { s.Taken, s.WrittenByUs = true, true }, action: Update, reason: Unmarked,
+		},
+		"a clone that lost its label and cannot be changed is made anew": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.unlabel()
+				s.Found.Immutable = true
+			}, action: Recreate, reason: Unmarked,
+		},
+		"a clone that lost its label and got it back needs no write": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Found, s.Clone, s.Taken, s.WrittenByUs = s.Clone, nil, true, true
+			}, action: Leave, reason: InSync,
+		},
+		"a clone that lost its label is not emptied with its source": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.unlabel()
+				s.Claims[0].Source = testSource(t, nil)
+			}, action: Hold, reason: SourceEmptied,
 		},
 		"the label alone does not make an object ours": {
 			state: func(t *testing.T, s *State) {
@@ -281,6 +311,12 @@ func withoutRule(t *testing.T, s *State) {
 	s.Claims, s.Former = nil, nil
 }
 
+// unlabel takes the label from the clone.
+func (s *State) unlabel() {
+	delete(s.Clone.Labels, mark.CloneLabel)
+	s.Found, s.Clone, s.Taken, s.WrittenByUs = s.Clone, nil, true, true
+}
+
 func withoutSource(t *testing.T, s *State) {
 	t.Helper()
 	inSync(t, s)
@@ -296,6 +332,19 @@ func withoutClaim(change func(*Rule)) func(*testing.T, *State) {
 		changed := *s.Claims[0].Rule
 		change(&changed)
 		s.Claims, s.Former = nil, &changed
+	}
+}
+
+// behindAnother lets a rule whose source is not there come first, whatever its
+// policies say.
+func behindAnother(change func(*testing.T, *State)) func(*testing.T, *State) {
+	return func(t *testing.T, s *State) {
+		t.Helper()
+		s.Former = s.Claims[0].Rule
+		change(t, s)
+		first := testRule(t, func(c *Config) { c.OnSourceDeleted = Retain })
+		first.Name, first.Source.Name, first.Target.Name = "first", "other", "blogsecret"
+		s.Claims = append([]Claim{{Rule: first, Ref: first.Source.Ref()}}, s.Claims...)
 	}
 }
 

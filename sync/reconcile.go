@@ -50,17 +50,20 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 }
 
 // gather reads what is from the caches, and asks the API server only for what
-// a rule may take over.
+// may be written and lacks the label.
 func (c *controller) gather(ctx context.Context, target object.Ref) (State, error) {
 	state, err := c.state(target)
-	if err == nil && state.MayTakeOver() {
-		state.Found, err = c.read(ctx, target)
+	if err != nil || !state.NeedsFound() {
+		return state, err
 	}
+	state.Found, err = c.read(ctx, target)
+	state.Taken = state.Found != nil
+	state.WrittenByUs = state.Taken && state.Found.WrittenByUs
 	return state, err
 }
 
 // read asks the API server for an object whose content is not cached, since it
-// is not ours; nil when it is gone.
+// lacks the label; nil when it is gone.
 func (c *controller) read(ctx context.Context, target object.Ref) (*object.Digested, error) {
 	hasher, err := c.key.Hasher()
 	if err != nil {
@@ -73,7 +76,10 @@ func (c *controller) read(ctx context.Context, target object.Ref) (*object.Diges
 	if err != nil {
 		return nil, err
 	}
-	return found.Digested(hasher), nil
+	digested := found.Digested(hasher)
+	digested.WrittenByUs = mark.WrittenByUs(found.ManagedFields)
+	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(found)
+	return digested, nil
 }
 
 // mayRemove asks the guard about the clone in state.
@@ -115,17 +121,6 @@ func (c *controller) create(ctx context.Context, desired *object.Full) error {
 // it.
 func (c *controller) update(ctx context.Context, state State, desired *object.Full) error {
 	live := state.live()
-	if live == nil { // it lost its label: only the API server still has its metadata
-		found, err := c.writer.Get(ctx, desired.Ref())
-		if err != nil {
-			return err
-		}
-		if !mark.WrittenByUs(found.ManagedFields) {
-			return nil // replaced by somebody's own object meanwhile
-		}
-		live = &object.Digested{ObjectMeta: found.ObjectMeta}
-		live.LabelsByUs, live.AnnotationsByUs = mark.WrittenKeys(found)
-	}
 	meta := live.ObjectMeta
 	meta.ManagedFields = nil
 	meta.Labels = overwritten(live.Labels, desired.Labels, live.LabelsByUs)

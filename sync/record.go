@@ -21,7 +21,7 @@ const (
 
 // record tells what was done, or why nothing could be.
 func (c *controller) record(state State, step Step, err error) {
-	rule := ruleOf(state)
+	rule := ruleOf(state, step)
 	c.metrics.step(rule, step, err)
 	c.noteFailure(state, rule, step, err)
 	c.noteSpread(state, step, err)
@@ -44,9 +44,10 @@ func (c *controller) record(state State, step Step, err error) {
 	}
 }
 
-// ruleOf names the rule that what is done in a place is done for.
-func ruleOf(state State) string {
-	if len(state.Claims) > 0 {
+// ruleOf names the rule that what is done in a place is done for: a clone is
+// removed for its own.
+func ruleOf(state State, step Step) string {
+	if len(state.Claims) > 0 && step.Action != Remove && step.Reason != MassRemoval {
 		return state.Claims[0].Rule.Name
 	}
 	if state.Clone == nil {
@@ -109,7 +110,7 @@ func (c *controller) tellHeld(state State, verdict verdict) {
 	if !verdict.news {
 		return
 	}
-	rule := ruleOf(state)
+	rule := ruleOf(state, verdict.hold)
 	c.log.Warn("removal held", zap.String("rule", rule), zap.String("message", verdict.hold.Message))
 	c.events.Record(kube.Event{
 		About: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace},

@@ -40,8 +40,9 @@ type Finding struct {
 	Step Step
 }
 
-// Look asks the API server what is in a place that a rule may take over, nil
-// when that is not known. Without a Look it counts as a conflict.
+// Look asks the API server what an object is like that lacks the clone label
+// and may be written all the same; nil when that is not known. What a rule may
+// take over counts as a conflict without a Look.
 type Look func(target object.Ref) *object.Digested
 
 // Survey reports on every place that a rule wants and on every clone that none
@@ -89,7 +90,7 @@ func (o *Observer) survey(rule string, source, target object.Ref, held *Step, lo
 		report(Finding{rule, source, target, Conflicts, step})
 		return
 	}
-	if look != nil && state.MayTakeOver() {
+	if look != nil && state.NeedsFound() {
 		state.Found = look(target)
 	}
 	finding := Finding{Rule: rule, Source: source, Target: target, Step: Plan(state)}

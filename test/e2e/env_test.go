@@ -31,6 +31,8 @@ type env struct {
 	dir     string
 	webhook string
 	runs    int
+	// sections are the file's top-level sections beside its rules.
+	sections string
 }
 
 func newEnv(t *testing.T) *env {
@@ -119,13 +121,14 @@ func (e *env) edit(namespace, name string, change func(*corev1.Secret)) {
 	})
 }
 
-// configFile writes a configuration of these rules; top-level sections may
-// follow them.
+// configFile writes a configuration of these rules, which top-level sections may
+// follow, at once, so that nobody reads half of it.
 func (e *env) configFile(rules string) string {
 	e.Helper()
 	file := filepath.Join(e.dir, "headwater.yaml")
-	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\nrules:\n" + rules
-	require.NoError(e, os.WriteFile(file, []byte(content), 0o600))
+	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\n" + e.sections + "rules:\n" + rules
+	require.NoError(e, os.WriteFile(file+".new", []byte(content), 0o600))
+	require.NoError(e, os.Rename(file+".new", file))
 	return file
 }
 

@@ -26,12 +26,17 @@ func Eventually(ctx context.Context, condition func(context.Context) error) erro
 	defer cancel()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := condition(ctx)
 		var permanent permanentError
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil && last != nil {
+			err = last // that it was cut short says nothing
+		}
+		last = err
 		if errors.As(err, &permanent) {
 			return permanent.error
 		}

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	// stepsPerRound are done without a pause; then all must come to rest.
+	stepsPerRound = 30
+	defaultSteps  = "600"
+	// undisturbed is for how long nothing is written once all is at rest.
+	undisturbed = time.Second
+)
+
+// Invariants 1, 2, 4 and 5: whatever is done to sources, namespaces, clones,
+// objects of others and rules, and whenever Headwater is killed meanwhile, the
+// cluster comes to rest as the rules ask for, and not a write later.
+//
+// HEADWATER_SEED plays the same steps again, HEADWATER_STEPS says how many.
+func TestWhateverIsDoneTheClusterComesToWhatTheRulesAskFor(t *testing.T) {
+	seed, steps := number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10)), number(t, "HEADWATER_STEPS", defaultSteps)
+	t.Logf("HEADWATER_SEED=%d HEADWATER_STEPS=%d", seed, steps)
+	w := newWorld(t, seed)
+	rounds := max(2, int(steps)/stepsPerRound)
+	for round := range rounds {
+		w.gentle = round < rounds/3
+		w.begin()
+		t.Logf("round %d, gentle: %t", round, w.gentle)
+		for range stepsPerRound {
+			w.step()
+		}
+		w.comesToRest()
+	}
+	w.restart()
+	w.untouched(w.cluster.Mark())
+}
+
+func number(t *testing.T, variable, otherwise string) uint64 {
+	t.Helper()
+	value, err := strconv.ParseUint(cmp.Or(os.Getenv(variable), otherwise), 10, 64)
+	require.NoError(t, err, variable)
+	return value
+}
+
+// step does one thing at random.
+func (w *world) step() {
+	steps := []struct {
+		weight int
+		do     func()
+	}{
+		{7, w.putSource},
+		{2, w.deleteSource},
+		{10, w.touch},
+		{3, w.relabelNamespace},
+		{1, w.deleteNamespace},
+		{2, w.createNamespace},
+		{6, w.changeRules},
+		{1, w.restart},
+		{2, w.ready},
+	}
+	total := 0
+	for _, step := range steps {
+		total += step.weight
+	}
+	at := w.rand.IntN(total)
+	for _, step := range steps {
+		if at -= step.weight; at < 0 {
+			step.do()
+			return
+		}
+	}
+}
+
+// restart kills Headwater, wherever it is, and starts it again.
+func (w *world) restart() {
+	w.Log("kill and start")
+	if w.headwater != nil {
+		w.headwater.Kill()
+	}
+	o := w.options(w.file())
+	o.Args = []string{"--leader-elect=false"} // a lease would outlive the killed
+	w.headwater = w.launch(o)
+}
+
+func (w *world) ready() {
+	w.Log("wait until ready")
+	require.NoError(w, w.headwater.Ready(w.Context()))
+}
+
+// comesToRest waits until the cluster is as the rules ask for, and stays so
+// without a write.
+func (w *world) comesToRest() {
+	w.ready()
+	w.eventually(func(ctx context.Context) error {
+		if err := w.headwater.Idle(ctx); err != nil {
+			return err
+		}
+		if err := w.judge(ctx); err != nil {
+			return err
+		}
+		return harness.Holds(ctx, undisturbed, w.nothingWritten(w.cluster.Mark()))
+	})
+	require.NoError(w, w.judge(w.Context()))
+	for _, r := range w.objectWrites(w.since) {
+		require.Contains(w, targetNamespaces, r.Namespace, "%+v", r)
+		if w.gentle && r.Code < 300 {
+			require.NotEqual(w, "delete", r.Verb, "nothing calls for a removal: %+v", r)
+		}
+	}
+}
+
+// untouched waits until a Headwater that was started has looked at everything,
+// and checks that it wrote nothing since mark.
+func (w *world) untouched(mark cluster.Mark) {
+	w.ready()
+	require.NoError(w, w.headwater.Idle(w.Context()))
+	w.holds(undisturbed, w.nothingWritten(mark))
+}
+
+// objectWrites are attempts to write Secrets and ConfigMaps, refused ones too.
+func (w *world) objectWrites(mark cluster.Mark) []cluster.Request {
+	var writes []cluster.Request
+	for _, r := range w.writes(mark) {
+		if r.Resource != "events" && r.Namespace != harness.Namespace {
+			writes = append(writes, r)
+		}
+	}
+	return writes
+}
+
+func (w *world) nothingWritten(mark cluster.Mark) func(context.Context) error {
+	return func(context.Context) error {
+		if writes := w.objectWrites(mark); len(writes) > 0 {
+			return fmt.Errorf("%d writes though all is at rest, the first %+v", len(writes), writes[0])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// A small world, so that everything meets everything.
+var (
+	sourceNamespaces = []string{"prop-src1", "prop-src2"}
+	targetNamespaces = []string{"prop-a1", "prop-a2", "prop-b1", "prop-b2", "prop-c1"}
+	sourceNames      = []string{"one", "two"}
+	cloneNames       = []string{"one", "two", "alias"}
+	tiers            = []string{"gold", "silver", "none"}
+)
+
+// theirs prefixes labels that nobody but strangers uses.
+const theirs = "stranger.example/"
+
+// version is an object as somebody left it.
+type version struct {
+	uid      types.UID
+	revision string
+}
+
+func versionOf(o *object.Full) version { return version{o.UID, o.ResourceVersion} }
+
+// world is the cluster, and what the test alone knows of it.
+type world struct {
+	*env
+
+	rand      *rand.Rand
+	headwater *harness.Headwater
+	rules     []config.Rule
+	// strangers are the objects that are somebody else's, as they left them.
+	strangers map[object.Ref]version
+	// takeable are the clones' names, without namespace, that a rule of this
+	// round may have taken from strangers.
+	takeable map[object.Ref]bool
+	alive    map[string]bool
+	// gentle is true in rounds that give no cause to remove or remake a clone.
+	gentle bool
+	since  cluster.Mark
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := &world{
+		env: newEnv(t), rand: rand.New(rand.NewPCG(seed, seed)),
+		strangers: map[object.Ref]version{}, alive: map[string]bool{},
+	}
+	w.sections = everyDelete
+	for _, name := range sourceNamespaces {
+		w.namespace(name)
+	}
+	for _, name := range targetNamespaces {
+		w.namespace(name, "tier="+pick(w, tiers))
+		w.alive[name] = true
+	}
+	w.gentle = true
+	for range 4 {
+		w.putSource()
+		w.addRule()
+	}
+	w.restart()
+	return w
+}
+
+func pick[T any](w *world, from []T) T { return from[w.rand.IntN(len(from))] }
+
+func (w *world) oneIn(n int) bool { return w.rand.IntN(n) == 0 }
+
+// begin starts a round: what was is as the rules asked for, and what was taken
+// over is no stranger's any more.
+func (w *world) begin() {
+	maps.DeleteFunc(w.strangers, func(ref object.Ref, left version) bool {
+		now := w.find(ref)
+		return now == nil || versionOf(now) != left
+	})
+	w.since, w.takeable = w.cluster.Mark(), map[object.Ref]bool{}
+	w.noteTakeable()
+}
+
+// put writes o, which is in the cluster already if it has a UID.
+func (w *world) put(o *object.Full) (*object.Full, error) {
+	var written any
+	var err error
+	secrets, configMaps := w.admin.CoreV1().Secrets(o.Namespace), w.admin.CoreV1().ConfigMaps(o.Namespace)
+	switch {
+	case o.Kind == object.Secret && o.UID == "":
+		written, err = secrets.Create(w.Context(), o.ToSecret(), metav1.CreateOptions{})
+	case o.Kind == object.Secret:
+		written, err = secrets.Update(w.Context(), o.ToSecret(), metav1.UpdateOptions{})
+	case o.UID == "":
+		written, err = configMaps.Create(w.Context(), o.ToConfigMap(), metav1.CreateOptions{})
+	default:
+		written, err = configMaps.Update(w.Context(), o.ToConfigMap(), metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object.FromAPI(written)
+}
+
+// find reads an object; nil when there is none.
+func (w *world) find(ref object.Ref) *object.Full {
+	var found any
+	var err error
+	if ref.Kind == object.Secret {
+		found, err = w.admin.CoreV1().Secrets(ref.Namespace).Get(w.Context(), ref.Name, metav1.GetOptions{})
+	} else {
+		found, err = w.admin.CoreV1().ConfigMaps(ref.Namespace).Get(w.Context(), ref.Name, metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(w, err)
+	full, err := object.FromAPI(found)
+	require.NoError(w, err)
+	return full
+}
+
+func (w *world) remove(ref object.Ref) {
+	var err error
+	if ref.Kind == object.Secret {
+		err = w.admin.CoreV1().Secrets(ref.Namespace).Delete(w.Context(), ref.Name, metav1.DeleteOptions{})
+	} else {
+		err = w.admin.CoreV1().ConfigMaps(ref.Namespace).Delete(w.Context(), ref.Name, metav1.DeleteOptions{})
+	}
+	if !apierrors.IsNotFound(err) {
+		require.NoError(w, err)
+	}
+}
+
+// judge compares the whole cluster with what the rules ask for.
+func (w *world) judge(ctx context.Context) error {
+	o := oracle{
+		rules: w.rules, strangers: w.strangers, takeable: w.takeable,
+		namespaces: map[string]map[string]string{}, objects: map[object.Ref]*object.Full{},
+	}
+	namespaces, err := w.admin.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, namespace := range namespaces.Items {
+		if w.alive[namespace.Name] {
+			o.namespaces[namespace.Name] = namespace.Labels
+		}
+	}
+	secrets, err := w.admin.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		o.add(&secrets.Items[i])
+	}
+	configMaps, err := w.admin.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range configMaps.Items {
+		o.add(&configMaps.Items[i])
+	}
+	return o.judge()
+}
