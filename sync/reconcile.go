@@ -56,30 +56,10 @@ func (c *controller) gather(ctx context.Context, target object.Ref) (State, erro
 	if err != nil || !state.NeedsFound() {
 		return state, err
 	}
-	state.Found, err = c.read(ctx, target)
+	state.Found, err = c.writer.Describe(ctx, target, c.key)
 	state.Taken = state.Found != nil
 	state.WrittenByUs = state.Taken && state.Found.WrittenByUs
 	return state, err
-}
-
-// read asks the API server for an object whose content is not cached, since it
-// lacks the label; nil when it is gone.
-func (c *controller) read(ctx context.Context, target object.Ref) (*object.Digested, error) {
-	hasher, err := c.key.Hasher()
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.writer.Get(ctx, target)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	digested := found.Digested(hasher)
-	digested.WrittenByUs = mark.WrittenByUs(found.ManagedFields)
-	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(found)
-	return digested, nil
 }
 
 // mayRemove asks the guard about the clone in state.

@@ -131,15 +131,11 @@ func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFra
 // look reads what stands in the way of a clone.
 func (i *Inspector) look(ctx context.Context) sync.Look {
 	return func(target object.Ref) *object.Digested {
-		found, err := i.writer.Get(ctx, target)
+		found, err := i.writer.Describe(ctx, target, i.key)
 		if err != nil {
 			return nil
 		}
-		hasher, err := i.key.Hasher()
-		if err != nil {
-			return nil
-		}
-		return found.Digested(hasher)
+		return found
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -157,13 +158,19 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 		if err != nil {
 			return nil, err
 		}
-		digested := full.Digested(hasher)
-		digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
-		digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
-		digested.ManagedFields = nil
+		digested := describe(full, hasher)
 		shapes.share(digested)
 		return digested, nil
 	}
+}
+
+// describe keeps of an object what is needed to write it, but its payload.
+func describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
+	digested := full.Digested(hasher)
+	digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
+	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
+	digested.ManagedFields = nil
+	return digested
 }
 
 func keepForeign(obj any) (*Foreign, error) {

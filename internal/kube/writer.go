@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -33,6 +34,23 @@ func (w *Writer) Get(ctx context.Context, ref object.Ref) (*object.Full, error) 
 		return nil, fmt.Errorf("get %s: %w", ref, err)
 	}
 	return object.FromAPI(live)
+}
+
+// Describe reads an object as the caches of clones would, past the caches; nil
+// when there is none.
+func (w *Writer) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*object.Digested, error) {
+	hasher, err := key.Hasher()
+	if err != nil {
+		return nil, err
+	}
+	found, err := w.Get(ctx, ref)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return describe(found, hasher), nil
 }
 
 // Create makes the object, which must not exist.
