@@ -24,7 +24,9 @@ const patience = 10 * time.Minute
 // where it was when the API server breaks it off, as that does to a client
 // that a burst of events was too fast for.
 type stream struct {
-	source  *cache.ListWatch
+	// begin watches from a resourceVersion on, until the stream's own context
+	// ends: one wait is shorter than the stream.
+	begin   func(version string) (watch.Interface, error)
 	version string // of the last event
 	events  watch.Interface
 }
@@ -36,8 +38,8 @@ func open(ctx context.Context, client rest.Interface, resource, name string) (*s
 	if name != "" {
 		selector = fields.OneTermEqualSelector("metadata.name", name)
 	}
-	s := &stream{source: cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, selector)}
-	now, err := s.source.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	source := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, selector)
+	now, err := source.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", resource, err)
 	}
@@ -45,12 +47,15 @@ func open(ctx context.Context, client rest.Interface, resource, name string) (*s
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", resource, err)
 	}
-	s.version = list.GetResourceVersion()
-	return s, s.resume(ctx)
+	s := &stream{version: list.GetResourceVersion()}
+	s.begin = func(version string) (watch.Interface, error) {
+		return source.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: version})
+	}
+	return s, s.resume()
 }
 
-func (s *stream) resume(ctx context.Context) (err error) {
-	if s.events, err = s.source.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: s.version}); err != nil {
+func (s *stream) resume() (err error) {
+	if s.events, err = s.begin(s.version); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	return nil
@@ -73,7 +78,7 @@ func (s *stream) until(ctx context.Context, good func(watch.Event) bool) error {
 			return fmt.Errorf("wait for an event: %w", context.Cause(ctx))
 		case event, open := <-s.events.ResultChan():
 			if !open {
-				if err := s.resume(ctx); err != nil {
+				if err := s.resume(); err != nil {
 					return err
 				}
 				continue
