@@ -51,33 +51,41 @@ func (s spreads) begin(key spreadKey, revision string, targets []object.Ref, now
 func (s spreads) looked(target object.Ref, claims []Claim, wrote, failed bool, now time.Time) []arrival {
 	var arrivals []arrival
 	for key, spread := range s {
-		wasWaiting := spread.waiting[target]
-		if !wasWaiting && !spread.failing[target] {
+		if !spread.waiting[target] && !spread.failing[target] {
 			continue
 		}
 		at := slices.IndexFunc(claims, func(c Claim) bool { return c.Rule.Name == key.rule && c.Ref == key.source })
 		if at >= 0 && (claims[at].Source == nil || claims[at].Source.ResourceVersion != spread.revision) {
 			continue // decided by another revision
 		}
-		delete(spread.waiting, target)
-		delete(spread.failing, target)
-		arrived := arrival{key: key}
-		switch {
-		case at == 0 && failed:
-			spread.failing[target] = true
-		case at == 0 && wrote:
-			spread.written++
-			arrived.written, arrived.took = true, now.Sub(spread.began)
-		}
-		if wasWaiting && len(spread.waiting) == 0 {
-			arrived.whole = spread
-		}
+		won := at == 0 // else another rule has the place, or nobody wants a clone there
+		arrived := spread.arrived(target, won && wrote, won && failed, now)
+		arrived.key = key
+		arrivals = append(arrivals, arrived)
 		if len(spread.waiting)+len(spread.failing) == 0 {
 			delete(s, key)
 		}
-		arrivals = append(arrivals, arrived)
 	}
 	return arrivals
+}
+
+// arrived takes target from the places that s waits for.
+func (s *spread) arrived(target object.Ref, wrote, failed bool, now time.Time) arrival {
+	var a arrival
+	wasWaiting := s.waiting[target]
+	delete(s.waiting, target)
+	delete(s.failing, target)
+	switch {
+	case failed:
+		s.failing[target] = true
+	case wrote:
+		s.written++
+		a.written, a.took = true, now.Sub(s.began)
+	}
+	if wasWaiting && len(s.waiting) == 0 {
+		a.whole = s
+	}
+	return a
 }
 
 // SpreadNote is the note of the Event about a change that has spread.
