@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -412,4 +414,30 @@ func TestOneWritePerChangedClone(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestANewNamespaceGoesAheadOfAFanOut(t *testing.T) {
+	e := newEnv(t)
+	const clones = 300
+	f := newFleet(e, "ahead", clones, "")
+	o := e.options(f.rules)
+	o.Args = []string{"--workers=1"} // so that the fan-out takes its time
+	h := e.launch(o)
+	f.allHave("v")
+	e.settled(h)
+	mark := e.cluster.Mark()
+	e.edit("ahead-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.eventually(func(context.Context) error {
+		if len(e.writes(mark)) == 0 {
+			return fmt.Errorf("the fan-out has not begun")
+		}
+		return nil
+	})
+	e.namespace("ahead-new", "fleet=ahead")
+	e.hasClone("ahead-new", "shared", map[string]string{"k": "v2"})
+	f.allHave("v2")
+	writes := e.writes(mark)
+	at := slices.IndexFunc(writes, func(r cluster.Request) bool { return r.Verb == "create" && r.Namespace == "ahead-new" })
+	require.GreaterOrEqual(t, at, 0)
+	require.Less(t, at, clones/2, "it waited for most of the fan-out")
 }
