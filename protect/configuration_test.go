@@ -126,6 +126,26 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 	require.Contains(t, condition(3, 0), `in ["other"]`)
 }
 
+func TestConfigurationOfSourcesBySelector(t *testing.T) {
+	config := Configuration(rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Delete} })), testEndpoint(t), nil)
+	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail"}, names(config))
+	webhook := config.Webhooks[1]
+	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
+	require.Equal(t, map[string]string{"share": "yes"}, webhook.ObjectSelector.MatchLabels)
+	require.Equal(t, []admissionregistrationv1.OperationType{"DELETE"}, webhook.Rules[0].Operations)
+	require.Equal(t, []string{"secrets"}, webhook.Rules[0].Resources)
+	require.Equal(t, []admissionregistrationv1.MatchCondition{
+		{
+			Name:       "selected-sources",
+			Expression: `oldObject.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false)`,
+		},
+		{
+			Name:       "not-overridden",
+			Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name("shared").check("override").allowed()`,
+		},
+	}, webhook.MatchConditions)
+}
+
 func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
 	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
 	one := Configuration(rules.NewSet(a, b), testEndpoint(t), nil)

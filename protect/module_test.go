@@ -142,5 +142,5 @@ func TestWorldFromCaches(t *testing.T) {
 	require.Equal(t, []string{"x"}, world.SystemIdentities)
 	require.False(t, m.ready())
 	require.False(t, world.Terminating("platform"), "what is not known yet is not in deletion")
-	require.True(t, world.Holds(blogRule().Source.Ref()), "what is not known yet is held to be there")
+	require.True(t, world.Holds(blogRule()), "what is not known yet is held to be there")
 }

@@ -24,6 +24,26 @@ func blogRule(change ...func(*Rule)) Rule {
 	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
 }
 
+// selectingRule protects every Secret of platform that shares.
+func selectingRule(change ...func(*Rule)) Rule {
+	base, err := rules.NewBase("shared", rules.Source{
+		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	rule := Rule{Base: base}
+	for _, f := range change {
+		f(&rule)
+	}
+	rule.Default()
+	return rule
+}
+
+func labelled(labels map[string]string) func(*object.Full) {
+	return func(o *object.Full) { o.Labels = labels }
+}
+
 func newSecret(change ...func(*object.Full)) *object.Full {
 	secret := &object.Full{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "uid-1", ResourceVersion: "1"},
@@ -48,7 +68,7 @@ func newWorld(change ...func(*World)) World {
 	world := World{
 		Headwater:   "system:serviceaccount:headwater:headwater",
 		Terminating: func(string) bool { return false },
-		Holds:       func(object.Ref) bool { return true },
+		Holds:       func(Rule) bool { return true },
 		Subjects: func(role string) []rbacv1.Subject {
 			if role == "cluster-admin" {
 				return []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:masters"}}

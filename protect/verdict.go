@@ -3,6 +3,8 @@ package protect
 import (
 	"fmt"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Reason says why a request passed or not. Reasons are values of metrics and
@@ -95,14 +97,23 @@ func (v Verdict) Outcome() Outcome {
 	}
 }
 
-func (v Verdict) stricterThan(other Verdict) bool {
+// stricter returns the one of two verdicts that lets less pass; the first of
+// equals, unless it is that of no rule at all.
+func stricter(first, second Verdict) Verdict {
 	rank := func(v Verdict) int {
-		if v.Message == "" {
+		switch {
+		case v.Reason == ReasonNotProtected:
+			return -1
+		case v.Message == "":
 			return 0
+		default:
+			return v.mode.strictness()
 		}
-		return v.mode.strictness()
 	}
-	return rank(v) > rank(other)
+	if rank(second) > rank(first) {
+		return second
+	}
+	return first
 }
 
 // strictness orders modes. A mode that is none of them enforces.
@@ -146,11 +157,11 @@ func refuse(rule Rule, reason Reason, message string) Verdict {
 // maxNamed bounds how many of those who may edit a message lists.
 const maxNamed = 8
 
-func protectedMessage(rule Rule) string {
+func protectedMessage(rule Rule, request Request) string {
 	if rule.Message != "" {
 		return rule.Message
 	}
-	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", sourceOf(rule), rule.Name, whoMayEdit(rule.Allow))
+	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", request.object(), rule.Name, whoMayEdit(rule.Allow))
 }
 
 func guardedMessage(rule Rule) string {
@@ -167,6 +178,9 @@ func unreadableMessage(rule Rule, fault string) string {
 }
 
 func sourceOf(rule Rule) string {
+	if rule.BySelector() {
+		return fmt.Sprintf("a %s selected by %s", rule.Source.Kind, metav1.FormatLabelSelector(rule.Source.Selector))
+	}
 	return fmt.Sprintf("%s %s/%s", rule.Source.Kind, rule.Source.Namespace, rule.Source.Name)
 }
 

@@ -43,9 +43,6 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 				"would give the clones of all selected sources one name; remove it"))
 		}
 	}
-	if r.Protect != nil && r.Source.Selector != nil {
-		errs = append(errs, field.Forbidden(at.Child("protect"), "sources by selector cannot be protected yet; protect them by name in rules of their own"))
-	}
 	if r.Protect != nil {
 		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)
 	}
