@@ -31,12 +31,13 @@ func keyOf(ref object.Ref) string { return ref.Kind.Resource() + "/" + ref.Names
 
 // Configuration returns the ValidatingWebhookConfiguration for set, every
 // field that the API server would default included; nil without any rule.
+// headwater is the user name under which clones are written.
 //
 // It matches exactly the protected objects and operations, so that an outage
 // blocks nothing else, and not for a holder of the override permission, so
 // that an outage never blocks those. Rules that only warn or audit get their
 // own webhooks, whose outage blocks nothing at all.
-func Configuration(set *rules.Set[Rule], endpoint Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func Configuration(set *rules.Set[Rule], headwater string, endpoint Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	if len(set.All()) == 0 {
 		return nil
 	}
@@ -46,24 +47,28 @@ func Configuration(set *rules.Set[Rule], endpoint Endpoint, caBundle []byte) *ad
 			Name: ConfigurationName, Labels: map[string]string{managedByLabel: managedBy},
 		},
 	}
-	for _, enforced := range []bool{true, false} {
-		of := func(all []target) [][]target { return chunks(all, enforced) }
-		for i, chunk := range of(sources) {
-			webhook := base(webhookName("sources", enforced, i), enforced, endpoint, caBundle)
-			scopeToSources(&webhook, chunk)
-			config.Webhooks = append(config.Webhooks, webhook)
-		}
-		for i, chunk := range of(namespaces) {
-			webhook := base(webhookName("namespaces", enforced, i), enforced, endpoint, caBundle)
-			scopeToNamespaces(&webhook, chunk)
-			config.Webhooks = append(config.Webhooks, webhook)
-		}
-	}
-	for _, rule := range bySelector(set) {
-		webhook := base(rule.Name+".selected"+webhookDomain, rule.enforced(), endpoint, caBundle)
-		scopeToSelected(&webhook, rule)
+	add := func(name string, enforced bool, scope func(*admissionregistrationv1.ValidatingWebhook)) {
+		webhook := base(name+webhookDomain, enforced, endpoint, caBundle)
+		scope(&webhook)
 		config.Webhooks = append(config.Webhooks, webhook)
 	}
+	addAll := func(what string, all []target, scope func(*admissionregistrationv1.ValidatingWebhook, []target)) {
+		for _, enforced := range []bool{true, false} {
+			for i, chunk := range chunks(all, enforced) {
+				add(chunkName(what, enforced, i), enforced, func(w *admissionregistrationv1.ValidatingWebhook) { scope(w, chunk) })
+			}
+		}
+	}
+	addAll("sources", sources, scopeToSources)
+	addAll("namespaces", namespaces, scopeToNamespaces)
+	for _, rule := range bySelector(set) {
+		add(rule.Name+".selected", rule.enforced(), func(w *admissionregistrationv1.ValidatingWebhook) { scopeToSelected(w, rule) })
+	}
+	addAll("clones", denied(set), func(w *admissionregistrationv1.ValidatingWebhook, denied []target) {
+		scopeToClones(w, denied, headwater)
+	})
+	enforced := enforces(marksMode(set))
+	add(chunkName("marks", enforced, 0), enforced, func(w *admissionregistrationv1.ValidatingWebhook) { scopeToMarks(w, headwater) })
 	return config
 }
 
@@ -100,6 +105,18 @@ func targets(set *rules.Set[Rule]) (sources, namespaces []target) {
 	return sources, namespaces
 }
 
+// denied lists the rules whose clones nobody may change.
+func denied(set *rules.Set[Rule]) []target {
+	var all []target
+	for _, rule := range set.All() {
+		if rule.Clones == Deny {
+			all = append(all, target{key: rule.Name, rule: rule.Name, operations: rule.Operations, enforced: rule.enforced()})
+		}
+	}
+	slices.SortFunc(all, func(a, b target) int { return cmp.Compare(a.key, b.key) })
+	return all
+}
+
 // bySelector lists the rules that select their sources by label, in a stable
 // order.
 func bySelector(set *rules.Set[Rule]) []Rule {
@@ -113,14 +130,14 @@ func chunks(all []target, enforced bool) [][]target {
 	return slices.Collect(slices.Chunk(all, maxPerWebhook))
 }
 
-func webhookName(what string, enforced bool, index int) string {
+func chunkName(what string, enforced bool, index int) string {
 	if !enforced {
 		what = "observed-" + what
 	}
 	if index > 0 {
 		what += "-" + strconv.Itoa(index+1)
 	}
-	return what + webhookDomain
+	return what
 }
 
 func base(name string, enforced bool, endpoint Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {

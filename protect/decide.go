@@ -21,7 +21,7 @@ type User struct {
 // Request is one write to a Secret or ConfigMap, or the deletion of a
 // namespace.
 type Request struct {
-	// Operation is Update, Delete, or one that is never protected.
+	// Operation is Create, Update, Delete, or one that is never protected.
 	Operation Operation
 	// Kind is empty for a resource that is never protected.
 	Kind      object.Kind
@@ -58,11 +58,17 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	if request.Kind == KindNamespace {
 		return decideNamespace(request, set, world)
 	}
+	if request.Operation == Create {
+		return judgeMarks(request, set, world)
+	}
 	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
 	for _, rule := range protecting(request, set) {
 		verdict = stricter(verdict, judge(request, rule, world))
 	}
-	return verdict
+	for _, rule := range denying(request, set) {
+		verdict = stricter(verdict, judgeClone(request, rule, world))
+	}
+	return stricter(verdict, judgeMarks(request, set, world))
 }
 
 // judge is the verdict of one rule about a request that may touch what it
@@ -159,7 +165,7 @@ func guard(request Request, rule Rule, world World, fault string) Verdict {
 // mayChange returns why the requester may do to the rule's source whatever
 // they like, and by which grant; an empty reason means that they may not.
 func mayChange(request Request, rule Rule, world World) (reason Reason, by string) {
-	if world.Headwater != "" && request.User.Name == world.Headwater {
+	if isHeadwater(request.User, world) {
 		return ReasonByHeadwater, ""
 	}
 	if request.Kind != KindNamespace && request.Operation == Delete &&
@@ -186,6 +192,8 @@ func (r Request) fault() string {
 	switch {
 	case r.User.Name == "":
 		return "the request names no user"
+	case r.Operation == Create:
+		return r.faultOfCreated()
 	case r.Old == nil:
 		return "the object as it is was not sent, or cannot be read"
 	case r.Old.Name == "" || r.Name != "" && r.Name != r.Old.Name:
@@ -194,6 +202,17 @@ func (r Request) fault() string {
 		return "the request and the object as it is disagree about the namespace"
 	case r.Operation == Update:
 		return r.faultOfNew()
+	default:
+		return ""
+	}
+}
+
+func (r Request) faultOfCreated() string {
+	switch {
+	case r.New == nil:
+		return "the new object was not sent, or cannot be read"
+	case r.Namespace == "" || r.New.Namespace != r.Namespace:
+		return "the request and the new object disagree about the namespace"
 	default:
 		return ""
 	}

@@ -294,10 +294,11 @@ func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 		"an exempt requester of an unreadable request": unreadable(edit, func(r *Request) {
 			r.Old, r.User.Groups = nil, []string{"system:masters"}
 		}),
-		"the namespace is missing":          unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
-		"the namespace is called two names": unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Name = "other" }),
-		"an unreadable object of another namespace is free": {
-			request: with(edit, func(r *Request) { r.Old, r.Namespace = nil, "other" }), reason: ReasonNotProtected,
+		"the namespace is missing":                                        unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
+		"the namespace is called two names":                               unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Name = "other" }),
+		"an unreadable object of another namespace, which may be a clone": unreadable(edit, func(r *Request) { r.Old, r.Namespace = nil, "other" }),
+		"an unreadable object of another namespace may be deleted, as a clone may": {
+			request: with(remove(alice), func(r *Request) { r.Old, r.Namespace = nil, "other" }), reason: ReasonNotProtected,
 		},
 	})
 }

@@ -121,7 +121,7 @@ func New(p Params) (Result, error) {
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
 	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.drain(), reviewer, keeper.Serving, p.Log)
 	registration := &Registration{
-		client: p.Clients.Typed, rules: p.Rules, endpoint: endpoint, bundle: keeper.Bundle,
+		client: p.Clients.Typed, rules: p.Rules, identity: p.Identity, endpoint: endpoint, bundle: keeper.Bundle,
 		ready: func() bool { return server.Listening() && memory.ready() },
 		clock: clk, metrics: m, log: p.Log, wake: newWake(),
 	}

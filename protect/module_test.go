@@ -41,7 +41,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	client.ClearActions()
 	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, &Identity{}, Settings{}),
+		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), Settings{}),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()

@@ -14,7 +14,7 @@ type Rule struct {
 func (r Rule) guards() bool { return r.GuardNamespace != nil && *r.GuardNamespace }
 
 // enforced reports whether a violation of the rule is refused.
-func (r Rule) enforced() bool { return r.Mode.strictness() == Enforce.strictness() }
+func (r Rule) enforced() bool { return enforces(r.Mode) }
 
 // selectorKeys names the labels that make an object a source of the rule.
 func (r Rule) selectorKeys() []string {

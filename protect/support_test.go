@@ -11,6 +11,14 @@ import (
 // canary must never show up in anything that leaves the process.
 const canary = "s3cr3t-canary"
 
+const headwaterUser = "system:serviceaccount:headwater:headwater"
+
+func identified() *Identity {
+	identity := &Identity{}
+	identity.Set(headwaterUser)
+	return identity
+}
+
 func newRule(name string, kind object.Kind, namespace, source string, change ...func(*Rule)) Rule {
 	rule := Rule{Base: rules.Base{Name: name, Source: rules.Source{Kind: kind, Namespace: namespace, Name: source}}}
 	for _, f := range change {
@@ -66,7 +74,7 @@ func setData(value string) func(*object.Full) {
 
 func newWorld(change ...func(*World)) World {
 	world := World{
-		Headwater:   "system:serviceaccount:headwater:headwater",
+		Headwater:   headwaterUser,
 		Terminating: func(string) bool { return false },
 		Holds:       func(Rule) bool { return true },
 		Subjects: func(role string) []rbacv1.Subject {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // Reason says why a request passed or not. Reasons are values of metrics and
@@ -38,6 +40,8 @@ const (
 	ReasonProtected Reason = "Protected"
 	// ReasonNamespaceGuarded: the namespace holds a source.
 	ReasonNamespaceGuarded Reason = "NamespaceGuarded"
+	// ReasonMarksChanged: the marks of clones are Headwater's alone.
+	ReasonMarksChanged Reason = "MarksChanged"
 	// ReasonUnreadable: the request cannot be made out.
 	ReasonUnreadable Reason = "Unreadable"
 	// ReasonInternalError: a bug in Headwater.
@@ -128,6 +132,8 @@ func (m Mode) strictness() int {
 	}
 }
 
+func enforces(m Mode) bool { return m.strictness() == Enforce.strictness() }
+
 func allow(rule Rule, reason Reason, by string) Verdict {
 	audit := map[string]string{auditRule: rule.Name, auditReason: string(reason)}
 	if by != "" {
@@ -175,6 +181,19 @@ func guardedMessage(rule Rule) string {
 func unreadableMessage(rule Rule, fault string) string {
 	return fmt.Sprintf("headwater: request that may touch %s, which is protected by rule %q, cannot be judged: %s",
 		sourceOf(rule), rule.Name, fault)
+}
+
+func marksMessage(request Request) string {
+	if request.Operation == Create {
+		return fmt.Sprintf("headwater: %s carries the label or annotations of a clone, which Headwater alone may set: "+
+			"leave out what begins with %s", request.object(), mark.Domain)
+	}
+	return fmt.Sprintf("headwater: %s would get other labels or annotations of a clone, which Headwater alone may set, change or remove: "+
+		"leave what begins with %s as it is", request.object(), mark.Domain)
+}
+
+func unreadableMarksMessage(fault string) string {
+	return "headwater: request that may touch the marks of a clone cannot be judged: " + fault
 }
 
 func sourceOf(rule Rule) string {

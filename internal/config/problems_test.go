@@ -237,6 +237,10 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 				`f.yaml:12: rules[2].sync.target.name: would give the clones of all selected sources one name; remove it`,
 			},
 		},
+		"clones denied by a rule that makes none": {
+			raw:  oneRule("  protect:", "    clones: Deny"),
+			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
+		},
 		"what is not supported yet": {
 			raw: file("protect: {engine: Both}", "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),
 			want: []string{
