@@ -12,14 +12,21 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-const fieldOwners = "metadata.ownerReferences"
+// Protected fields of an object's metadata.
+const (
+	fieldLabels      = "metadata.labels"
+	fieldAnnotations = "metadata.annotations"
+	fieldOwners      = "metadata.ownerReferences"
+)
 
 // Changes names the protected fields in which after differs in meaning from
 // before; nil when either is absent. Values are compared, never returned.
+// Protected are our labels and those of selectorKeys: whoever takes off the
+// label that a rule selects by could edit freely after.
 //
 // Removing a finalizer is no change: controllers must always be able to let
 // go. Adding one is, since it would pin the object.
-func Changes(before, after *object.Full) []string {
+func Changes(before, after *object.Full, selectorKeys []string) []string {
 	if before == nil || after == nil {
 		return nil
 	}
@@ -33,13 +40,26 @@ func Changes(before, after *object.Full) []string {
 	note("binaryData", maps.EqualFunc(before.Content.BinaryData, after.Content.BinaryData, bytes.Equal))
 	note("type", before.Content.Type == after.Content.Type)
 	note("immutable", before.Content.Immutable == after.Content.Immutable)
-	note("metadata.labels", maps.Equal(mark.Ours(before.Labels), mark.Ours(after.Labels)))
-	note("metadata.annotations", maps.Equal(mark.Ours(before.Annotations), mark.Ours(after.Annotations)))
+	note(fieldLabels, sameMarks(before.Labels, after.Labels) && sameEntries(before.Labels, after.Labels, selectorKeys))
+	note(fieldAnnotations, sameMarks(before.Annotations, after.Annotations))
 	note(fieldOwners, maps.Equal(owners(before.OwnerReferences), owners(after.OwnerReferences)))
 	note("metadata.finalizers", !slices.ContainsFunc(after.Finalizers, func(finalizer string) bool {
 		return !slices.Contains(before.Finalizers, finalizer)
 	}))
 	return changed
+}
+
+// sameMarks compares what of labels or annotations is Headwater's.
+func sameMarks(before, after map[string]string) bool {
+	return maps.Equal(mark.Ours(before), mark.Ours(after))
+}
+
+func sameEntries(before, after map[string]string, keys []string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool {
+		old, had := before[key]
+		now, has := after[key]
+		return had != has || old != now
+	})
 }
 
 // owner is an owner reference by value.

@@ -24,6 +24,8 @@ type Operation string
 const (
 	Update Operation = "Update"
 	Delete Operation = "Delete"
+	// Create is not for a rule to list: it is judged where it forges a clone.
+	Create Operation = "Create"
 )
 
 // Mode says what happens to a request that nobody allowed.
@@ -39,7 +41,8 @@ const (
 // Clones says how clones are protected.
 type Clones string
 
-// Revert lets an edit of a clone pass and heals it; Deny refuses it.
+// Revert lets an edit of a clone pass, and sync heals it; Deny protects a clone
+// as its source is. Its marks are Headwater's alone either way.
 const (
 	Revert Clones = "Revert"
 	Deny   Clones = "Deny"
@@ -112,9 +115,6 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.Operations) == 0 {
 		errs = append(errs, field.Required(at.Child("operations"), "name Update, Delete or both, or leave protect out"))
-	}
-	if c.Clones != Revert {
-		errs = append(errs, field.Forbidden(at.Child("clones"), fmt.Sprintf("%s is not supported yet; use Revert", c.Clones)))
 	}
 	for name, list := range map[string][]string{
 		"clusterRoles": c.Allow.ClusterRoles, "users": c.Allow.Users, "groups": c.Allow.Groups,

@@ -30,9 +30,9 @@ func TestConfiguration(t *testing.T) {
 		blogRule(),
 		newRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *Rule) { r.Operations = []Operation{Update} }),
 	)
-	config := Configuration(set, testEndpoint(t), []byte("bundle"))
+	config := Configuration(set, headwaterUser, testEndpoint(t), []byte("bundle"))
 	require.Equal(t, "headwater", config.Name)
-	require.Len(t, config.Webhooks, 2)
+	require.Len(t, config.Webhooks, 3)
 
 	path, port, timeout := "/validate", int32(443), int32(5)
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
@@ -99,12 +99,12 @@ func names(config *admissionregistrationv1.ValidatingWebhookConfiguration) (name
 }
 
 func TestConfigurationOfNoRules(t *testing.T) {
-	require.Nil(t, Configuration(rules.NewSet[Rule](), testEndpoint(t), []byte("bundle")))
+	require.Nil(t, Configuration(rules.NewSet[Rule](), headwaterUser, testEndpoint(t), []byte("bundle")))
 }
 
 func TestConfigurationWithoutGuards(t *testing.T) {
-	config := Configuration(rules.NewSet(blogRule(noGuard)), testEndpoint(t), nil)
-	require.Equal(t, []string{"sources.protect.headwater.dev Fail"}, names(config))
+	config := Configuration(rules.NewSet(blogRule(noGuard)), headwaterUser, testEndpoint(t), nil)
+	require.Equal(t, []string{"sources.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 }
 
 func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
@@ -113,23 +113,85 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 		newRule("enforced", object.Secret, "platform", "b"),
 		newRule("audited", object.Secret, "other", "c", func(r *Rule) { r.Mode = Audit }),
 	)
-	config := Configuration(set, testEndpoint(t), nil)
+	config := Configuration(set, headwaterUser, testEndpoint(t), nil)
 	require.Equal(t, []string{
-		"sources.protect.headwater.dev Fail", "namespaces.protect.headwater.dev Fail",
-		"observed-sources.protect.headwater.dev Ignore", "observed-namespaces.protect.headwater.dev Ignore",
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
+		"namespaces.protect.headwater.dev Fail", "observed-namespaces.protect.headwater.dev Ignore",
+		"marks.protect.headwater.dev Fail",
 	}, names(config))
 	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
 	require.Contains(t, condition(0, 0), `in ["UPDATE secrets/platform/b", "DELETE secrets/platform/b"]`)
-	require.Contains(t, condition(1, 0), `in ["platform"]`)
-	require.Contains(t, condition(1, 1), `{"platform": "enforced"}`, "the rule that enforces counts, not the first")
-	require.Contains(t, condition(2, 0), `in ["UPDATE secrets/other/c", "DELETE secrets/other/c", "UPDATE secrets/platform/a", "DELETE secrets/platform/a"]`)
+	require.Contains(t, condition(2, 0), `in ["platform"]`)
+	require.Contains(t, condition(2, 1), `{"platform": "enforced"}`, "the rule that enforces counts, not the first")
+	require.Contains(t, condition(1, 0), `in ["UPDATE secrets/other/c", "DELETE secrets/other/c", "UPDATE secrets/platform/a", "DELETE secrets/platform/a"]`)
 	require.Contains(t, condition(3, 0), `in ["other"]`)
+}
+
+func TestConfigurationOfSourcesBySelector(t *testing.T) {
+	config := Configuration(rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Delete} })), headwaterUser, testEndpoint(t), nil)
+	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
+	webhook := config.Webhooks[1]
+	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
+	require.Equal(t, map[string]string{"share": "yes"}, webhook.ObjectSelector.MatchLabels)
+	require.Equal(t, []admissionregistrationv1.OperationType{"DELETE"}, webhook.Rules[0].Operations)
+	require.Equal(t, []string{"secrets"}, webhook.Rules[0].Resources)
+	require.Equal(t, []admissionregistrationv1.MatchCondition{
+		{
+			Name:       "selected-sources",
+			Expression: `oldObject.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false)`,
+		},
+		{
+			Name:       "not-overridden",
+			Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name("shared").check("override").allowed()`,
+		},
+	}, webhook.MatchConditions)
+}
+
+func TestConfigurationOfClones(t *testing.T) {
+	config := Configuration(rules.NewSet(
+		blogRule(noGuard, func(r *Rule) { r.Clones, r.Mode = Deny, Warn }), newRule("free", object.Secret, "platform", "free", noGuard),
+		newRule("ca", object.ConfigMap, "platform", "ca", noGuard, func(r *Rule) { r.Clones, r.Operations = Deny, []Operation{Delete} }),
+	), headwaterUser, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
+		"clones.protect.headwater.dev Fail", "observed-clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
+	}, names(config))
+	clones := config.Webhooks[2]
+	require.Equal(t, map[string]string{"headwater.dev/clone": "true"}, clones.ObjectSelector.MatchLabels)
+	require.Equal(t, []admissionregistrationv1.OperationType{"UPDATE", "DELETE"}, clones.Rules[0].Operations)
+	require.Equal(t, []admissionregistrationv1.MatchCondition{
+		{
+			Name: "denied-clones",
+			Expression: `oldObject.metadata.?labels[?"headwater.dev/clone"].orValue("") == "true" && ` +
+				`request.operation + " " + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") in ["DELETE ca"]`,
+		},
+		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
+		{
+			Name: "not-kubernetes",
+			Expression: `!(request.operation == "DELETE" && request.userInfo.username in ["system:serviceaccount:kube-system:namespace-controller", ` +
+				`"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"])`,
+		},
+		{
+			Name: "not-overridden",
+			Expression: `!authorizer.group("headwater.dev").resource("protectedobjects")` +
+				`.name(oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("")).check("override").allowed()`,
+		},
+	}, clones.MatchConditions)
+	marks := config.Webhooks[4]
+	require.Equal(t, []metav1.LabelSelectorRequirement{{Key: "headwater.dev/clone", Operator: "Exists"}}, marks.ObjectSelector.MatchExpressions)
+	require.Equal(t, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}, marks.Rules[0].Operations)
+	require.Equal(t, clones.MatchConditions[1], marks.MatchConditions[1])
+}
+
+func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
+	config := Configuration(rules.NewSet(blogRule(noGuard, func(r *Rule) { r.Mode = Audit })), headwaterUser, testEndpoint(t), nil)
+	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
 }
 
 func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
 	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
-	one := Configuration(rules.NewSet(a, b), testEndpoint(t), nil)
-	require.Equal(t, one, Configuration(rules.NewSet(b, a), testEndpoint(t), nil), "and not on their order")
+	one := Configuration(rules.NewSet(a, b), headwaterUser, testEndpoint(t), nil)
+	require.Equal(t, one, Configuration(rules.NewSet(b, a), headwaterUser, testEndpoint(t), nil), "and not on their order")
 	require.True(t, inForce(one, one.DeepCopy()))
 }
 
@@ -139,10 +201,11 @@ func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
 		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
 		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
-	config := Configuration(rules.NewSet(many...), testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(many...), headwaterUser, testEndpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
 		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
+		"marks.protect.headwater.dev Fail",
 	}, names(config))
 	for _, webhook := range config.Webhooks {
 		for _, condition := range webhook.MatchConditions {

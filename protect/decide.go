@@ -21,7 +21,7 @@ type User struct {
 // Request is one write to a Secret or ConfigMap, or the deletion of a
 // namespace.
 type Request struct {
-	// Operation is Update, Delete, or one that is never protected.
+	// Operation is Create, Update, Delete, or one that is never protected.
 	Operation Operation
 	// Kind is empty for a resource that is never protected.
 	Kind      object.Kind
@@ -46,8 +46,8 @@ type World struct {
 	SystemIdentities []string
 	// Terminating reports whether a namespace is being deleted.
 	Terminating func(namespace string) bool
-	// Holds reports whether a source is there, or may be there.
-	Holds func(source object.Ref) bool
+	// Holds reports whether a source of the rule is there, or may be there.
+	Holds func(rule Rule) bool
 	// Subjects returns who a ClusterRole is bound to cluster-wide.
 	Subjects func(clusterRole string) []rbacv1.Subject
 }
@@ -58,9 +58,24 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	if request.Kind == KindNamespace {
 		return decideNamespace(request, set, world)
 	}
-	rule, reason := protecting(request, set)
-	if reason != "" {
-		return Verdict{Allowed: true, Reason: reason, Rule: rule.Name}
+	if request.Operation == Create {
+		return judgeMarks(request, set, world)
+	}
+	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
+	for _, rule := range protecting(request, set) {
+		verdict = stricter(verdict, judge(request, rule, world))
+	}
+	for _, rule := range denying(request, set) {
+		verdict = stricter(verdict, judgeClone(request, rule, world))
+	}
+	return stricter(verdict, judgeMarks(request, set, world))
+}
+
+// judge is the verdict of one rule about a request that may touch what it
+// protects.
+func judge(request Request, rule Rule, world World) Verdict {
+	if !slices.Contains(rule.Operations, request.Operation) {
+		return Verdict{Allowed: true, Reason: ReasonOperationNotProtected, Rule: rule.Name}
 	}
 	if fault := request.fault(); fault != "" {
 		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
@@ -68,7 +83,7 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	if reason, by := mayChange(request, rule, world); reason != "" {
 		return allow(rule, reason, by)
 	}
-	changed := Changes(request.Old, request.New)
+	changed := Changes(request.Old, request.New, rule.selectorKeys())
 	switch {
 	case request.Operation == Delete:
 	case len(changed) == 0:
@@ -76,28 +91,20 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	case releasesOwners(request, changed):
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
-	verdict := refuse(rule, ReasonProtected, protectedMessage(rule))
+	verdict := refuse(rule, ReasonProtected, protectedMessage(rule, request))
 	verdict.Changed = changed
 	return verdict
 }
 
-// protecting returns the rule that protects what request is about. A request
-// whose object is unknown is held to be about any object it may be about. A
-// reason means that none does.
-func protecting(request Request, set *rules.Set[Rule]) (Rule, Reason) {
-	candidates := suspects(request, set)
+// protecting returns the rules that protect what request is about, by what it
+// is before the request: a label that is taken off protects to the last. A
+// request whose object is unknown is held to be about any object it may be
+// about.
+func protecting(request Request, set *rules.Set[Rule]) []Rule {
 	if ref, known := request.ref(); known {
-		candidates = set.ForSource(ref, request.Old.Labels)
-		candidates = candidates[:min(1, len(candidates))]
+		return set.ForSource(ref, request.Old.Labels)
 	}
-	if len(candidates) == 0 {
-		return Rule{}, ReasonNotProtected
-	}
-	rule, found := strictest(candidates, func(r Rule) bool { return slices.Contains(r.Operations, request.Operation) })
-	if !found {
-		return candidates[0], ReasonOperationNotProtected
-	}
-	return rule, ""
+	return suspects(request, set)
 }
 
 func suspects(request Request, set *rules.Set[Rule]) []Rule {
@@ -123,9 +130,7 @@ func decideNamespace(request Request, set *rules.Set[Rule], world World) Verdict
 		if !guards(rule, request) {
 			continue
 		}
-		if next := guard(request, rule, world, fault); verdict.Rule == "" || next.stricterThan(verdict) {
-			verdict = next
-		}
+		verdict = stricter(verdict, guard(request, rule, world, fault))
 	}
 	return verdict
 }
@@ -133,7 +138,7 @@ func decideNamespace(request Request, set *rules.Set[Rule], world World) Verdict
 // guards reports whether rule guards the namespace that request is about, or
 // may be about.
 func guards(rule Rule, request Request) bool {
-	if rule.GuardNamespace == nil || !*rule.GuardNamespace {
+	if !rule.guards() {
 		return false
 	}
 	old := request.Old
@@ -148,7 +153,7 @@ func guard(request Request, rule Rule, world World, fault string) Verdict {
 	if request.Old.DeletionTimestamp != nil {
 		return allow(rule, ReasonNamespaceTerminating, "")
 	}
-	if !world.Holds(rule.Source.Ref()) {
+	if !world.Holds(rule) {
 		return allow(rule, ReasonSourceAbsent, "")
 	}
 	if reason, by := mayChange(request, rule, world); reason != "" {
@@ -160,7 +165,7 @@ func guard(request Request, rule Rule, world World, fault string) Verdict {
 // mayChange returns why the requester may do to the rule's source whatever
 // they like, and by which grant; an empty reason means that they may not.
 func mayChange(request Request, rule Rule, world World) (reason Reason, by string) {
-	if world.Headwater != "" && request.User.Name == world.Headwater {
+	if isHeadwater(request.User, world) {
 		return ReasonByHeadwater, ""
 	}
 	if request.Kind != KindNamespace && request.Operation == Delete &&
@@ -171,15 +176,6 @@ func mayChange(request Request, rule Rule, world World) (reason Reason, by strin
 		return ReasonExempt, by
 	}
 	return "", ""
-}
-
-func strictest(candidates []Rule, applies func(Rule) bool) (rule Rule, found bool) {
-	for _, candidate := range candidates {
-		if applies(candidate) && (!found || candidate.Mode.strictness() > rule.Mode.strictness()) {
-			rule, found = candidate, true
-		}
-	}
-	return rule, found
 }
 
 // ref returns the object that request is about, as far as the parts of request
@@ -196,6 +192,8 @@ func (r Request) fault() string {
 	switch {
 	case r.User.Name == "":
 		return "the request names no user"
+	case r.Operation == Create:
+		return r.faultOfCreated()
 	case r.Old == nil:
 		return "the object as it is was not sent, or cannot be read"
 	case r.Old.Name == "" || r.Name != "" && r.Name != r.Old.Name:
@@ -204,6 +202,17 @@ func (r Request) fault() string {
 		return "the request and the object as it is disagree about the namespace"
 	case r.Operation == Update:
 		return r.faultOfNew()
+	default:
+		return ""
+	}
+}
+
+func (r Request) faultOfCreated() string {
+	switch {
+	case r.New == nil:
+		return "the new object was not sent, or cannot be read"
+	case r.Namespace == "" || r.New.Namespace != r.Namespace:
+		return "the request and the new object disagree about the namespace"
 	default:
 		return ""
 	}

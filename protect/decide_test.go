@@ -243,7 +243,7 @@ func TestDecideNamespace(t *testing.T) {
 			request: removeNamespace(alice, "platform"), reason: ReasonNamespaceGuarded, refused: true,
 		},
 		"a namespace that holds none may go": {
-			world:   func(w *World) { w.Holds = func(object.Ref) bool { return false } },
+			world:   func(w *World) { w.Holds = func(Rule) bool { return false } },
 			request: removeNamespace(alice, "platform"), reason: ReasonSourceAbsent,
 		},
 		"another namespace may go": {
@@ -294,10 +294,11 @@ func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 		"an exempt requester of an unreadable request": unreadable(edit, func(r *Request) {
 			r.Old, r.User.Groups = nil, []string{"system:masters"}
 		}),
-		"the namespace is missing":          unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
-		"the namespace is called two names": unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Name = "other" }),
-		"an unreadable object of another namespace is free": {
-			request: with(edit, func(r *Request) { r.Old, r.Namespace = nil, "other" }), reason: ReasonNotProtected,
+		"the namespace is missing":                                        unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
+		"the namespace is called two names":                               unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Name = "other" }),
+		"an unreadable object of another namespace, which may be a clone": unreadable(edit, func(r *Request) { r.Old, r.Namespace = nil, "other" }),
+		"an unreadable object of another namespace may be deleted, as a clone may": {
+			request: with(remove(alice), func(r *Request) { r.Old, r.Namespace = nil, "other" }), reason: ReasonNotProtected,
 		},
 	})
 }
@@ -367,6 +368,53 @@ func TestDecideTakesTheStrictestRule(t *testing.T) {
 		require.False(t, verdict.Allowed)
 		require.Equal(t, "other", verdict.Rule)
 	})
+}
+
+func TestDecideSourcesBySelector(t *testing.T) {
+	shared := labelled(map[string]string{"share": "yes", "team": "a"})
+	edited := func(change ...func(*object.Full)) Request {
+		return update(alice, newSecret(shared), newSecret(append([]func(*object.Full){shared}, change...)...))
+	}
+	for sentence, test := range map[string]struct {
+		request Request
+		reason  Reason
+		refused bool
+	}{
+		"an edit of what is selected is refused":   {edited(setData("x")), ReasonProtected, true},
+		"a delete of what is selected is refused":  {with(remove(alice), func(r *Request) { shared(r.Old) }), ReasonProtected, true},
+		"what is not selected is free":             {update(alice, newSecret(), newSecret(setData("x"))), ReasonNotProtected, false},
+		"loophole 10: taking the label off first":  {edited(labelled(nil)), ReasonProtected, true},
+		"loophole 10: with the edit":               {edited(labelled(nil), setData("x")), ReasonProtected, true},
+		"loophole 10: changing the label":          {edited(labelled(map[string]string{"share": "no"})), ReasonProtected, true},
+		"a label that the rule does not select by": {edited(labelled(map[string]string{"share": "yes"})), ReasonNoProtectedChange, false},
+		"making an object a source is free":        {update(alice, newSecret(), newSecret(shared)), ReasonNotProtected, false},
+		"an object that cannot be read is held to be selected": {
+			with(edited(), func(r *Request) { r.Old = nil }), ReasonUnreadable, true,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			verdict := Decide(test.request, rules.NewSet(selectingRule()), newWorld())
+			require.Equal(t, test.reason, verdict.Reason)
+			require.Equal(t, !test.refused, verdict.Allowed)
+		})
+	}
+	t.Run("the namespace is guarded while it holds any, and the message says what", func(t *testing.T) {
+		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(selectingRule()), newWorld())
+		require.Contains(t, verdict.Message, `Namespace platform holds a Secret selected by share=yes, which is protected by rule "shared"`)
+	})
+	t.Run("a denial names the object", func(t *testing.T) {
+		require.Contains(t, Decide(edited(setData("x")), rules.NewSet(selectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)
+	})
+}
+
+func TestDecideAsksEveryRuleThatProtectsAnObject(t *testing.T) {
+	edit := update(alice, newSecret(labelled(map[string]string{"share": "yes"})), newSecret(labelled(map[string]string{"share": "yes"}), setData("x")))
+	named, selecting := blogRule(func(r *Rule) { r.Allow.Users = []string{alice} }), selectingRule()
+	for _, set := range []*rules.Set[Rule]{rules.NewSet(named, selecting), rules.NewSet(selecting, named)} {
+		verdict := Decide(edit, set, newWorld())
+		require.False(t, verdict.Allowed)
+		require.Equal(t, "shared", verdict.Rule)
+	}
 }
 
 func TestMessageNamesWhoMayEdit(t *testing.T) {

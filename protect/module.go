@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -120,7 +121,7 @@ func New(p Params) (Result, error) {
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
 	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.drain(), reviewer, keeper.Serving, p.Log)
 	registration := &Registration{
-		client: p.Clients.Typed, rules: p.Rules, endpoint: endpoint, bundle: keeper.Bundle,
+		client: p.Clients.Typed, rules: p.Rules, identity: p.Identity, endpoint: endpoint, bundle: keeper.Bundle,
 		ready: func() bool { return server.Listening() && memory.ready() },
 		clock: clk, metrics: m, log: p.Log, wake: newWake(),
 	}
@@ -214,10 +215,18 @@ func (m memory) world() World {
 			namespace, found := m.caches.Namespaces.Get("", name)
 			return found && namespace.Terminating
 		},
-		Holds: func(source object.Ref) bool {
-			full, synced := m.caches.Sources.Get(source)
-			return full != nil || !synced
-		},
+		Holds:    m.holds,
 		Subjects: m.access.Subjects,
 	}
+}
+
+func (m memory) holds(rule Rule) bool {
+	if !rule.BySelector() {
+		full, synced := m.caches.Sources.Get(rule.Source.Ref())
+		return full != nil || !synced
+	}
+	all, synced := m.caches.Sources.In(kube.Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
+	return !synced || slices.ContainsFunc(all, func(full *object.Full) bool {
+		return rule.Selects(full.Ref(), full.Labels)
+	})
 }

@@ -41,7 +41,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	client.ClearActions()
 	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, &Identity{}, Settings{}),
+		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), Settings{}),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()
@@ -142,5 +142,5 @@ func TestWorldFromCaches(t *testing.T) {
 	require.Equal(t, []string{"x"}, world.SystemIdentities)
 	require.False(t, m.ready())
 	require.False(t, world.Terminating("platform"), "what is not known yet is not in deletion")
-	require.True(t, world.Holds(blogRule().Source.Ref()), "what is not known yet is held to be there")
+	require.True(t, world.Holds(blogRule()), "what is not known yet is held to be there")
 }

@@ -17,7 +17,7 @@ import (
 const maxNote = 1024
 
 // recorder tells of verdicts: a metric for each, a log line for each violation
-// of a rule, and an Event on the source for each denial. It never blocks.
+// of a rule, and an Event for each denial. It never blocks.
 type recorder struct {
 	rules   *rules.Live[Rule]
 	source  func(object.Ref) (*object.Full, bool)
@@ -42,17 +42,33 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 	if verdict.Allowed || request.DryRun {
 		return
 	}
-	rule, found := r.rules.Load().Named(verdict.Rule)
-	if !found {
+	about := r.about(request, verdict.Rule)
+	if about == nil {
 		return
 	}
 	r.events.Record(kube.Event{
-		About: r.about(rule.Source.Ref()), Warning: true, Reason: "Denied", Action: string(request.Operation),
+		About: about, Warning: true, Reason: "Denied", Action: string(request.Operation),
 		Note: cut(fmt.Sprintf("denied %s of %s by %s: %s", request.Operation, request.object(), request.User.Name, verdict.Message), maxNote),
 	})
 }
 
-func (r recorder) about(ref object.Ref) *corev1.ObjectReference {
+// about is the object that request is about; the rule's source for a namespace
+// or where no such object is known, and its namespace where the rule names no
+// source. It is nil without any of them.
+func (r recorder) about(request Request, ruleName string) *corev1.ObjectReference {
+	if ref, known := request.ref(); known {
+		return &corev1.ObjectReference{
+			APIVersion: "v1", Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name, UID: request.Old.UID,
+		}
+	}
+	rule, found := r.rules.Load().Named(ruleName)
+	if !found {
+		return nil
+	}
+	ref := rule.Source.Ref()
+	if rule.BySelector() {
+		return &corev1.ObjectReference{APIVersion: "v1", Kind: string(KindNamespace), Namespace: ref.Namespace, Name: ref.Namespace}
+	}
 	about := &corev1.ObjectReference{APIVersion: "v1", Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
 	if source, _ := r.source(ref); source != nil {
 		about.UID = source.UID
@@ -63,8 +79,11 @@ func (r recorder) about(ref object.Ref) *corev1.ObjectReference {
 // object names what the request is about, as far as it is known.
 func (r Request) object() string {
 	name := r.Name
-	if r.Old != nil {
+	switch {
+	case r.Old != nil:
 		name = r.Old.Name
+	case r.New != nil:
+		name = r.New.Name
 	}
 	if r.Kind == KindNamespace {
 		return string(r.Kind) + " " + name

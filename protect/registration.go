@@ -35,6 +35,7 @@ const (
 type Registration struct {
 	client   kubernetes.Interface
 	rules    *rules.Live[Rule]
+	identity *Identity
 	endpoint Endpoint
 	// bundle returns the CAs to trust, nil while there is none; ready reports
 	// whether reviews are answered.
@@ -68,11 +69,11 @@ func (r *Registration) Run(ctx context.Context) error {
 
 func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err error) {
 	bundle := r.bundle()
-	desired := Configuration(r.rules.Load(), r.endpoint, bundle)
+	desired := Configuration(r.rules.Load(), r.identity.Name(), r.endpoint, bundle)
 	if desired == nil {
 		return 0, r.remove(ctx)
 	}
-	if bundle == nil || r.applied == nil && !r.ready() {
+	if bundle == nil || r.identity.Name() == "" || r.applied == nil && !r.ready() {
 		return readyInterval, nil
 	}
 	if err := r.watch(ctx); err != nil {

@@ -43,7 +43,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 		return false, nil, nil
 	})
 	s.Registration = &Registration{
-		client: client, rules: rules.NewLive(set), endpoint: testEndpoint(t),
+		client: client, rules: rules.NewLive(set), identity: identified(), endpoint: testEndpoint(t),
 		bundle: func() []byte {
 			if ca := s.ca.Load(); ca != nil {
 				return *ca
@@ -74,7 +74,7 @@ func (s *registrationSetup) live(t *testing.T) *admissionregistrationv1.Validati
 
 func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[Rule]) {
 	t.Helper()
-	desired := Configuration(set, s.endpoint, s.bundle())
+	desired := Configuration(set, headwaterUser, s.endpoint, s.bundle())
 	require.Eventually(t, func() bool {
 		live := s.live(t)
 		return live != nil && inForce(live, desired)
@@ -103,6 +103,17 @@ func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
 	s.requireRegistered(t, testRules())
 	require.Equal(t, []string{"create"}, writes(s.client))
 	require.Zero(t, s.repairs())
+}
+
+func TestRegistrationWaitsUntilHeadwaterKnowsItsName(t *testing.T) {
+	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s.identity = &Identity{}
+	s.up.Store(true)
+	s.trust("ca")
+	background(t, s.Run)
+	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond, "it would lock Headwater out of its clones")
+	s.identity.Set(headwaterUser)
+	s.requireRegistered(t, testRules())
 }
 
 func TestRegistrationNeverTrustsNobody(t *testing.T) {
@@ -211,7 +222,7 @@ func TestRegistrationLeavesWhatOthersWroteOnIt(t *testing.T) {
 
 func TestRegistrationWithoutRules(t *testing.T) {
 	t.Run("removes what an earlier run left", func(t *testing.T) {
-		left := Configuration(testRules(), testEndpoint(t), []byte("ca"))
+		left := Configuration(testRules(), headwaterUser, testEndpoint(t), []byte("ca"))
 		left.UID = "uid-of-left"
 		s := newTestRegistration(t, fake.NewClientset(left), rules.NewSet[Rule]())
 		background(t, s.Run)

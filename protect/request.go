@@ -50,6 +50,8 @@ func toRequest(in *admissionv1.AdmissionRequest) Request {
 		DryRun:    in.DryRun != nil && *in.DryRun,
 	}
 	switch in.Operation {
+	case admissionv1.Create:
+		request.Operation = Create
 	case admissionv1.Update:
 		request.Operation = Update
 	case admissionv1.Delete:
@@ -57,7 +59,9 @@ func toRequest(in *admissionv1.AdmissionRequest) Request {
 	default: // never protected
 	}
 	if request.Kind != "" && request.Operation != "" {
-		request.Old = readObject(request.Kind, in.OldObject)
+		if request.Operation != Create {
+			request.Old = readObject(request.Kind, in.OldObject)
+		}
 		request.New = readObject(request.Kind, in.Object)
 	}
 	return request

@@ -24,6 +24,7 @@ func FuzzReview(f *testing.F) {
 				f.Add(reviewOf(operation, before, after, "system:authenticated", "system:masters"))
 				f.Add(reviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"configmaps"`, `"blogsecret"`, `"blogconfig"`))
 				f.Add(reviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"namespaces"`))
+				f.Add(reviewOf(operation, before, after, `"metadata":{`, `"metadata":{"labels":{"headwater.dev/clone":"true"},`))
 			}
 		}
 	}
@@ -50,7 +51,7 @@ func violates(body string) bool {
 		return true
 	}
 	request := child(review, "request")
-	if request["operation"] != "UPDATE" && request["operation"] != "DELETE" {
+	if request["operation"] != "CREATE" && request["operation"] != "UPDATE" && request["operation"] != "DELETE" {
 		return false
 	}
 	user := child(request, "userInfo")
@@ -64,6 +65,9 @@ func violates(body string) bool {
 	}
 	before, after := child(request, "oldObject"), child(request, "object")
 	name := child(before, "metadata")["name"]
+	if request["operation"] == "CREATE" {
+		return (resource["resource"] == "secrets" || resource["resource"] == "configmaps") && forged(child(after, "metadata"))
+	}
 	switch resource["resource"] {
 	case "secrets":
 		return name == "blogsecret" && request["namespace"] == "platform" && edited(request, before, after)
@@ -75,6 +79,12 @@ func violates(body string) bool {
 		return name == "platform" && request["operation"] == "DELETE" && sub == "" && !going
 	}
 	return false
+}
+
+// forged is a loose reading of the metadata of an object that is created.
+func forged(metadata map[string]any) bool {
+	_, marked := child(metadata, "labels")["headwater.dev/clone"]
+	return marked
 }
 
 func edited(request, before, after map[string]any) bool {

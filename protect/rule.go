@@ -9,3 +9,18 @@ type Rule struct {
 	rules.Base
 	Config
 }
+
+// guards reports whether the namespace of the rule's source is to be kept.
+func (r Rule) guards() bool { return r.GuardNamespace != nil && *r.GuardNamespace }
+
+// enforced reports whether a violation of the rule is refused.
+func (r Rule) enforced() bool { return enforces(r.Mode) }
+
+// selectorKeys names the labels that make an object a source of the rule.
+func (r Rule) selectorKeys() []string {
+	var keys []string
+	for _, requirement := range r.Requirements() {
+		keys = append(keys, requirement.Key())
+	}
+	return keys
+}

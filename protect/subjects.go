@@ -15,6 +15,14 @@ const (
 	controllerManager   = "system:kube-controller-manager"
 )
 
+// kubernetesControllers delete what lies in a namespace, or belongs to an owner,
+// that is gone.
+var kubernetesControllers = []string{namespaceController, garbageCollector, controllerManager}
+
+func isHeadwater(user User, world World) bool {
+	return world.Headwater != "" && user.Name == world.Headwater
+}
+
 func isSystem(user string, world World) bool {
 	return user == namespaceController || isGarbageCollector(user) || slices.Contains(world.SystemIdentities, user)
 }

@@ -11,6 +11,14 @@ import (
 // canary must never show up in anything that leaves the process.
 const canary = "s3cr3t-canary"
 
+const headwaterUser = "system:serviceaccount:headwater:headwater"
+
+func identified() *Identity {
+	identity := &Identity{}
+	identity.Set(headwaterUser)
+	return identity
+}
+
 func newRule(name string, kind object.Kind, namespace, source string, change ...func(*Rule)) Rule {
 	rule := Rule{Base: rules.Base{Name: name, Source: rules.Source{Kind: kind, Namespace: namespace, Name: source}}}
 	for _, f := range change {
@@ -22,6 +30,26 @@ func newRule(name string, kind object.Kind, namespace, source string, change ...
 
 func blogRule(change ...func(*Rule)) Rule {
 	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
+}
+
+// selectingRule protects every Secret of platform that shares.
+func selectingRule(change ...func(*Rule)) Rule {
+	base, err := rules.NewBase("shared", rules.Source{
+		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	rule := Rule{Base: base}
+	for _, f := range change {
+		f(&rule)
+	}
+	rule.Default()
+	return rule
+}
+
+func labelled(labels map[string]string) func(*object.Full) {
+	return func(o *object.Full) { o.Labels = labels }
 }
 
 func newSecret(change ...func(*object.Full)) *object.Full {
@@ -46,9 +74,9 @@ func setData(value string) func(*object.Full) {
 
 func newWorld(change ...func(*World)) World {
 	world := World{
-		Headwater:   "system:serviceaccount:headwater:headwater",
+		Headwater:   headwaterUser,
 		Terminating: func(string) bool { return false },
-		Holds:       func(object.Ref) bool { return true },
+		Holds:       func(Rule) bool { return true },
 		Subjects: func(role string) []rbacv1.Subject {
 			if role == "cluster-admin" {
 				return []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:masters"}}

@@ -3,6 +3,10 @@ package protect
 import (
 	"fmt"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // Reason says why a request passed or not. Reasons are values of metrics and
@@ -36,6 +40,8 @@ const (
 	ReasonProtected Reason = "Protected"
 	// ReasonNamespaceGuarded: the namespace holds a source.
 	ReasonNamespaceGuarded Reason = "NamespaceGuarded"
+	// ReasonMarksChanged: the marks of clones are Headwater's alone.
+	ReasonMarksChanged Reason = "MarksChanged"
 	// ReasonUnreadable: the request cannot be made out.
 	ReasonUnreadable Reason = "Unreadable"
 	// ReasonInternalError: a bug in Headwater.
@@ -95,14 +101,23 @@ func (v Verdict) Outcome() Outcome {
 	}
 }
 
-func (v Verdict) stricterThan(other Verdict) bool {
+// stricter returns the one of two verdicts that lets less pass; the first of
+// equals, unless it is that of no rule at all.
+func stricter(first, second Verdict) Verdict {
 	rank := func(v Verdict) int {
-		if v.Message == "" {
+		switch {
+		case v.Reason == ReasonNotProtected:
+			return -1
+		case v.Message == "":
 			return 0
+		default:
+			return v.mode.strictness()
 		}
-		return v.mode.strictness()
 	}
-	return rank(v) > rank(other)
+	if rank(second) > rank(first) {
+		return second
+	}
+	return first
 }
 
 // strictness orders modes. A mode that is none of them enforces.
@@ -116,6 +131,8 @@ func (m Mode) strictness() int {
 		return 3
 	}
 }
+
+func enforces(m Mode) bool { return m.strictness() == Enforce.strictness() }
 
 func allow(rule Rule, reason Reason, by string) Verdict {
 	audit := map[string]string{auditRule: rule.Name, auditReason: string(reason)}
@@ -146,11 +163,11 @@ func refuse(rule Rule, reason Reason, message string) Verdict {
 // maxNamed bounds how many of those who may edit a message lists.
 const maxNamed = 8
 
-func protectedMessage(rule Rule) string {
+func protectedMessage(rule Rule, request Request) string {
 	if rule.Message != "" {
 		return rule.Message
 	}
-	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", sourceOf(rule), rule.Name, whoMayEdit(rule.Allow))
+	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", request.object(), rule.Name, whoMayEdit(rule.Allow))
 }
 
 func guardedMessage(rule Rule) string {
@@ -166,7 +183,23 @@ func unreadableMessage(rule Rule, fault string) string {
 		sourceOf(rule), rule.Name, fault)
 }
 
+func marksMessage(request Request) string {
+	if request.Operation == Create {
+		return fmt.Sprintf("headwater: %s carries the label or annotations of a clone, which Headwater alone may set: "+
+			"leave out what begins with %s", request.object(), mark.Domain)
+	}
+	return fmt.Sprintf("headwater: %s would get other labels or annotations of a clone, which Headwater alone may set, change or remove: "+
+		"leave what begins with %s as it is", request.object(), mark.Domain)
+}
+
+func unreadableMarksMessage(fault string) string {
+	return "headwater: request that may touch the marks of a clone cannot be judged: " + fault
+}
+
 func sourceOf(rule Rule) string {
+	if rule.BySelector() {
+		return fmt.Sprintf("a %s selected by %s", rule.Source.Kind, metav1.FormatLabelSelector(rule.Source.Selector))
+	}
 	return fmt.Sprintf("%s %s/%s", rule.Source.Kind, rule.Source.Namespace, rule.Source.Name)
 }
 

@@ -21,8 +21,8 @@ import (
 // errChanges makes plan exit 2: there would be changes.
 var errChanges = errors.New("there would be changes")
 
-// inspection is what status, plan and approve have in common: they look at a
-// cluster from outside the service.
+// inspection is what status, plan, approve and who-can-edit have in common:
+// they look at a cluster from outside the service.
 type inspection struct {
 	settings *viper.Viper
 	flags    *pflag.FlagSet
@@ -46,13 +46,21 @@ func (in inspection) withOutput() inspection {
 
 // open reads the cluster; what is returned is good until ctx ends.
 func (in inspection) open(ctx context.Context) (*inspect.Inspector, error) {
-	if err := in.settings.BindPFlags(in.flags); err != nil {
+	options, err := in.options()
+	if err != nil {
 		return nil, err
 	}
-	return inspect.Open(ctx, inspect.Options{
+	return inspect.Open(ctx, options)
+}
+
+func (in inspection) options() (inspect.Options, error) {
+	if err := in.settings.BindPFlags(in.flags); err != nil {
+		return inspect.Options{}, err
+	}
+	return inspect.Options{
 		ConfigFile: in.settings.GetString("config"), Kubeconfig: in.settings.GetString("kubeconfig"),
 		Namespace: in.settings.GetString("namespace"), UserAgent: "headwater-cli/" + app.Version,
-	})
+	}, nil
 }
 
 func (in inspection) format() (inspect.Format, error) {
@@ -159,6 +167,36 @@ Headwater's namespace, and taken back when it was used.`,
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: clones of rule %s are emptied like their source %s\n", verb, args[0], source)
 		}
 		return err
+	}
+	return command
+}
+
+func whoCanEditCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "who-can-edit RULE",
+		Short: "List everybody who may change the source of a rule, and through what",
+		Long: `List everybody who may change the source of a rule, and through what: whom the
+rule names, who holds a ClusterRole that it names, who holds the verb override,
+also by a wildcard, and Headwater itself.
+
+Needs list of ClusterRoles and ClusterRoleBindings.`,
+		Args: cobra.ExactArgs(1),
+	}
+	in := newInspection(command).withOutput()
+	command.RunE = func(command *cobra.Command, args []string) error {
+		options, err := in.options()
+		if err != nil {
+			return err
+		}
+		format, err := in.format()
+		if err != nil {
+			return err
+		}
+		editors, err := inspect.WhoCanEdit(command.Context(), options, args[0])
+		if err != nil {
+			return err
+		}
+		return inspect.Print(command.OutOrStdout(), format, editors)
 	}
 	return command
 }

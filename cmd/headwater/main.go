@@ -43,6 +43,7 @@ func run() error {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), versionCommand())
+	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
+		versionCommand())
 	return root.ExecuteContext(context.Background())
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/protect"
 )
 
 // checkMeaning reports what the schema cannot know. It is silent about keys
@@ -43,11 +44,11 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 				"would give the clones of all selected sources one name; remove it"))
 		}
 	}
-	if r.Protect != nil && r.Source.Selector != nil {
-		errs = append(errs, field.Forbidden(at.Child("protect"), "sources by selector cannot be protected yet; protect them by name in rules of their own"))
-	}
 	if r.Protect != nil {
 		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)
+		if r.Protect.Clones == protect.Deny && r.Sync == nil {
+			errs = append(errs, field.Forbidden(at.Child("protect", "clones"), "the rule makes no clones; add sync: {}, or remove it"))
+		}
 	}
 	if r.Reload != nil {
 		errs = append(errs, r.Reload.Validate(at.Child("reload"))...)

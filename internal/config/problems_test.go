@@ -235,8 +235,11 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 				`f.yaml:5: rules[0].source.selector: a source has a name or a selector, not both; remove one`,
 				`f.yaml:8: rules[1].source.selector: would select every object of the namespace; give it a label to match`,
 				`f.yaml:12: rules[2].sync.target.name: would give the clones of all selected sources one name; remove it`,
-				`f.yaml:13: rules[2].protect: sources by selector cannot be protected yet; protect them by name in rules of their own`,
 			},
+		},
+		"clones denied by a rule that makes none": {
+			raw:  oneRule("  protect:", "    clones: Deny"),
+			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
 		},
 		"what is not supported yet": {
 			raw: file("protect: {engine: Both}", "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),

@@ -44,6 +44,16 @@ func (b Base) Selects(ref object.Ref, objectLabels map[string]string) bool {
 // BySelector reports whether the rule's sources are selected by label.
 func (b Base) BySelector() bool { return b.selector != nil }
 
+// Requirements returns what the labels of a source must fulfil; nil for a
+// source given by name.
+func (b Base) Requirements() labels.Requirements {
+	if b.selector == nil {
+		return nil
+	}
+	requirements, _ := b.selector.Requirements()
+	return requirements
+}
+
 // RuleBase makes every type that embeds Base a Rule.
 func (b Base) RuleBase() Base { return b }
 

@@ -1,0 +1,119 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+)
+
+// serviceAccountName is that of deploy/rbac.yaml.
+const serviceAccountName = "headwater"
+
+// Editors is who may change the source of a rule.
+type Editors struct {
+	Rule    string           `json:"rule"`
+	Source  string           `json:"source"`
+	Editors []protect.Editor `json:"editors"`
+	// Notes say who may besides, and what the list does not hold.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// WhoCanEdit reads who may change the source of the rule of that name, and
+// through what. It reads RBAC, and the configuration, and nothing else.
+func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, error) {
+	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
+	if err != nil {
+		return Editors{}, err
+	}
+	rule, err := protectingRule(ctx, clients, options, name)
+	if err != nil {
+		return Editors{}, err
+	}
+	user, err := kube.WhoAmI(ctx, clients)
+	if err != nil {
+		return Editors{}, err
+	}
+	if err := kube.CheckPermissions(ctx, clients.Typed, user, rolePermissions()); err != nil {
+		return Editors{}, err
+	}
+	roles, err := clients.Typed.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return Editors{}, fmt.Errorf("list ClusterRoles: %w", err)
+	}
+	bindings, err := clients.Typed.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return Editors{}, fmt.Errorf("list ClusterRoleBindings: %w", err)
+	}
+	headwater := protect.ServiceAccount{Namespace: options.Namespace, Name: serviceAccountName}
+	return Editors{
+		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(rule),
+		Editors: protect.Editors(rule, headwater, roles.Items, bindings.Items),
+	}, nil
+}
+
+func protectingRule(ctx context.Context, clients *kube.Clients, options Options, name string) (protect.Rule, error) {
+	loaded, err := loadConfig(ctx, clients, options)
+	if err != nil {
+		return protect.Rule{}, err
+	}
+	sets, err := loaded.Compile(options.Namespace)
+	if err != nil {
+		return protect.Rule{}, err
+	}
+	rule, found := sets.Protect.Named(name)
+	if !found {
+		return rule, fmt.Errorf("no rule %q protects anything; those that do: %s", name, namesOf(sets.Protect))
+	}
+	return rule, nil
+}
+
+func namesOf(set *rules.Set[protect.Rule]) string {
+	var names []string
+	for _, rule := range set.All() {
+		names = append(names, rule.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func rolePermissions() []kube.Permission {
+	const group, purpose = "rbac.authorization.k8s.io", "know who holds which ClusterRole"
+	return []kube.Permission{
+		{Group: group, Resource: "clusterroles", Verbs: []string{"list"}, For: purpose},
+		{Group: group, Resource: "clusterrolebindings", Verbs: []string{"list"}, For: purpose},
+	}
+}
+
+func notes(rule protect.Rule) []string {
+	var notes []string
+	if rule.Mode != protect.Enforce {
+		notes = append(notes, fmt.Sprintf("the rule's mode is %s, which refuses nobody", rule.Mode))
+	}
+	for _, operation := range []protect.Operation{protect.Update, protect.Delete} {
+		if !slices.Contains(rule.Operations, operation) {
+			notes = append(notes, fmt.Sprintf("the rule does not protect the operation %s, which is open to anybody with the permission", operation))
+		}
+	}
+	return append(notes, "they also need the permission for the object itself; other authorizers than RBAC may grant the override, too")
+}
+
+func (e Editors) table(out io.Writer) {
+	rows := [][]string{{"SUBJECT", "THROUGH"}}
+	for _, editor := range e.Editors {
+		rows = append(rows, []string{editor.Subject(), editor.Through()})
+	}
+	writeTable(out, rows)
+	for _, note := range e.Notes {
+		_, _ = fmt.Fprintln(out, "\nnote:", note)
+	}
+}
