@@ -37,7 +37,7 @@ func creating(secret *corev1.Secret) attempt {
 	}
 }
 
-func deleting(name string) attempt {
+func attemptToDelete(name string) attempt {
 	return func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
 		return secrets.Delete(ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 	}
@@ -116,7 +116,7 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 		"a clone's own manifest, applied again": rewriting("shared", func(s *corev1.Secret) { s.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}" }),
 		"a rewrite that changes nothing":        rewriting("shared", func(*corev1.Secret) {}),
 		"an edit of a clone, which is healed":   patching("shared", `{"data":{"k":"eA=="}}`),
-		"a delete of a clone, which is healed":  deleting("shared"),
+		"a delete of a clone, which is healed":  attemptToDelete("shared"),
 		"what one does with one's own":          patching("own", `{"data":{"k":"eA=="},"metadata":{"labels":{"a":"b"}}}`),
 		"creating what is no clone":             creating(harness.Secret("marks-a", "new", nil)),
 	}
@@ -187,7 +187,7 @@ func TestClonesMayBeDenied(t *testing.T) {
 		"freezing it":         patching("shared", `{"immutable":true}`),
 		"giving it an owner":  patching("shared", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`),
 		"pinning it":          patching("shared", `{"metadata":{"finalizers":["example.org/pin"]}}`),
-		"deleting it":         deleting("shared"),
+		"deleting it":         attemptToDelete("shared"),
 		"deleting all clones": deletingAll,
 	}
 	for sentence, try := range refusals {
@@ -201,7 +201,7 @@ func TestClonesMayBeDenied(t *testing.T) {
 		"a label of one's own":                patching("shared", `{"metadata":{"labels":{"team":"a"}}}`),
 		"a rewrite that changes nothing":      rewriting("shared", func(*corev1.Secret) {}),
 		"an edit of a clone of another rule":  patching("healed", `{"data":{"k":"eA=="}}`),
-		"a delete of a clone of another rule": deleting("healed"),
+		"a delete of a clone of another rule": attemptToDelete("healed"),
 	} {
 		t.Run(sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), in(mallory))) })
 	}
