@@ -94,6 +94,10 @@ func TestDecidePod(t *testing.T) {
 			stored: refreshedFor(secret(h, "s", Volume, v1), secret(h, "t", Volume, v1)),
 			now:    []Consumed{secret(h, "s", Volume, v1).missing(), secret(h, "t", Volume, v1)}, step: StepNothing,
 		},
+		"a key that the volume lists is gone, so that the kubelet would not mount it": {
+			stored: refreshedFor(secret(h, "s", Volume, v1, "a")),
+			now:    []Consumed{secret(h, "s", Volume, data{"b": "1"}, "a").requiring("a").changedAt(recent)}, step: StepNothing,
+		},
 		"an object that nobody governs": {
 			now: []Consumed{secret(h, "s", Volume, v1).changedAt(recent).ungoverned()}, step: StepNothing,
 		},

@@ -84,11 +84,20 @@ func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Co
 		c.Rule = rule.Name
 		c.Action, _ = of.action(rule.Action)
 	}
-	if current != nil {
-		c.Exists, c.Digests = true, current.Digests
-		c.Immutable, c.ChangedAt = current.Immutable, current.ChangedAt
+	if current == nil {
+		c.Absent = !g.exists(ref)
+		return c
 	}
+	c.Exists, c.Digests = true, current.Digests
+	c.Immutable, c.ChangedAt = current.Immutable, current.ChangedAt
 	return c
+}
+
+// exists reports whether there is an object of that name, whoever governs it.
+func (g *gatherer) exists(ref object.Ref) bool {
+	_, cloned := g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	_, foreign := g.caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
+	return cloned || foreign
 }
 
 // governed returns the rule that governs ref for a consumer with those labels,

@@ -62,15 +62,18 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 	}
 	c.complain(workload, own, consumed)
 	decision := decideWorkload(hasher, workload.UID, c.echoes.read(k, workload, mark.Baseline), consumed)
-	switch decision.Step {
-	case StepNothing:
-		c.pending.done(k)
-		return nil
-	case StepRestart:
+	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)
 			return nil
 		}
+	}
+	c.tellHeld(workload, decision)
+	switch decision.Step {
+	case StepNothing, StepHold:
+		c.pending.done(k)
+		return nil
+	case StepRestart:
 		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.UID, decision.Baseline))
 	default:
 		err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
@@ -132,5 +135,5 @@ func (c *controller) logDone(k key, decision Decision) {
 func (c *controller) forget(k key) {
 	c.pending.done(k)
 	c.echoes.forget(k)
-	c.complained.Delete(k)
+	c.told.forget(k)
 }

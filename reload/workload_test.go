@@ -30,7 +30,7 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 			Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
 			Labels: map[string]string{"app": "w"}, Annotations: map[string]string{mark.Baseline: "b"},
 		},
-		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 	}
 	for kind, obj := range map[Kind]any{
 		KindDeployment:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}},
@@ -100,7 +100,7 @@ func TestStatusIsOfNoInterest(t *testing.T) {
 	w := func() *Workload {
 		return &Workload{
 			ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "1"}},
-			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 		}
 	}
 	for name, edit := range map[string]func(*Workload){
