@@ -133,6 +133,11 @@ func (c *consumers) workload(k key) (*Workload, bool) {
 	return view.Get(k.namespace, k.name)
 }
 
+// ownerOf returns the workload that made pod.
+func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
+	return c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName})
+}
+
 func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }
 
 // relevant reports whether there may be something to do about w.

@@ -42,6 +42,8 @@ const (
 	ReasonOtherKey Reason = "BaselineOfOtherKey"
 	// ReasonMissing: an object or key that the pods need is not there.
 	ReasonMissing Reason = "Missing"
+	// ReasonReplaced: a restart replaces the pod.
+	ReasonReplaced Reason = "Replaced"
 	// ReasonNotRunning: the pod has no volumes on a node now.
 	ReasonNotRunning Reason = "NotRunning"
 )
@@ -88,20 +90,14 @@ func (c Consumed) lacks() []string {
 // needed does not count: it is compared when it is whole again.
 func (c Consumed) known() bool { return c.Rule != "" && c.Exists && len(c.lacks()) == 0 }
 
-func (c Consumed) restarts() bool {
-	return c.known() && (c.Action == Restart || c.Action == Auto && c.Mode.needsRestart())
-}
+func (c Consumed) restarts() bool { return c.known() && c.onChange().Step == StepRestart }
 
-func (c Consumed) refreshes() bool {
-	return c.known() && c.Mode == Volume && !c.Immutable && (c.Action == Refresh || c.Action == Auto)
-}
+func (c Consumed) refreshes() bool { return c.known() && c.onChange().Step == StepRefresh }
 
 // holds reports whether what the workload runs of c stays on record although
 // nothing is done about it now. It does not for a volume that is refreshed:
 // the record would go stale, and a later change to Restart would act on it.
-func (c Consumed) holds() bool {
-	return !c.known() || c.Action == None || c.Mode.needsRestart()
-}
+func (c Consumed) holds() bool { return !c.known() || c.onChange().Step != StepRefresh }
 
 // Decision is what to do about one consumer, and why.
 type Decision struct {

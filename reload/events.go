@@ -31,10 +31,10 @@ func (c *controller) tell(w *Workload, decision Decision) {
 }
 
 // complain tells the owner of w once that its annotation means nothing.
-func (c *controller) complain(w *Workload, own wishes, consumed []Consumed) {
+func (c *controller) complain(w *Workload, decision Decision) {
 	unreadable := ""
-	if _, readable := own.action(None); !readable && firstRule(consumed) != "" {
-		unreadable = own.reload
+	if _, readable := w.wishes().action(None); !readable && decision.Rule != "" {
+		unreadable = w.Annotations[mark.Reload]
 	}
 	if c.told.first(w.key(), mark.Reload, unreadable) {
 		c.events.Record(unknownReload(w, unreadable))

@@ -19,11 +19,13 @@ type wishes struct {
 	reload string
 }
 
+func (w *Workload) wishes() wishes { return wishes{w.Labels, w.Annotations[mark.Reload]} }
+
 // wishesFor takes the wishes for a pod from the workload it belongs to. Those
 // of a pod without one, or whose workload is not cached, are its own.
 func (c *consumers) wishesFor(pod *Pod) wishes {
-	if workload, found := c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName}); found {
-		return wishes{workload.Labels, workload.Annotations[mark.Reload]}
+	if owner, found := c.ownerOf(pod); found {
+		return owner.wishes()
 	}
 	return wishes{pod.Labels, pod.Annotations[mark.Reload]}
 }

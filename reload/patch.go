@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,10 +43,12 @@ func adoptPatch(uid types.UID, baseline string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.Baseline: value}}}
 }
 
-// restartPatch sets the baseline and stamps the pod template in one write, so
-// that neither can be there without the other.
-func restartPatch(uid types.UID, baseline string) patch {
+// restartPatch sets the baseline and the time, and stamps the pod template, in
+// one write, so that none can be there without the others.
+func restartPatch(uid types.UID, baseline string, now time.Time) patch {
 	p := adoptPatch(uid, baseline)
+	at := mark.FormatTime(now)
+	p.Metadata.Annotations[mark.RestartedAt] = &at
 	p.Spec = &patchSpec{patchTemplate{patchMeta{Annotations: map[string]*string{mark.RestartedFor: &baseline}}}}
 	return p
 }

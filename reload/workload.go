@@ -44,8 +44,6 @@ type Pod struct {
 	// Bound is true once the pod has a node.
 	Bound bool
 	Phase corev1.PodPhase
-	// Controlled is true when the pod belongs to a controller.
-	Controlled bool
 	// Owner is that controller when it is a workload, else empty. For a pod of
 	// a Deployment it is told by the name of the ReplicaSet between the two.
 	OwnerKind Kind
@@ -85,15 +83,15 @@ func keepPod(obj any) (*Pod, error) {
 		References: refs,
 		Bound:      o.Spec.NodeName != "",
 		Phase:      o.Status.Phase,
-		Controlled: metav1.GetControllerOf(o) != nil,
 		OwnerKind:  kind,
 		OwnerName:  name,
 	}, nil
 }
 
+// keepReferences leaves out what never leads to anything, and most pods have.
 func keepReferences(spec *corev1.PodSpec) []Reference {
 	return slices.Clip(slices.DeleteFunc(References(spec), func(r Reference) bool {
-		return r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
+		return r.Mode == ImagePull || r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
 	}))
 }
 

@@ -36,6 +36,9 @@ const (
 const (
 	// Baseline on a workload is the data it is known to run.
 	Baseline = Domain + "baseline"
+	// RestartedAt on a workload is when Headwater last restarted it; see
+	// FormatTime.
+	RestartedAt = Domain + "restarted-at"
 	// RestartedFor on a pod template is the baseline it was restarted for.
 	RestartedFor = Domain + "restarted-for"
 	// RefreshedFor on a pod is the data its volumes were last refreshed for.

@@ -230,10 +230,7 @@ func TestANewReferenceIsAdopted(t *testing.T) {
 func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("volume")
-	require.NoError(t, harness.CreateNode(t.Context(), e.admin, "volume-node"))
-	t.Cleanup(func() {
-		_ = e.admin.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "volume-node", metav1.DeleteOptions{})
-	})
+	e.node("volume-node")
 	e.eventually(func(ctx context.Context) error {
 		_, err := e.admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
