@@ -298,26 +298,3 @@ func TestTheRuleOfTheFirstChangeIsNamed(t *testing.T) {
 	two.Digests = digests(h, data{"a": "2"})
 	require.Equal(t, "second", decideWorkload(h, testUID, stored, []Consumed{one, two}).Rule)
 }
-
-func TestOwnersWish(t *testing.T) {
-	tests := map[string]struct {
-		annotation string
-		want       Action
-		readable   bool
-	}{
-		"no annotation leaves it to the rule":      {"", Restart, true},
-		"Auto overrides":                           {"Auto", Auto, true},
-		"Restart overrides":                        {"Restart", Restart, true},
-		"Refresh overrides":                        {"Refresh", Refresh, true},
-		"Off is nothing":                           {"Off", None, true},
-		"an unknown value leaves it to the rule":   {"always", Restart, false},
-		"None is the rule's word, not the owner's": {"None", Restart, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			action, readable := wishes{reload: test.annotation}.action(Restart)
-			require.Equal(t, test.want, action)
-			require.Equal(t, test.readable, readable)
-		})
-	}
-}

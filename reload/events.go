@@ -30,14 +30,23 @@ func (c *controller) tell(w *Workload, decision Decision) {
 	}
 }
 
-// complain tells the owner of w once that its annotation means nothing.
+// wishAnnotations are what the owner of a workload says to Headwater.
+func wishAnnotations() []string { return []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} }
+
+// complain tells the owner of w once which of its annotations mean nothing, as
+// far as a rule would heed them.
 func (c *controller) complain(w *Workload, decision Decision) {
-	unreadable := ""
-	if _, readable := w.wishes().action(None); !readable && decision.Rule != "" {
-		unreadable = w.Annotations[mark.Reload]
+	_, faults := wishesOf(&w.ObjectMeta)
+	problems := map[string]string{}
+	for _, fault := range faults {
+		if decision.Rule != "" || fault.annotation == mark.ReloadOn {
+			problems[fault.annotation] = fault.problem
+		}
 	}
-	if c.told.first(w.key(), mark.Reload, unreadable) {
-		c.events.Record(unknownReload(w, unreadable))
+	for _, annotation := range wishAnnotations() {
+		if c.told.first(w.key(), annotation, problems[annotation]) {
+			c.events.Record(unknownReload(w, annotation, problems[annotation]))
+		}
 	}
 }
 
@@ -77,7 +86,7 @@ func (t *told) first(k key, about, text string) bool {
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range []string{mark.Reload, held} {
+	for _, about := range append(wishAnnotations(), held) {
 		t.said.Delete(topic{k, about})
 	}
 }
@@ -124,10 +133,10 @@ func baselineAdopted(w *Workload, decision Decision) kube.Event {
 	return event
 }
 
-func unknownReload(w *Workload, value string) kube.Event {
+func unknownReload(w *Workload, annotation, problem string) kube.Event {
 	event := about(w)
 	event.Warning = true
 	event.Reason, event.Action = "UnknownReload", "Read"
-	event.Note = fmt.Sprintf("The annotation %s is %.40q, and is ignored: use Auto, Restart, Refresh or Off", mark.Reload, value)
+	event.Note = fmt.Sprintf("The annotation %s is ignored: %s", annotation, problem)
 	return event
 }

@@ -47,7 +47,8 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	key := "key " + strings.Repeat("k", 253) + " of " + long
 	require.Less(t, len(restartHeld(w, Decision{Missing: []string{key, key, key}}).Note), maxNote)
 
-	unknown := unknownReload(w, strings.Repeat("x", 5000))
+	_, faults := wishesOf(&metav1.ObjectMeta{Annotations: map[string]string{mark.Reload: strings.Repeat("x", 5000)}})
+	unknown := unknownReload(w, faults[0].annotation, faults[0].problem)
 	require.True(t, unknown.Warning)
 	require.Less(t, len(unknown.Note), maxNote)
 }

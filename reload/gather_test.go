@@ -98,7 +98,7 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})
-	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, reload: "Off"}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, action: None}, consumers.wishesFor(pod))
 	pod.OwnerName = "unknown"
 	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
 	pod.OwnerKind = ""

@@ -21,6 +21,9 @@ const (
 	EnvFrom Mode = "EnvFrom"
 	SubPath Mode = "SubPath"
 	Volume  Mode = "Volume"
+	// Listed is an object that the workload's owner names in an annotation,
+	// whatever its containers do with it.
+	Listed Mode = "Listed"
 	// ImagePull is a pull secret: the kubelet reads it when it pulls an image.
 	ImagePull Mode = "ImagePull"
 	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts.

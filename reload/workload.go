@@ -64,7 +64,7 @@ func keepWorkload(obj any) (*Workload, error) {
 }
 
 func newWorkload(kind Kind, meta *metav1.ObjectMeta, spec *corev1.PodSpec) *Workload {
-	refs := keepReferences(spec)
+	refs := slices.Clip(append(keepReferences(spec), listed(meta)...))
 	return &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0), Kind: kind, References: refs}
 }
 
@@ -97,7 +97,7 @@ func keepReferences(spec *corev1.PodSpec) []Reference {
 
 // keepMeta keeps what decisions need; of an object without references, which
 // needs none, as little as a cache can do with. A workload that has lost its
-// references may still carry a baseline.
+// references may still carry a baseline, or a list of them that is not readable.
 func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Namespace:       meta.Namespace,
@@ -105,7 +105,7 @@ func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 		ResourceVersion: meta.ResourceVersion,
 	}
 	annotations := mark.Ours(meta.Annotations)
-	if !references && annotations[mark.Baseline] == "" {
+	if _, lists := annotations[mark.ReloadOn]; !references && !lists && annotations[mark.Baseline] == "" {
 		return kept
 	}
 	kept.UID = meta.UID

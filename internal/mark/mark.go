@@ -45,6 +45,12 @@ const (
 	RefreshedFor = Domain + "refreshed-for"
 	// Reload is set by the workload's owner, who thereby overrides the rule.
 	Reload = Domain + "reload"
+	// ReloadOn is theirs, too: objects that the workload is reloaded for
+	// although it does not reference them; see ParseReloadOn.
+	ReloadOn = Domain + "reload-on"
+	// ReloadKeys is theirs, too: the only keys that count; see
+	// ParseReloadKeys.
+	ReloadKeys = Domain + "reload-keys"
 )
 
 // FieldManager owns every field that Headwater writes. It must never change:
