@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
-	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -92,7 +91,7 @@ func (t *told) forget(k key) {
 }
 
 func about(w *Workload) kube.Event {
-	return kube.Event{About: kube.Reference(appsv1.SchemeGroupVersion.String(), string(w.Kind), w)}
+	return kube.Event{About: kube.Reference(w.Kind.apiVersion(), string(w.Kind), w)}
 }
 
 func restarted(w *Workload, decision Decision) kube.Event {

@@ -37,6 +37,7 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	require.Equal(t, "StatefulSet", event.About.Kind)
 	require.Equal(t, "apps/v1", event.About.APIVersion)
 	require.Equal(t, w.UID, event.About.UID)
+	require.Equal(t, "batch/v1", restarted(&Workload{Kind: KindCronJob}, Decision{}).About.APIVersion)
 	require.Less(t, len(restarted(w, Decision{Changed: []string{long, long, long}}).Note), maxNote)
 
 	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonOtherKey}).Note, "key")

@@ -72,7 +72,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		c.pending.done(k)
 		return nil
 	case StepRestart:
-		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.UID, decision.Baseline, c.now()))
+		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.Kind, workload.UID, decision.Baseline, c.now()))
 	default:
 		err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,19 +19,29 @@ import (
 type Kind string
 
 // The kinds of consumers. All but KindPod are workloads: they have a pod
-// template, and are restarted by a stamp on it.
+// template, and are restarted by a stamp on it. The stamp on a CronJob runs
+// nothing: it says what the jobs from then on read.
 const (
 	KindDeployment  Kind = "Deployment"
 	KindStatefulSet Kind = "StatefulSet"
 	KindDaemonSet   Kind = "DaemonSet"
+	KindCronJob     Kind = "CronJob"
 	KindPod         Kind = "Pod"
 )
+
+// apiVersion is the one by which Headwater reads and writes workloads of k.
+func (k Kind) apiVersion() string {
+	if k == KindCronJob {
+		return batchv1.SchemeGroupVersion.String()
+	}
+	return appsv1.SchemeGroupVersion.String()
+}
 
 // publishedByKubernetes is the ConfigMap that the API server mounts into every
 // pod. It is never a clone, and without it most pods reference nothing.
 const publishedByKubernetes = "kube-root-ca.crt"
 
-// Workload is what is kept of a Deployment, StatefulSet or DaemonSet.
+// Workload is what is kept of a Deployment, StatefulSet, DaemonSet or CronJob.
 type Workload struct {
 	metav1.ObjectMeta
 	Kind       Kind
@@ -58,6 +69,8 @@ func keepWorkload(obj any) (*Workload, error) {
 		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
 	case *appsv1.DaemonSet:
 		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+	case *batchv1.CronJob:
+		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec), nil
 	default:
 		return nil, fmt.Errorf("object of type %T is no workload", obj)
 	}
