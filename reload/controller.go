@@ -138,8 +138,7 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 		if !change.Added && !change.Deleted {
 			return
 		}
-		object := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
-		workloads, _ := c.consumers.of(object)
+		workloads, _ := c.consumers.of(object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name})
 		for _, k := range workloads {
 			c.queue.Fresh(k)
 		}
