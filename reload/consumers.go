@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
+	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -20,7 +21,9 @@ import (
 const byReference = "reference"
 
 // workloadKinds is the order in which workloads are listed.
-func workloadKinds() []Kind { return []Kind{KindDeployment, KindStatefulSet, KindDaemonSet} }
+func workloadKinds() []Kind {
+	return []Kind{KindDeployment, KindStatefulSet, KindDaemonSet, KindCronJob}
+}
 
 // key names one consumer: the smallest unit that can fail alone.
 type key struct {
@@ -70,6 +73,7 @@ func workloadInformers(client kubernetes.Interface) map[Kind]cache.SharedIndexIn
 		KindDeployment:  appsinformers.NewDeploymentInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
 		KindStatefulSet: appsinformers.NewStatefulSetInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
 		KindDaemonSet:   appsinformers.NewDaemonSetInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+		KindCronJob:     batchinformers.NewCronJobInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
 	}
 }
 
@@ -131,6 +135,11 @@ func (c *consumers) workload(k key) (*Workload, bool) {
 		return nil, false
 	}
 	return view.Get(k.namespace, k.name)
+}
+
+// ownerOf returns the workload that made pod.
+func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
+	return c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName})
 }
 
 func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }

@@ -2,7 +2,6 @@ package reload
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,9 +34,7 @@ type controller struct {
 	queue   *queue.Runner[key]
 	pending pending
 	echoes  echoes
-	// complained holds the consumers whose owner was told about an unreadable
-	// annotation, with its value.
-	complained sync.Map
+	told    told
 }
 
 // dependencies are what the app gives to the controller.
@@ -94,6 +91,9 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
 		}
+		if err := all.Add(c.caches.Foreign[kind].OnChange(c.foreignChanged(kind))); err != nil {
+			return all, err
+		}
 	}
 	if err := all.Add(c.consumers.pods.OnChange(c.podChanged)); err != nil {
 		return all, err
@@ -128,6 +128,20 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	}
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
 		c.objectChanged(change.Latest().Ref(), rule)
+	}
+}
+
+// foreignChanged has the workloads looked at that may be held for want of an
+// object that no rule governs.
+func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.Foreign]) {
+	return func(change kube.Change[*kube.Foreign]) {
+		if !change.Added && !change.Deleted {
+			return
+		}
+		workloads, _ := c.consumers.of(object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name})
+		for _, k := range workloads {
+			c.queue.Fresh(k)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
-	require.Len(t, contributed.Permissions, 4)
+	require.Len(t, contributed.Permissions, 5)
 	f.work = contributed.Work
 	return f
 }

@@ -19,6 +19,8 @@ const (
 	StepAdopt   Step = "Adopt"
 	StepRestart Step = "Restart"
 	StepRefresh Step = "Refresh"
+	// StepHold leaves a restart undone whose pods could not start.
+	StepHold Step = "Hold"
 )
 
 // Reason says why a Step was chosen.
@@ -38,6 +40,10 @@ const (
 	ReasonUnreadable Reason = "BaselineUnreadable"
 	// ReasonOtherKey: the stored baseline was made with a key that is lost.
 	ReasonOtherKey Reason = "BaselineOfOtherKey"
+	// ReasonMissing: an object or key that the pods need is not there.
+	ReasonMissing Reason = "Missing"
+	// ReasonReplaced: a restart replaces the pod.
+	ReasonReplaced Reason = "Replaced"
 	// ReasonNotRunning: the pod has no volumes on a node now.
 	ReasonNotRunning Reason = "NotRunning"
 )
@@ -51,8 +57,11 @@ type Consumed struct {
 	Rule string
 	// Action is the rule's, or the workload owner's own wish.
 	Action Action
-	// Exists is false too while it is not known whether the object exists.
+	// Exists is true when the data is known, Absent when it is known that there
+	// is no such object. Of an object that no rule governs, and while a cache
+	// fills, neither may be true.
 	Exists    bool
+	Absent    bool
 	Digests   object.Digests
 	Immutable bool
 	// ChangedAt is when the data was last written, by the API server's clock,
@@ -60,23 +69,35 @@ type Consumed struct {
 	ChangedAt time.Time
 }
 
-// known reports whether there is data to compare.
-func (c Consumed) known() bool { return c.Rule != "" && c.Exists }
-
-func (c Consumed) restarts() bool {
-	return c.known() && (c.Action == Restart || c.Action == Auto && c.Mode.needsRestart())
+// lacks names what the pods need of c and is not there.
+func (c Consumed) lacks() []string {
+	if c.Absent && !c.Optional {
+		return []string{c.Object.String()}
+	}
+	if !c.Exists {
+		return nil
+	}
+	var keys []string
+	for _, key := range c.Required {
+		if _, found := c.Digests.Sum(key); !found {
+			keys = append(keys, "key "+key+" of "+c.Object.String())
+		}
+	}
+	return keys
 }
 
-func (c Consumed) refreshes() bool {
-	return c.known() && c.Mode == Volume && !c.Immutable && (c.Action == Refresh || c.Action == Auto)
-}
+// known reports whether there is data to compare. What lacks a key that is
+// needed does not count: it is compared when it is whole again.
+func (c Consumed) known() bool { return c.Rule != "" && c.Exists && len(c.lacks()) == 0 }
+
+func (c Consumed) restarts() bool { return c.known() && c.onChange().Step == StepRestart }
+
+func (c Consumed) refreshes() bool { return c.known() && c.onChange().Step == StepRefresh }
 
 // holds reports whether what the workload runs of c stays on record although
 // nothing is done about it now. It does not for a volume that is refreshed:
 // the record would go stale, and a later change to Restart would act on it.
-func (c Consumed) holds() bool {
-	return !c.known() || c.Action == None || c.Mode.needsRestart()
-}
+func (c Consumed) holds() bool { return !c.known() || c.onChange().Step != StepRefresh }
 
 // Decision is what to do about one consumer, and why.
 type Decision struct {
@@ -86,6 +107,9 @@ type Decision struct {
 	Rule string
 	// Changed names the objects whose data changed.
 	Changed []string
+	// Missing names what the pods need and is not there, when a restart is
+	// held for it.
+	Missing []string
 	// Baseline is to be stored; empty means that there is nothing to store
 	// any more.
 	Baseline string
@@ -96,8 +120,12 @@ func (d Decision) lostBaseline() bool {
 	return d.Reason == ReasonUnreadable || d.Reason == ReasonOtherKey
 }
 
+// waits reports whether the debounce is to pass before d is carried out.
+func (d Decision) waits() bool { return d.Step == StepRestart || d.Step == StepHold }
+
 // decideWorkload compares what a workload consumes with its stored baseline.
-// The first sight of a reference is never a change.
+// The first sight of a reference is never a change, and a restart that would
+// leave its pods without what they need is held.
 func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Consumed) Decision {
 	known, trouble := recall(hasher, stored)
 	next, changed := compare(hasher, uid, known, filter(consumed, Consumed.restarts))
@@ -106,6 +134,11 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 		if sum, had := known.entries[id]; had && c.holds() {
 			keep(next, id, sum)
 		}
+	}
+	missing := heldFor(hasher, uid, known, consumed, changed)
+	if missing != nil {
+		postpone(hasher, uid, next, known, changed)
+		changed = nil
 	}
 	decision := Decision{Step: StepNothing, Reason: ReasonUnchanged, Rule: firstRule(consumed)}
 	if len(next.entries) > 0 {
@@ -119,8 +152,36 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 		decision.Step, decision.Reason = StepAdopt, trouble
 	case trouble == "" && !next.equal(known):
 		decision.Step, decision.Reason = StepAdopt, ReasonReferences
+	case missing != nil:
+		decision.Step, decision.Reason, decision.Missing = StepHold, ReasonMissing, missing
 	}
 	return decision
+}
+
+// heldFor names what the pods lack when something is held for it: the restart
+// for what changed, or for the very thing that is missing, were it a change.
+func heldFor(hasher *digest.Hasher, uid types.UID, known Baseline, consumed, changed []Consumed) []string {
+	var missing []string
+	held := len(changed) > 0
+	for _, c := range consumed {
+		lacks := c.lacks()
+		_, onRecord := known.entries[identify(hasher, uid, c.Reference)]
+		held = held || onRecord && len(lacks) > 0
+		missing = append(missing, lacks...)
+	}
+	if !held || len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// postpone takes changed back out of next: it is still to be acted on.
+func postpone(hasher *digest.Hasher, uid types.UID, next, known Baseline, changed []Consumed) {
+	for _, c := range changed {
+		id := identify(hasher, uid, c.Reference)
+		next.entries[id] = known.entries[id]
+	}
 }
 
 // recall reads a stored baseline. One that cannot be compared with counts as

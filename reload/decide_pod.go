@@ -1,13 +1,11 @@
 package reload
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
-	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // kubeletSync is the time after which every kubelet has rewritten a changed
@@ -21,7 +19,7 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 		return Decision{Step: StepNothing, Reason: ReasonNotRunning}
 	}
 	known, _ := recall(hasher, stored)
-	volumes := refreshable(pod, consumed)
+	volumes := filter(consumed, Consumed.refreshes)
 	next, changed := compare(hasher, pod.UID, known, volumes)
 	for _, c := range volumes {
 		_, had := known.entries[identify(hasher, pod.UID, c.Reference)]
@@ -47,16 +45,12 @@ func (p *Pod) running() bool {
 	return p.Bound && p.DeletionTimestamp == nil && p.Phase != corev1.PodSucceeded && p.Phase != corev1.PodFailed
 }
 
-// refreshable leaves out the objects for whose sake the pod's owner is
-// restarted, and with it the pod.
-func refreshable(pod *Pod, consumed []Consumed) []Consumed {
-	var replaced []object.Ref
-	if pod.Controlled {
-		for _, c := range filter(consumed, Consumed.restarts) {
-			replaced = append(replaced, c.Object)
-		}
-	}
-	return filter(consumed, func(c Consumed) bool { return c.refreshes() && !slices.Contains(replaced, c.Object) })
+// replaces reports whether a restart replaces pod: one that is due for the pod's
+// owner, or one of late, which the pod is older than.
+func replaces(pod *Pod, due Decision, restartedAt, now time.Time) bool {
+	// The API server tells the age of a pod in whole seconds.
+	older := pod.CreationTimestamp.Time.Before(restartedAt.Truncate(time.Second))
+	return due.Step == StepRestart || older && now.Sub(restartedAt) <= kubeletSync
 }
 
 // isStale decides for a volume of which nothing is on record: it may hold old

@@ -14,7 +14,7 @@ var birth = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // read only
 func testPod(edit ...func(*Pod)) *Pod {
 	pod := &Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: testUID, CreationTimestamp: metav1.NewTime(birth)},
-		Bound:      true, Phase: corev1.PodRunning, Controlled: true,
+		Bound:      true, Phase: corev1.PodRunning,
 	}
 	for _, e := range edit {
 		e(pod)
@@ -94,6 +94,10 @@ func TestDecidePod(t *testing.T) {
 			stored: refreshedFor(secret(h, "s", Volume, v1), secret(h, "t", Volume, v1)),
 			now:    []Consumed{secret(h, "s", Volume, v1).missing(), secret(h, "t", Volume, v1)}, step: StepNothing,
 		},
+		"a key that the volume lists is gone, so that the kubelet would not mount it": {
+			stored: refreshedFor(secret(h, "s", Volume, v1, "a")),
+			now:    []Consumed{secret(h, "s", Volume, data{"b": "1"}, "a").requiring("a").changedAt(recent)}, step: StepNothing,
+		},
 		"an object that nobody governs": {
 			now: []Consumed{secret(h, "s", Volume, v1).changedAt(recent).ungoverned()}, step: StepNothing,
 		},
@@ -115,12 +119,7 @@ func TestDecidePod(t *testing.T) {
 		"under None": {
 			now: []Consumed{secret(h, "s", Volume, v1).changedAt(recent).under(None)}, step: StepNothing,
 		},
-		"the object is env as well, and the owner is restarted for it": {
-			now:  []Consumed{secret(h, "s", Env, v1, "a").changedAt(recent), secret(h, "s", Volume, v1).changedAt(recent)},
-			step: StepNothing,
-		},
-		"the object is env as well, but of a pod that nobody restarts": {
-			pod:  testPod(func(p *Pod) { p.Controlled = false }),
+		"the object is env as well": {
 			now:  []Consumed{secret(h, "s", Env, v1, "a").changedAt(recent), secret(h, "s", Volume, v1).changedAt(recent)},
 			step: StepRefresh,
 		},
@@ -178,4 +177,25 @@ func TestVolumeThatWasGoneForAMomentIsNotRefreshed(t *testing.T) {
 	changed.Digests = digests(h, data{"a": "2"})
 	stored = decidePod(h, testPod(), stored, []Consumed{one.missing(), changed}, now).Baseline
 	require.Equal(t, StepNothing, decidePod(h, testPod(), stored, []Consumed{one, changed}, now).Step)
+}
+
+func TestRestartThatReplacesThePod(t *testing.T) {
+	restart, hold, nothing := Decision{Step: StepRestart}, Decision{Step: StepHold}, Decision{Step: StepNothing}
+	now := birth.Add(time.Hour)
+	tests := map[string]struct {
+		due         Decision
+		restartedAt time.Time
+		want        bool
+	}{
+		"one that is due":                        {due: restart, want: true},
+		"one that is held does not":              {due: hold, want: false},
+		"none ever":                              {due: nothing, want: false},
+		"one just now":                           {due: nothing, restartedAt: now, want: true},
+		"one within the time that kubelets take": {due: nothing, restartedAt: now.Add(-kubeletSync), want: true},
+		"one so long ago that it is stuck, or left to men": {due: nothing, restartedAt: now.Add(-kubeletSync - time.Second), want: false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, replaces(testPod(), test.due, test.restartedAt, now)) })
+	}
+	require.False(t, replaces(testPod(), nothing, birth.Add(900*time.Millisecond), birth.Add(time.Minute)), "a pod that the restart made")
 }

@@ -29,7 +29,13 @@ func (c Consumed) under(action Action) Consumed { c.Action = action; return c }
 
 func (c Consumed) ungoverned() Consumed { c.Rule, c.Action = "", None; return c }
 
-func (c Consumed) missing() Consumed { c.Exists, c.Digests = false, nil; return c }
+func (c Consumed) missing() Consumed { c.Exists, c.Absent, c.Digests = false, true, nil; return c }
+
+func (c Consumed) unread() Consumed { c.Exists, c.Digests = false, nil; return c }
+
+func (c Consumed) optional() Consumed { c.Optional, c.Required = true, nil; return c }
+
+func (c Consumed) requiring(keys ...string) Consumed { c.Required = keys; return c }
 
 func (c Consumed) frozen() Consumed { c.Immutable = true; return c }
 
@@ -44,6 +50,7 @@ func TestDecideWorkload(t *testing.T) {
 		step        Step
 		reason      Reason
 		changed     []string
+		missing     []string
 		// gone is true when the baseline is to be removed.
 		gone bool
 	}{
@@ -78,8 +85,8 @@ func TestDecideWorkload(t *testing.T) {
 			before: []Consumed{secret(h, "s", Env, v1, "b")}, now: []Consumed{secret(h, "s", Env, v2, "b")},
 			step: StepNothing, reason: ReasonUnchanged,
 		},
-		"a consumed key that goes away is a change": {
-			before: []Consumed{secret(h, "s", Env, v1, "a")}, now: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a")},
+		"an optional key that goes away is a change": {
+			before: []Consumed{secret(h, "s", Env, v1, "a").optional()}, now: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a").optional()},
 			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
 		"only what changed is named": {
@@ -134,17 +141,65 @@ func TestDecideWorkload(t *testing.T) {
 			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: nil,
 			step: StepAdopt, reason: ReasonReferences, gone: true,
 		},
+		"a required key that goes away holds": {
+			before: []Consumed{secret(h, "s", Env, v1, "a").requiring("a")}, now: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a").requiring("a")},
+			step: StepHold, reason: ReasonMissing, missing: []string{"key a of Secret/ns/s"},
+		},
+		"a required key that was never there is not written": {
+			now: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a").requiring("a")}, step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"a required key that was never there appears, and is adopted": {
+			before: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a").requiring("a")}, now: []Consumed{secret(h, "s", Env, v1, "a").requiring("a")},
+			step: StepAdopt, reason: ReasonFirstSight,
+		},
+		"a volume without a key that it lists holds the restart for env": {
+			before: []Consumed{secret(h, "s", Env, v1, "a"), secret(h, "t", Volume, v1, "b").requiring("b")},
+			now:    []Consumed{secret(h, "s", Env, v2, "a"), secret(h, "t", Volume, data{"a": "1"}, "b").requiring("b")},
+			step:   StepHold, reason: ReasonMissing, missing: []string{"key b of Secret/ns/t"},
+		},
+		"a volume without a key that it lists is nothing where nothing is held": {
+			before: []Consumed{secret(h, "s", Env, v1, "a"), secret(h, "t", Volume, v1, "b").requiring("b")},
+			now:    []Consumed{secret(h, "s", Env, v1, "a"), secret(h, "t", Volume, data{"a": "1"}, "b").requiring("b")},
+			step:   StepNothing, reason: ReasonUnchanged,
+		},
 		"an object that is gone holds": {
 			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1).missing()},
+			step: StepHold, reason: ReasonMissing, missing: []string{"Secret/ns/s"},
+		},
+		"an object that is gone, and that its clone's rule went with, holds": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1).missing().ungoverned()},
+			step: StepHold, reason: ReasonMissing, missing: []string{"Secret/ns/s"},
+		},
+		"an object that was not read yet stays on record": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v1).unread()},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"an optional object that is gone stays on record": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1).optional()}, now: []Consumed{secret(h, "s", EnvFrom, v1).missing().optional()},
 			step: StepNothing, reason: ReasonUnchanged,
 		},
 		"an object that nobody governs any more holds": {
 			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v2).ungoverned()},
 			step: StepNothing, reason: ReasonUnchanged,
 		},
-		"one object gone does not hide the change of another": {
+		"one object gone holds the restart for another": {
 			before: []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v1)},
 			now:    []Consumed{secret(h, "s", EnvFrom, v1).missing(), secret(h, "t", EnvFrom, v2)},
+			step:   StepHold, reason: ReasonMissing, missing: []string{"Secret/ns/s"},
+		},
+		"an object of nobody's gone holds the restart for another": {
+			before: []Consumed{secret(h, "t", EnvFrom, v1)},
+			now:    []Consumed{secret(h, "s", EnvFrom, v1).missing().ungoverned(), secret(h, "t", EnvFrom, v2)},
+			step:   StepHold, reason: ReasonMissing, missing: []string{"Secret/ns/s"},
+		},
+		"what is new is adopted while a restart is held": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1), secret(h, "t", EnvFrom, v1)},
+			now:    []Consumed{secret(h, "s", EnvFrom, v1).missing(), secret(h, "t", EnvFrom, v2), secret(h, "u", EnvFrom, v1)},
+			step:   StepAdopt, reason: ReasonReferences,
+		},
+		"one optional object gone does not hide the change of another": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1).optional(), secret(h, "t", EnvFrom, v1)},
+			now:    []Consumed{secret(h, "s", EnvFrom, v1).missing().optional(), secret(h, "t", EnvFrom, v2)},
 			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/t"},
 		},
 		"an immutable object that was made anew with other data restarts env": {
@@ -162,13 +217,40 @@ func TestDecideWorkload(t *testing.T) {
 			require.Equal(t, test.step, decision.Step)
 			require.Equal(t, test.reason, decision.Reason)
 			require.Equal(t, test.changed, decision.Changed)
+			require.Equal(t, test.missing, decision.Missing)
 			require.Equal(t, test.gone, decision.Baseline == "")
 
 			after := decideWorkload(h, testUID, decision.Baseline, test.now)
-			require.Equal(t, StepNothing, after.Step, "what was done is not done again")
+			require.Contains(t, []Step{StepNothing, StepHold}, after.Step, "what was done is not done again")
 			require.Equal(t, decision.Baseline, after.Baseline)
 		})
 	}
+}
+
+func TestKeyThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
+	h := testHasher(t, 1)
+	with := func(content data) []Consumed { return []Consumed{secret(h, "s", Env, content, "a").requiring("a")} }
+	stored := decideWorkload(h, testUID, "", with(data{"a": "1"})).Baseline
+	held := decideWorkload(h, testUID, stored, with(nil))
+	require.Equal(t, StepHold, held.Step)
+
+	require.Equal(t, StepNothing, decideWorkload(h, testUID, held.Baseline, with(data{"a": "1"})).Step)
+	require.Equal(t, StepRestart, decideWorkload(h, testUID, held.Baseline, with(data{"a": "2"})).Step)
+}
+
+func TestChangeThatWasHeldIsActedOnOnceWhatIsMissingIsBack(t *testing.T) {
+	h := testHasher(t, 1)
+	gone, changes := secret(h, "s", EnvFrom, data{"a": "1"}), secret(h, "t", EnvFrom, data{"a": "1"})
+	changed := secret(h, "t", EnvFrom, data{"a": "2"})
+	stored := decideWorkload(h, testUID, "", []Consumed{gone, changes}).Baseline
+	held := decideWorkload(h, testUID, stored, []Consumed{gone.missing(), changed})
+	require.Equal(t, StepHold, held.Step)
+	require.Equal(t, stored, held.Baseline)
+
+	require.Equal(t, StepNothing, decideWorkload(h, testUID, held.Baseline, []Consumed{gone, changes}).Step)
+	restart := decideWorkload(h, testUID, held.Baseline, []Consumed{gone, changed})
+	require.Equal(t, StepRestart, restart.Step)
+	require.Equal(t, []string{"Secret/ns/t"}, restart.Changed)
 }
 
 func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
@@ -215,27 +297,4 @@ func TestTheRuleOfTheFirstChangeIsNamed(t *testing.T) {
 	stored := decideWorkload(h, testUID, "", []Consumed{one, two}).Baseline
 	two.Digests = digests(h, data{"a": "2"})
 	require.Equal(t, "second", decideWorkload(h, testUID, stored, []Consumed{one, two}).Rule)
-}
-
-func TestOwnersWish(t *testing.T) {
-	tests := map[string]struct {
-		annotation string
-		want       Action
-		readable   bool
-	}{
-		"no annotation leaves it to the rule":      {"", Restart, true},
-		"Auto overrides":                           {"Auto", Auto, true},
-		"Restart overrides":                        {"Restart", Restart, true},
-		"Refresh overrides":                        {"Refresh", Refresh, true},
-		"Off is nothing":                           {"Off", None, true},
-		"an unknown value leaves it to the rule":   {"always", Restart, false},
-		"None is the rule's word, not the owner's": {"None", Restart, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			action, readable := wishes{reload: test.annotation}.action(Restart)
-			require.Equal(t, test.want, action)
-			require.Equal(t, test.readable, readable)
-		})
-	}
 }

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/ptr"
 )
 
 // echoes remember what was written until the caches show it, so that a
@@ -15,24 +16,29 @@ type echoes struct{ written sync.Map }
 type echo struct {
 	uid             types.UID
 	resourceVersion string
-	value           string
+	annotations     map[string]*string
 }
 
-// expect remembers that the annotation of k was set to value.
-func (e *echoes) expect(k key, uid types.UID, resourceVersion, value string) {
-	e.written.Store(k, echo{uid, resourceVersion, value})
+// expect remembers that these annotations of k were set, those with a nil
+// value removed.
+func (e *echoes) expect(k key, uid types.UID, resourceVersion string, annotations map[string]*string) {
+	e.written.Store(k, &echo{uid, resourceVersion, annotations})
 }
 
 // read returns the annotation of the cached object meta, or what was written
 // after that.
 func (e *echoes) read(k key, meta metav1.Object, annotation string) string {
 	value, _ := e.written.Load(k)
-	last, waiting := value.(echo)
-	if waiting && last.uid == meta.GetUID() && older(meta.GetResourceVersion(), last.resourceVersion) {
-		return last.value
+	last, waiting := value.(*echo)
+	if !waiting {
+		return meta.GetAnnotations()[annotation]
 	}
-	if waiting {
-		e.written.Delete(k)
+	if last.uid != meta.GetUID() || !older(meta.GetResourceVersion(), last.resourceVersion) {
+		e.written.CompareAndDelete(k, value)
+		return meta.GetAnnotations()[annotation]
+	}
+	if set, written := last.annotations[annotation]; written {
+		return ptr.Deref(set, "")
 	}
 	return meta.GetAnnotations()[annotation]
 }

@@ -3,8 +3,9 @@ package reload
 import (
 	"fmt"
 	"strings"
+	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
+	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -13,6 +14,10 @@ import (
 // maxNamed bounds the objects that a note names: the API server refuses notes
 // of more than 1 KiB, and a name may have 253 characters.
 const maxNamed = 2
+
+// maxMissing is that bound for what is missing, where the name of a key is
+// added to the object's.
+const maxMissing = 1
 
 // tell records an Event about what was done to w, if its owner should know.
 func (c *controller) tell(w *Workload, decision Decision) {
@@ -24,33 +29,93 @@ func (c *controller) tell(w *Workload, decision Decision) {
 	}
 }
 
-// complain tells the owner of w once that its annotation means nothing.
-func (c *controller) complain(w *Workload, own wishes, consumed []Consumed) {
-	_, readable := own.action(None)
-	if readable {
-		c.complained.Delete(w.key())
+// wishAnnotations are what the owner of a workload says to Headwater.
+func wishAnnotations() []string { return []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} }
+
+// complain tells the owner of w once which of its annotations mean nothing, as
+// far as a rule would heed them.
+func (c *controller) complain(w *Workload, decision Decision) {
+	_, faults := wishesOf(&w.ObjectMeta)
+	problems := map[string]string{}
+	for _, fault := range faults {
+		if decision.Rule != "" || fault.annotation == mark.ReloadOn {
+			problems[fault.annotation] = fault.problem
+		}
+	}
+	for _, annotation := range wishAnnotations() {
+		if c.told.first(w.key(), annotation, problems[annotation]) {
+			c.events.Record(unknownReload(w, annotation, problems[annotation]))
+		}
+	}
+}
+
+// tellHeld tells the owner of w once that it is not restarted, and for want of
+// what.
+func (c *controller) tellHeld(w *Workload, decision Decision) {
+	if !c.told.first(w.key(), held, strings.Join(decision.Missing, ", ")) {
 		return
 	}
-	if firstRule(consumed) == "" {
-		return
+	c.metrics.record(decision)
+	c.log.Warn("restart held", zap.Stringer("consumer", w.key()), zap.String("rule", decision.Rule), zap.Strings("missing", decision.Missing))
+	c.events.Record(restartHeld(w, decision))
+}
+
+// held is the topic of tellHeld.
+const held = "held"
+
+// told remembers what owners were told, so that they hear it once. It is lost
+// with the process, and with it no more than that an Event is repeated.
+type told struct{ said sync.Map }
+
+type topic struct {
+	key
+	about string
+}
+
+// first reports whether text is to be said: it is not empty, and not what was
+// said last about this.
+func (t *told) first(k key, about, text string) bool {
+	if text == "" {
+		t.said.Delete(topic{k, about})
+		return false
 	}
-	if told, again := c.complained.Swap(w.key(), own.reload); !again || told != own.reload {
-		c.events.Record(unknownReload(w, own.reload))
+	last, again := t.said.Swap(topic{k, about}, text)
+	return !again || last != text
+}
+
+// forget drops what a consumer's owner was told.
+func (t *told) forget(k key) {
+	for _, about := range append(wishAnnotations(), held) {
+		t.said.Delete(topic{k, about})
 	}
 }
 
 func about(w *Workload) kube.Event {
-	return kube.Event{About: kube.Reference(appsv1.SchemeGroupVersion.String(), string(w.Kind), w)}
+	return kube.Event{About: kube.Reference(w.Kind.apiVersion(), string(w.Kind), w)}
 }
 
 func restarted(w *Workload, decision Decision) kube.Event {
 	event := about(w)
 	event.Reason, event.Action = "Restarted", "Restart"
-	named := decision.Changed[:min(maxNamed, len(decision.Changed))]
-	event.Note = "Restarted, because what it read at its start has changed: " + strings.Join(named, ", ")
-	if more := len(decision.Changed) - len(named); more > 0 {
-		event.Note += fmt.Sprintf(" and %d more", more)
+	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
+	return event
+}
+
+// someOf names the first most of names, and counts the rest.
+func someOf(names []string, most int) string {
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
+	return text
+}
+
+func restartHeld(w *Workload, decision Decision) kube.Event {
+	event := about(w)
+	event.Warning = true
+	event.Reason, event.Action = "RestartHeld", "Hold"
+	event.Note = "Not restarted, because its pods could not start without what is missing: " + someOf(decision.Missing, maxMissing) +
+		"; this goes on once it is there"
 	return event
 }
 
@@ -67,10 +132,10 @@ func baselineAdopted(w *Workload, decision Decision) kube.Event {
 	return event
 }
 
-func unknownReload(w *Workload, value string) kube.Event {
+func unknownReload(w *Workload, annotation, problem string) kube.Event {
 	event := about(w)
 	event.Warning = true
 	event.Reason, event.Action = "UnknownReload", "Read"
-	event.Note = fmt.Sprintf("The annotation %s is %.40q, and is ignored: use Auto, Restart, Refresh or Off", mark.Reload, value)
+	event.Note = fmt.Sprintf("The annotation %s is ignored: %s", annotation, problem)
 	return event
 }

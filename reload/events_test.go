@@ -7,10 +7,26 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 const maxNote = 1024 // what the API server accepts
+
+func TestOwnersAreToldOnce(t *testing.T) {
+	var told told
+	k := key{KindDeployment, "ns", "w"}
+	require.False(t, told.first(k, held, ""), "nothing to say")
+	require.True(t, told.first(k, held, "one"))
+	require.False(t, told.first(k, held, "one"), "said already")
+	require.True(t, told.first(k, mark.Reload, "one"), "about something else")
+	require.True(t, told.first(k, held, "two"))
+	require.False(t, told.first(k, held, ""))
+	require.True(t, told.first(k, held, "two"), "it began anew")
+	told.forget(k)
+	require.True(t, told.first(k, held, "two"))
+	require.True(t, told.first(k, mark.Reload, "one"))
+}
 
 func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	w := &Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w", UID: "u"}, Kind: KindStatefulSet}
@@ -21,12 +37,19 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	require.Equal(t, "StatefulSet", event.About.Kind)
 	require.Equal(t, "apps/v1", event.About.APIVersion)
 	require.Equal(t, w.UID, event.About.UID)
+	require.Equal(t, "batch/v1", restarted(&Workload{Kind: KindCronJob}, Decision{}).About.APIVersion)
 	require.Less(t, len(restarted(w, Decision{Changed: []string{long, long, long}}).Note), maxNote)
 
 	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonOtherKey}).Note, "key")
 	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonUnreadable}).Note, "damaged")
 
-	unknown := unknownReload(w, strings.Repeat("x", 5000))
+	held := restartHeld(w, Decision{Missing: []string{"Secret/ns/a", "key k of Secret/ns/b"}})
+	require.Contains(t, held.Note, "missing: Secret/ns/a and 1 more; ")
+	key := "key " + strings.Repeat("k", 253) + " of " + long
+	require.Less(t, len(restartHeld(w, Decision{Missing: []string{key, key, key}}).Note), maxNote)
+
+	_, faults := wishesOf(&metav1.ObjectMeta{Annotations: map[string]string{mark.Reload: strings.Repeat("x", 5000)}})
+	unknown := unknownReload(w, faults[0].annotation, faults[0].problem)
 	require.True(t, unknown.Warning)
 	require.Less(t, len(unknown.Note), maxNote)
 }

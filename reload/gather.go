@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,39 +13,20 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// wishes are what the owner of a consumer says about it: its labels, which
-// rules select by, and the headwater.dev/reload annotation.
-type wishes struct {
-	labels labels.Set
-	reload string
+func (w *Workload) wishes() wishes {
+	of, _ := wishesOf(&w.ObjectMeta)
+	return of
 }
 
 // wishesFor takes the wishes for a pod from the workload it belongs to. Those
 // of a pod without one, or whose workload is not cached, are its own.
 func (c *consumers) wishesFor(pod *Pod) wishes {
-	if workload, found := c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName}); found {
-		return wishes{workload.Labels, workload.Annotations[mark.Reload]}
+	if owner, found := c.ownerOf(pod); found {
+		return owner.wishes()
 	}
-	return wishes{pod.Labels, pod.Annotations[mark.Reload]}
+	of, _ := wishesOf(&pod.ObjectMeta)
+	return of
 }
-
-// action returns what applies instead of the rule's action, and false when the
-// annotation is not one of Auto, Restart, Refresh and Off.
-func (w wishes) action(rule Action) (action Action, readable bool) {
-	switch w.reload {
-	case "":
-		return rule, true
-	case string(Auto), string(Restart), string(Refresh):
-		return Action(w.reload), true
-	case reloadOff:
-		return None, true
-	default:
-		return rule, false
-	}
-}
-
-// reloadOff is what None is called in the annotation.
-const reloadOff = "Off"
 
 // rereadDelay is how soon a consumer is looked at again that references a
 // source whose cache is not full yet.
@@ -78,17 +60,30 @@ type gatherer struct {
 
 func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
 	ref := object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name}
-	c := Consumed{Reference: reference, Object: ref, Action: None}
+	c := Consumed{Object: ref, Action: None}
+	var counts bool
+	c.Reference, counts = of.narrowed(reference)
 	rule, current := g.governed(ref, of.labels)
 	if rule != nil {
 		c.Rule = rule.Name
-		c.Action, _ = of.action(rule.Action)
 	}
-	if current != nil {
-		c.Exists, c.Digests = true, current.Digests
-		c.Immutable, c.ChangedAt = current.Immutable, current.ChangedAt
+	if rule != nil && counts {
+		c.Action = cmp.Or(of.action, rule.Action)
 	}
+	if current == nil {
+		c.Absent = !g.exists(ref)
+		return c
+	}
+	c.Exists, c.Digests = true, current.Digests
+	c.Immutable, c.ChangedAt = current.Immutable, current.ChangedAt
 	return c
+}
+
+// exists reports whether there is an object of that name, whoever governs it.
+func (g *gatherer) exists(ref object.Ref) bool {
+	_, cloned := g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	_, foreign := g.caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
+	return cloned || foreign
 }
 
 // governed returns the rule that governs ref for a consumer with those labels,

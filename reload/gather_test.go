@@ -72,6 +72,13 @@ func TestWhatIsGoverned(t *testing.T) {
 			require.False(t, g.reading)
 		})
 	}
+	t.Run("absent is what is nowhere, whoever governs it", func(t *testing.T) {
+		g := gatherer{caches: f.caches, rules: set, hasher: hasher}
+		for name, absent := range map[string]bool{"base": false, "stranger": false, "unmarked": false, "other": true} {
+			reference := Reference{Kind: object.Secret, Name: name, Mode: EnvFrom}
+			require.Equal(t, absent, g.consumed("team", reference, wishes{}).Absent, name)
+		}
+	})
 	t.Run("a source whose cache is not full counts as unknown", func(t *testing.T) {
 		elsewhere := rules.NewSet(Rule{Base: rules.Base{Name: "r", Source: rules.Source{Kind: object.Secret, Namespace: "untracked", Name: "s"}}})
 		g := gatherer{caches: f.caches, rules: elsewhere, hasher: hasher}
@@ -98,7 +105,7 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})
-	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, reload: "Off"}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, action: None}, consumers.wishesFor(pod))
 	pod.OwnerName = "unknown"
 	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
 	pod.OwnerKind = ""

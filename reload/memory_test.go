@@ -14,7 +14,7 @@ import (
 func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
 	k := key{KindDeployment, "ns", "w"}
 	cached := func(uid types.UID, version, value string) *metav1.ObjectMeta {
-		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version, Annotations: map[string]string{mark.Baseline: value}}
+		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version, Annotations: map[string]string{mark.Baseline: value, mark.Reload: "Off"}}
 	}
 	tests := map[string]struct {
 		cached *metav1.ObjectMeta
@@ -30,8 +30,10 @@ func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var e echoes
-			e.expect(k, "u", "10", "written")
+			e.expect(k, "u", "10", map[string]*string{mark.Baseline: new("written"), mark.RestartedAt: nil})
 			require.Equal(t, test.want, e.read(k, test.cached, mark.Baseline))
+			require.Empty(t, e.read(k, test.cached, mark.RestartedAt))
+			require.Equal(t, "Off", e.read(k, test.cached, mark.Reload), "what was not written is as cached")
 			_, waits := e.written.Load(k)
 			require.Equal(t, test.waits, waits)
 			e.forget(k)

@@ -62,6 +62,7 @@ func permissions() []kube.Permission {
 		{Group: "apps", Resource: "deployments", Verbs: verbs, For: "restart consumers"},
 		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: "restart consumers"},
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: "restart consumers"},
+		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: "restart consumers"},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,12 +26,18 @@ type patchMeta struct {
 	Annotations map[string]*string `json:"annotations"`
 }
 
+// patchSpec has one of its fields: a CronJob's pod template lies deeper.
 type patchSpec struct {
-	Template patchTemplate `json:"template"`
+	Template    *patchTemplate `json:"template,omitempty"`
+	JobTemplate *patchJob      `json:"jobTemplate,omitempty"`
 }
 
 type patchTemplate struct {
 	Metadata patchMeta `json:"metadata"`
+}
+
+type patchJob struct {
+	Spec patchSpec `json:"spec"`
 }
 
 // adoptPatch sets the baseline, or removes it when it is empty.
@@ -42,11 +49,16 @@ func adoptPatch(uid types.UID, baseline string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.Baseline: value}}}
 }
 
-// restartPatch sets the baseline and stamps the pod template in one write, so
-// that neither can be there without the other.
-func restartPatch(uid types.UID, baseline string) patch {
+// restartPatch sets the baseline and the time, and stamps the pod template, in
+// one write, so that none can be there without the others.
+func restartPatch(kind Kind, uid types.UID, baseline string, now time.Time) patch {
 	p := adoptPatch(uid, baseline)
-	p.Spec = &patchSpec{patchTemplate{patchMeta{Annotations: map[string]*string{mark.RestartedFor: &baseline}}}}
+	at := mark.FormatTime(now)
+	p.Metadata.Annotations[mark.RestartedAt] = &at
+	p.Spec = &patchSpec{Template: &patchTemplate{patchMeta{Annotations: map[string]*string{mark.RestartedFor: &baseline}}}}
+	if kind == KindCronJob {
+		p.Spec = &patchSpec{JobTemplate: &patchJob{*p.Spec}}
+	}
 	return p
 }
 
@@ -72,6 +84,8 @@ func (p patcher) send(ctx context.Context, k key, content patch) (resourceVersio
 		patched, err = p.client.AppsV1().StatefulSets(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
 	case KindDaemonSet:
 		patched, err = p.client.AppsV1().DaemonSets(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	case KindCronJob:
+		patched, err = p.client.BatchV1().CronJobs(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
 	case KindPod:
 		patched, err = p.client.CoreV1().Pods(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
 	default:

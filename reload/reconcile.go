@@ -55,23 +55,24 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		c.forget(k)
 		return nil
 	}
-	own := wishes{workload.Labels, workload.Annotations[mark.Reload]}
-	hasher, consumed, err := c.gather(k, workload.References, own)
+	decision, err := c.decide(workload)
 	if err != nil {
 		return err
 	}
-	c.complain(workload, own, consumed)
-	decision := decideWorkload(hasher, workload.UID, c.echoes.read(k, workload, mark.Baseline), consumed)
-	switch decision.Step {
-	case StepNothing:
-		c.pending.done(k)
-		return nil
-	case StepRestart:
+	c.complain(workload, decision)
+	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)
 			return nil
 		}
-		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.UID, decision.Baseline))
+	}
+	c.tellHeld(workload, decision)
+	switch decision.Step {
+	case StepNothing, StepHold:
+		c.pending.done(k)
+		return nil
+	case StepRestart:
+		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.Kind, workload.UID, decision.Baseline, c.now()))
 	default:
 		err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
 	}
@@ -79,6 +80,15 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		c.tell(workload, decision)
 	}
 	return err
+}
+
+// decide gathers what w consumes, and decides.
+func (c *controller) decide(w *Workload) (Decision, error) {
+	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes())
+	if err != nil {
+		return Decision{}, err
+	}
+	return decideWorkload(hasher, w.UID, c.echoes.read(w.key(), w, mark.Baseline), consumed), nil
 }
 
 func (c *controller) reconcilePod(ctx context.Context, k key) error {
@@ -92,11 +102,34 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 		return err
 	}
 	decision := decidePod(hasher, pod, c.echoes.read(k, pod, mark.RefreshedFor), consumed, c.now())
+	if decision.Step == StepRefresh {
+		if decision, err = c.unlessReplaced(pod, decision); err != nil {
+			return err
+		}
+	}
 	if decision.Step == StepNothing {
 		c.pending.done(k)
 		return nil
 	}
 	return c.apply(ctx, k, pod.UID, decision, refreshPatch(pod.UID, decision.Baseline))
+}
+
+// unlessReplaced is decision, or to do nothing about a pod that a restart of
+// its owner replaces.
+func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, error) {
+	owner, found := c.consumers.ownerOf(pod)
+	if !found {
+		return decision, nil
+	}
+	due, err := c.decide(owner)
+	if err != nil {
+		return Decision{}, err
+	}
+	restartedAt := mark.ParseTime(c.echoes.read(owner.key(), owner, mark.RestartedAt))
+	if replaces(pod, due, restartedAt, c.now()) {
+		return Decision{Step: StepNothing, Reason: ReasonReplaced}, nil
+	}
+	return decision, nil
 }
 
 // apply writes what was decided and records it.
@@ -105,7 +138,7 @@ func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision D
 	if err != nil {
 		return fmt.Errorf("%s: %w", decision.Step, err)
 	}
-	c.echoes.expect(k, uid, version, decision.Baseline)
+	c.echoes.expect(k, uid, version, content.Metadata.Annotations)
 	c.metrics.record(decision)
 	if at, found := c.pending.done(k); found {
 		c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(c.now().Sub(at).Seconds())
@@ -132,5 +165,5 @@ func (c *controller) logDone(k key, decision Decision) {
 func (c *controller) forget(k key) {
 	c.pending.done(k)
 	c.echoes.forget(k)
-	c.complained.Delete(k)
+	c.told.forget(k)
 }

@@ -21,10 +21,20 @@ const (
 	EnvFrom Mode = "EnvFrom"
 	SubPath Mode = "SubPath"
 	Volume  Mode = "Volume"
+	// Listed is an object that the workload's owner names in an annotation,
+	// whatever its containers do with it.
+	Listed Mode = "Listed"
+	// ImagePull is a pull secret: the kubelet reads it when it pulls an image.
+	ImagePull Mode = "ImagePull"
+	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts.
+	CSI Mode = "CSI"
 )
 
 // needsRestart reports whether a running container never sees a change.
-func (m Mode) needsRestart() bool { return m != Volume }
+func (m Mode) needsRestart() bool { return m != Volume && !m.byNode() }
+
+// byNode reports whether no container sees the data at all.
+func (m Mode) byNode() bool { return m == ImagePull || m == CSI }
 
 // Reference is one Secret or ConfigMap that a pod consumes in one mode.
 type Reference struct {
@@ -32,7 +42,10 @@ type Reference struct {
 	Name string
 	// Keys are the consumed keys, sorted; nil means all of them.
 	Keys []string
-	// Optional is true when the pod starts without the object or the keys.
+	// Required are the keys without which the pod does not start, or starts
+	// with an empty directory at the place of a file; sorted.
+	Required []string
+	// Optional is true when the pod starts without the object.
 	Optional bool
 	Mode     Mode
 }
@@ -40,18 +53,21 @@ type Reference struct {
 // equal reports whether r and other say the same.
 func (r Reference) equal(other Reference) bool {
 	return r.Kind == other.Kind && r.Name == other.Name && r.Mode == other.Mode && r.Optional == other.Optional &&
-		(r.Keys == nil) == (other.Keys == nil) && slices.Equal(r.Keys, other.Keys)
+		(r.Keys == nil) == (other.Keys == nil) && slices.Equal(r.Keys, other.Keys) && slices.Equal(r.Required, other.Required)
 }
 
-// References returns what the containers of spec consume, one Reference per
-// object and mode, in a fixed order. A volume that no container mounts is
-// consumed by nobody.
+// References returns what the pods of spec consume, one Reference per object
+// and mode, in a fixed order. A volume that no container mounts is consumed by
+// nobody.
 func References(spec *corev1.PodSpec) []Reference {
 	volumes := make(map[string][]volumeSource, len(spec.Volumes))
 	for i := range spec.Volumes {
 		volumes[spec.Volumes[i].Name] = sourcesOf(&spec.Volumes[i])
 	}
 	var found references
+	for _, pull := range spec.ImagePullSecrets {
+		found.add(Reference{Kind: object.Secret, Name: pull.Name, Mode: ImagePull, Optional: true})
+	}
 	for _, container := range containers(spec) {
 		found.addEnv(container.Env)
 		found.addEnvFrom(container.EnvFrom)
@@ -81,28 +97,36 @@ func containers(spec *corev1.PodSpec) []*corev1.Container {
 type volumeSource struct {
 	kind     object.Kind
 	name     string
-	optional *bool
+	optional bool
+	// csi is true for what only the volume's driver gets.
+	csi bool
 	// items maps keys to paths; empty means every key at its own name.
 	items []corev1.KeyToPath
 }
 
 func sourcesOf(volume *corev1.Volume) []volumeSource {
 	var sources []volumeSource
+	add := func(kind object.Kind, name string, optional *bool, items []corev1.KeyToPath) {
+		sources = append(sources, volumeSource{kind: kind, name: name, optional: optional != nil && *optional, items: items})
+	}
 	if secret := volume.Secret; secret != nil {
-		sources = append(sources, volumeSource{object.Secret, secret.SecretName, secret.Optional, secret.Items})
+		add(object.Secret, secret.SecretName, secret.Optional, secret.Items)
 	}
 	if configMap := volume.ConfigMap; configMap != nil {
-		sources = append(sources, volumeSource{object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items})
+		add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
+	}
+	if csi := volume.CSI; csi != nil && csi.NodePublishSecretRef != nil {
+		sources = append(sources, volumeSource{kind: object.Secret, name: csi.NodePublishSecretRef.Name, csi: true})
 	}
 	if volume.Projected == nil {
 		return sources
 	}
 	for _, projection := range volume.Projected.Sources {
 		if secret := projection.Secret; secret != nil {
-			sources = append(sources, volumeSource{object.Secret, secret.Name, secret.Optional, secret.Items})
+			add(object.Secret, secret.Name, secret.Optional, secret.Items)
 		}
 		if configMap := projection.ConfigMap; configMap != nil {
-			sources = append(sources, volumeSource{object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items})
+			add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
 		}
 	}
 	return sources
@@ -128,14 +152,30 @@ func (s volumeSource) keysUnder(subPath string) (keys []string, some bool) {
 	return keys, len(keys) > 0
 }
 
+// required returns the keys that must be there for a mount that shows keys: of
+// a volume with items every one, shown or not.
+func (s volumeSource) required(keys []string) []string {
+	if s.optional {
+		return nil
+	}
+	if len(s.items) == 0 {
+		return keys
+	}
+	all := make([]string, 0, len(s.items))
+	for _, item := range s.items {
+		all = append(all, item.Key)
+	}
+	return all
+}
+
 // references collects what was found, with repeats.
 type references []Reference
 
-func (r *references) add(kind object.Kind, name string, optional *bool, mode Mode, keys []string) {
-	if name == "" {
+func (r *references) add(reference Reference) {
+	if reference.Name == "" {
 		return // the API server accepts it, but there is no such object
 	}
-	*r = append(*r, Reference{Kind: kind, Name: name, Keys: keys, Optional: optional != nil && *optional, Mode: mode})
+	*r = append(*r, reference)
 }
 
 func (r *references) addEnv(env []corev1.EnvVar) {
@@ -145,21 +185,31 @@ func (r *references) addEnv(env []corev1.EnvVar) {
 			continue
 		}
 		if secret := from.SecretKeyRef; secret != nil {
-			r.add(object.Secret, secret.Name, secret.Optional, Env, []string{secret.Key})
+			r.addKey(object.Secret, secret.Name, secret.Key, secret.Optional)
 		}
 		if configMap := from.ConfigMapKeyRef; configMap != nil {
-			r.add(object.ConfigMap, configMap.Name, configMap.Optional, Env, []string{configMap.Key})
+			r.addKey(object.ConfigMap, configMap.Name, configMap.Key, configMap.Optional)
 		}
 	}
+}
+
+func (r *references) addKey(kind object.Kind, name, key string, optional *bool) {
+	reference := Reference{Kind: kind, Name: name, Keys: []string{key}, Mode: Env}
+	if optional != nil && *optional {
+		reference.Optional = true
+	} else {
+		reference.Required = reference.Keys
+	}
+	r.add(reference)
 }
 
 func (r *references) addEnvFrom(sources []corev1.EnvFromSource) {
 	for _, from := range sources {
 		if secret := from.SecretRef; secret != nil {
-			r.add(object.Secret, secret.Name, secret.Optional, EnvFrom, nil)
+			r.add(Reference{Kind: object.Secret, Name: secret.Name, Optional: secret.Optional != nil && *secret.Optional, Mode: EnvFrom})
 		}
 		if configMap := from.ConfigMapRef; configMap != nil {
-			r.add(object.ConfigMap, configMap.Name, configMap.Optional, EnvFrom, nil)
+			r.add(Reference{Kind: object.ConfigMap, Name: configMap.Name, Optional: configMap.Optional != nil && *configMap.Optional, Mode: EnvFrom})
 		}
 	}
 }
@@ -172,36 +222,50 @@ func (r *references) addMount(mount corev1.VolumeMount, sources []volumeSource) 
 		mode = SubPath
 	}
 	for _, source := range sources {
+		if source.csi {
+			r.add(Reference{Kind: source.kind, Name: source.name, Mode: CSI})
+			continue
+		}
 		if keys, some := source.keysUnder(mount.SubPath); some {
-			r.add(source.kind, source.name, source.optional, mode, keys)
+			r.add(Reference{
+				Kind: source.kind, Name: source.name, Keys: keys, Required: source.required(keys), Optional: source.optional, Mode: mode,
+			})
 		}
 	}
 }
 
 // merged sorts the references and makes one of those that differ only in their
-// keys or in being optional.
+// keys or in what is required.
 func (r references) merged() []Reference {
 	slices.SortStableFunc(r, compareObjectAndMode)
 	var merged []Reference
 	for _, reference := range r {
-		reference.Keys = slices.Clone(reference.Keys)
+		reference.Keys, reference.Required = slices.Clone(reference.Keys), slices.Clone(reference.Required)
 		last := len(merged) - 1
 		if last < 0 || compareObjectAndMode(merged[last], reference) != 0 {
 			merged = append(merged, reference)
 			continue
 		}
-		merged[last].Optional = merged[last].Optional && reference.Optional
-		if merged[last].Keys == nil || reference.Keys == nil {
-			merged[last].Keys = nil
-		} else {
-			merged[last].Keys = append(merged[last].Keys, reference.Keys...)
-		}
+		merged[last].absorb(reference)
 	}
 	for i := range merged {
 		slices.Sort(merged[i].Keys)
 		merged[i].Keys = slices.Compact(merged[i].Keys)
+		slices.Sort(merged[i].Required)
+		merged[i].Required = slices.Compact(merged[i].Required)
 	}
 	return merged
+}
+
+// absorb makes r stand for another reference of its object and mode as well.
+func (r *Reference) absorb(other Reference) {
+	r.Optional = r.Optional && other.Optional
+	r.Required = append(r.Required, other.Required...)
+	if r.Keys == nil || other.Keys == nil {
+		r.Keys = nil
+	} else {
+		r.Keys = append(r.Keys, other.Keys...)
+	}
 }
 
 func compareObjectAndMode(a, b Reference) int {

@@ -59,30 +59,30 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 		"an empty pod consumes nothing": {},
 		"env of an app container consumes one key": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k"), {Name: "PLAIN", Value: "v"}}}}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 		},
 		"env of an init container counts": {
 			spec: corev1.PodSpec{InitContainers: []corev1.Container{{Env: []corev1.EnvVar{configMapEnv("c", "k", nil)}}}},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Mode: Env}},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 		},
 		"env of an ephemeral container counts": {
 			spec: corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
 				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: []corev1.EnvVar{secretEnv("s", "k")}},
 			}}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 		},
 		"env keys of one object are merged, sorted, without repeats": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{
 				{Env: []corev1.EnvVar{secretEnv("s", "b"), secretEnv("s", "a")}}, {Env: []corev1.EnvVar{secretEnv("s", "b")}},
 			}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Mode: Env}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Required: []string{"a", "b"}, Mode: Env}},
 		},
-		"a merged reference is optional only when all of it is": {
+		"a merged reference is optional only when all of it is, and requires the keys that are not": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
-				configMapEnv("c", "k", &yes), configMapEnv("c", "k", nil), configMapEnv("d", "k", &yes),
+				configMapEnv("c", "k", &yes), configMapEnv("c", "k", nil), configMapEnv("c", "l", &yes), configMapEnv("d", "k", &yes),
 			}}}},
 			want: []Reference{
-				{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Mode: Env},
+				{Kind: object.ConfigMap, Name: "c", Keys: []string{"k", "l"}, Required: []string{"k"}, Mode: Env},
 				{Kind: object.ConfigMap, Name: "d", Keys: []string{"k"}, Mode: Env, Optional: true},
 			},
 		},
@@ -111,14 +111,14 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 				Volumes:    []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "z", Path: "p"}, corev1.KeyToPath{Key: "a", Path: "q"})},
 				Containers: mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "z"}, Mode: Volume}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "z"}, Required: []string{"a", "z"}, Mode: Volume}},
 		},
 		"all keys absorb the listed ones": {
 			spec: corev1.PodSpec{
 				Volumes:    []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "a", Path: "a"}), secretVolume("w", "s")},
 				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Volume}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Required: []string{"a"}, Mode: Volume}},
 		},
 		"every source of a projected volume counts, with its items": {
 			spec: corev1.PodSpec{
@@ -129,7 +129,7 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 			},
 			want: []Reference{
 				{Kind: object.ConfigMap, Name: "c", Mode: Volume, Optional: true},
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Volume},
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Volume},
 			},
 		},
 		"a volume that nobody mounts is consumed by nobody": {
@@ -151,7 +151,7 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
 			},
 			want: []Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: SubPath},
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: SubPath},
 				{Kind: object.Secret, Name: "s", Mode: Volume},
 			},
 		},
@@ -161,7 +161,7 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
 				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "./etc/a.conf"}),
 			},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a"}, Mode: SubPath}},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a"}, Required: []string{"a", "b", "z"}, Mode: SubPath}},
 		},
 		"a subPath of a directory consumes the keys below": {
 			spec: corev1.PodSpec{
@@ -169,7 +169,7 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
 				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "etc"}),
 			},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a", "b"}, Mode: SubPath}},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a", "b"}, Required: []string{"a", "b", "z"}, Mode: SubPath}},
 		},
 		"a subPath into one source of a projected volume leaves the others out": {
 			spec: corev1.PodSpec{
@@ -177,7 +177,7 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 					projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t", corev1.KeyToPath{Key: "l", Path: "l"}))},
 				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: SubPath}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: SubPath}},
 		},
 		"a subPath below a key, or to the kubelet's own directory, counts as everything": {
 			spec: corev1.PodSpec{
@@ -193,6 +193,35 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 			},
 			want: []Reference{{Kind: object.Secret, Name: "s", Mode: SubPath}},
 		},
+		"an optional volume requires none of its items": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{projectedVolume("v", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Items: []corev1.KeyToPath{{Key: "k", Path: "p"}}, Optional: &yes,
+				}})},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}),
+			},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Optional: true, Mode: Volume}},
+		},
+		"a sidecar is an init container that stays": {
+			spec: corev1.PodSpec{InitContainers: []corev1.Container{{
+				RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Env: []corev1.EnvVar{secretEnv("s", "k")},
+			}}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+		},
+		"a pull secret is read by the kubelet": {
+			spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}, {Name: "s"}, {}}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: ImagePull, Optional: true}},
+		},
+		"a CSI volume's secret is read by its driver, whatever is mounted of it": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}},
+					{Name: "w", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
+				},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "a"}, corev1.VolumeMount{Name: "w"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}},
+		},
 		"a reference without a name is none": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("", "k")}}}},
 		},
@@ -202,13 +231,6 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 			require.Equal(t, test.want, References(&test.spec))
 		})
 	}
-}
-
-func TestOnlyVolumesAreRefreshed(t *testing.T) {
-	for _, mode := range []Mode{Env, EnvFrom, SubPath} {
-		require.True(t, mode.needsRestart(), mode)
-	}
-	require.False(t, Volume.needsRestart())
 }
 
 func FuzzReferences(f *testing.F) {
@@ -228,6 +250,8 @@ func FuzzReferences(f *testing.F) {
 		require.Equal(t, refs, References(&spec), "the order of containers must not matter")
 		for i, r := range refs {
 			require.True(t, slices.IsSorted(r.Keys))
+			require.True(t, slices.IsSorted(r.Required))
+			require.False(t, r.Optional && len(r.Required) > 0, "what may be absent requires no key")
 			require.False(t, r.Keys != nil && len(r.Keys) == 0, "an empty list of keys is neither some nor all")
 			require.False(t, i > 0 && compareObjectAndMode(refs[i-1], r) >= 0, "sorted, without repeats")
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,19 +19,29 @@ import (
 type Kind string
 
 // The kinds of consumers. All but KindPod are workloads: they have a pod
-// template, and are restarted by a stamp on it.
+// template, and are restarted by a stamp on it. The stamp on a CronJob runs
+// nothing: it says what the jobs from then on read.
 const (
 	KindDeployment  Kind = "Deployment"
 	KindStatefulSet Kind = "StatefulSet"
 	KindDaemonSet   Kind = "DaemonSet"
+	KindCronJob     Kind = "CronJob"
 	KindPod         Kind = "Pod"
 )
+
+// apiVersion is the one by which Headwater reads and writes workloads of k.
+func (k Kind) apiVersion() string {
+	if k == KindCronJob {
+		return batchv1.SchemeGroupVersion.String()
+	}
+	return appsv1.SchemeGroupVersion.String()
+}
 
 // publishedByKubernetes is the ConfigMap that the API server mounts into every
 // pod. It is never a clone, and without it most pods reference nothing.
 const publishedByKubernetes = "kube-root-ca.crt"
 
-// Workload is what is kept of a Deployment, StatefulSet or DaemonSet.
+// Workload is what is kept of a Deployment, StatefulSet, DaemonSet or CronJob.
 type Workload struct {
 	metav1.ObjectMeta
 	Kind       Kind
@@ -44,8 +55,6 @@ type Pod struct {
 	// Bound is true once the pod has a node.
 	Bound bool
 	Phase corev1.PodPhase
-	// Controlled is true when the pod belongs to a controller.
-	Controlled bool
 	// Owner is that controller when it is a workload, else empty. For a pod of
 	// a Deployment it is told by the name of the ReplicaSet between the two.
 	OwnerKind Kind
@@ -60,13 +69,15 @@ func keepWorkload(obj any) (*Workload, error) {
 		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
 	case *appsv1.DaemonSet:
 		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+	case *batchv1.CronJob:
+		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec), nil
 	default:
 		return nil, fmt.Errorf("object of type %T is no workload", obj)
 	}
 }
 
 func newWorkload(kind Kind, meta *metav1.ObjectMeta, spec *corev1.PodSpec) *Workload {
-	refs := keepReferences(spec)
+	refs := slices.Clip(append(keepReferences(spec), listed(meta)...))
 	return &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0), Kind: kind, References: refs}
 }
 
@@ -85,21 +96,21 @@ func keepPod(obj any) (*Pod, error) {
 		References: refs,
 		Bound:      o.Spec.NodeName != "",
 		Phase:      o.Status.Phase,
-		Controlled: metav1.GetControllerOf(o) != nil,
 		OwnerKind:  kind,
 		OwnerName:  name,
 	}, nil
 }
 
+// keepReferences leaves out what never leads to anything, and most pods have.
 func keepReferences(spec *corev1.PodSpec) []Reference {
 	return slices.Clip(slices.DeleteFunc(References(spec), func(r Reference) bool {
-		return r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
+		return r.Mode == ImagePull || r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
 	}))
 }
 
 // keepMeta keeps what decisions need; of an object without references, which
 // needs none, as little as a cache can do with. A workload that has lost its
-// references may still carry a baseline.
+// references may still carry a baseline, or a list of them that is not readable.
 func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Namespace:       meta.Namespace,
@@ -107,7 +118,7 @@ func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 		ResourceVersion: meta.ResourceVersion,
 	}
 	annotations := mark.Ours(meta.Annotations)
-	if !references && annotations[mark.Baseline] == "" {
+	if _, lists := annotations[mark.ReloadOn]; !references && !lists && annotations[mark.Baseline] == "" {
 		return kept
 	}
 	kept.UID = meta.UID

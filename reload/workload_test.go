@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,12 +31,15 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 			Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
 			Labels: map[string]string{"app": "w"}, Annotations: map[string]string{mark.Baseline: "b"},
 		},
-		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 	}
 	for kind, obj := range map[Kind]any{
 		KindDeployment:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}},
 		KindStatefulSet: &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}},
 		KindDaemonSet:   &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}},
+		KindCronJob: &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{
+			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}},
+		}},
 	} {
 		kept, err := keepWorkload(obj)
 		require.NoError(t, err)
@@ -100,7 +104,7 @@ func TestStatusIsOfNoInterest(t *testing.T) {
 	w := func() *Workload {
 		return &Workload{
 			ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "1"}},
-			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: Env}},
+			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
 		}
 	}
 	for name, edit := range map[string]func(*Workload){

@@ -36,12 +36,21 @@ const (
 const (
 	// Baseline on a workload is the data it is known to run.
 	Baseline = Domain + "baseline"
+	// RestartedAt on a workload is when Headwater last restarted it; see
+	// FormatTime.
+	RestartedAt = Domain + "restarted-at"
 	// RestartedFor on a pod template is the baseline it was restarted for.
 	RestartedFor = Domain + "restarted-for"
 	// RefreshedFor on a pod is the data its volumes were last refreshed for.
 	RefreshedFor = Domain + "refreshed-for"
 	// Reload is set by the workload's owner, who thereby overrides the rule.
 	Reload = Domain + "reload"
+	// ReloadOn is theirs, too: objects that the workload is reloaded for
+	// although it does not reference them; see ParseReloadOn.
+	ReloadOn = Domain + "reload-on"
+	// ReloadKeys is theirs, too: the only keys that count; see
+	// ParseReloadKeys.
+	ReloadKeys = Domain + "reload-keys"
 )
 
 // FieldManager owns every field that Headwater writes. It must never change:

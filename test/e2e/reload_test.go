@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,6 +85,11 @@ func (e *env) stamps(namespace string) map[string]string {
 	for _, d := range daemons.Items {
 		stamps["DaemonSet/"+d.Name] = d.Spec.Template.Annotations[mark.RestartedFor]
 	}
+	crons, err := e.admin.BatchV1().CronJobs(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	for _, c := range crons.Items {
+		stamps["CronJob/"+c.Name] = c.Spec.JobTemplate.Spec.Template.Annotations[mark.RestartedFor]
+	}
 	return stamps
 }
 
@@ -125,6 +131,15 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 		Spec:       appsv1.DaemonSetSpec{Selector: selector, Template: pod},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	job := pod
+	job.Spec.RestartPolicy = corev1.RestartPolicyNever
+	_, err = e.admin.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Name: "cron"},
+		Spec: batchv1.CronJobSpec{
+			Schedule: "0 0 30 2 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: job}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	initial := harness.ByNothing()
 	initial.InitContainers = harness.ByEnvFrom("shared").Containers
 	initial.InitContainers[0].Name = "init"
@@ -147,8 +162,12 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 	}
 	e.change("kinds", "used", "2")
 	e.restarted(namespace, before,
-		"DaemonSet/daemon", "StatefulSet/set", "Deployment/by-env", "Deployment/by-env-from", "Deployment/by-init", "Deployment/by-sub-path")
+		"CronJob/cron", "DaemonSet/daemon", "StatefulSet/set", "Deployment/by-env", "Deployment/by-env-from", "Deployment/by-init", "Deployment/by-sub-path")
 	e.hasEvent(namespace, "by-env", "Restarted")
+	e.hasEvent(namespace, "cron", "Restarted")
+	jobs, err := e.admin.BatchV1().Jobs(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, jobs.Items, "a CronJob is stamped, and never run")
 }
 
 // Invariant 8.
@@ -230,10 +249,7 @@ func TestANewReferenceIsAdopted(t *testing.T) {
 func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.stage("volume")
-	require.NoError(t, harness.CreateNode(t.Context(), e.admin, "volume-node"))
-	t.Cleanup(func() {
-		_ = e.admin.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "volume-node", metav1.DeleteOptions{})
-	})
+	e.node("volume-node")
 	e.eventually(func(ctx context.Context) error {
 		_, err := e.admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err

@@ -148,6 +148,7 @@ func CreateNode(ctx context.Context, client kubernetes.Interface, name string) e
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Played",
 		LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 	}}
+	node.ResourceVersion = "" // the control plane may have tainted it meanwhile
 	if _, err := client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("make node ready: %w", err)
 	}

@@ -1,0 +1,55 @@
+package reload
+
+// Outcome is what a change of one object means to one consumer, and why.
+type Outcome struct {
+	Step   Step
+	Reason Reason
+}
+
+// The reasons of an Outcome.
+const (
+	// ReasonUngoverned: no rule reloads this consumer for the object.
+	ReasonUngoverned Reason = "Ungoverned"
+	// ReasonOff: the rule or the workload's owner wants nothing done.
+	ReasonOff Reason = "Off"
+	// ReasonReadByNode: the kubelet or a CSI driver reads it, and reads it
+	// anew when it next needs it; no container ever sees it.
+	ReasonReadByNode Reason = "ReadByNode"
+	// ReasonAsked: the rule or the workload's owner wants a restart.
+	ReasonAsked Reason = "RestartAsked"
+	// ReasonReadAtStart: containers read it when they start, and never again.
+	ReasonReadAtStart Reason = "ReadAtStart"
+	// ReasonImmutable: kubelets do not look at an immutable object again.
+	ReasonImmutable Reason = "Immutable"
+	// ReasonOnlyRefresh: a refresh would not help, and nothing else is wanted.
+	ReasonOnlyRefresh Reason = "OnlyRefresh"
+	// ReasonMounted: the kubelet rewrites the files.
+	ReasonMounted Reason = "Mounted"
+)
+
+// onChange decides by how c is consumed what a change of its data means.
+func (c Consumed) onChange() Outcome {
+	switch {
+	case c.Rule == "":
+		return Outcome{StepNothing, ReasonUngoverned}
+	case c.Action == None:
+		return Outcome{StepNothing, ReasonOff}
+	case c.Mode.byNode():
+		return Outcome{StepNothing, ReasonReadByNode}
+	case c.Action == Restart:
+		return Outcome{StepRestart, ReasonAsked}
+	case c.Mode.needsRestart():
+		return c.restartUnlessOnlyRefresh(ReasonReadAtStart)
+	case c.Immutable:
+		return c.restartUnlessOnlyRefresh(ReasonImmutable)
+	default:
+		return Outcome{StepRefresh, ReasonMounted}
+	}
+}
+
+func (c Consumed) restartUnlessOnlyRefresh(reason Reason) Outcome {
+	if c.Action == Refresh {
+		return Outcome{StepNothing, ReasonOnlyRefresh}
+	}
+	return Outcome{StepRestart, reason}
+}

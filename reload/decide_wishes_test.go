@@ -1,0 +1,76 @@
+package reload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+func TestOwnersWishes(t *testing.T) {
+	tests := map[string]struct {
+		annotations map[string]string
+		want        wishes
+		fault       string
+	}{
+		"no annotation leaves it to the rule":      {},
+		"Auto overrides":                           {annotations: map[string]string{mark.Reload: "Auto"}, want: wishes{action: Auto}},
+		"Restart overrides":                        {annotations: map[string]string{mark.Reload: "Restart"}, want: wishes{action: Restart}},
+		"Refresh overrides":                        {annotations: map[string]string{mark.Reload: "Refresh"}, want: wishes{action: Refresh}},
+		"Off is nothing":                           {annotations: map[string]string{mark.Reload: "Off"}, want: wishes{action: None}},
+		"an unknown value leaves it to the rule":   {annotations: map[string]string{mark.Reload: "always"}, fault: mark.Reload},
+		"None is the rule's word, not the owner's": {annotations: map[string]string{mark.Reload: "None"}, fault: mark.Reload},
+		"only these keys count":                    {annotations: map[string]string{mark.ReloadKeys: "b,a"}, want: wishes{keys: []string{"a", "b"}}},
+		"unreadable keys leave all of them":        {annotations: map[string]string{mark.ReloadKeys: "a b"}, fault: mark.ReloadKeys},
+		"a list of objects is no wish of its own":  {annotations: map[string]string{mark.ReloadOn: "Secret/s"}},
+		"an unreadable list is told":               {annotations: map[string]string{mark.ReloadOn: "s"}, fault: mark.ReloadOn},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			of, faults := wishesOf(&metav1.ObjectMeta{Annotations: test.annotations})
+			require.Equal(t, test.want, of)
+			if test.fault == "" {
+				require.Empty(t, faults)
+				return
+			}
+			require.Len(t, faults, 1)
+			require.Equal(t, test.fault, faults[0].annotation)
+		})
+	}
+}
+
+func TestOnlyTheKeysThatCount(t *testing.T) {
+	tests := map[string]struct {
+		wanted, consumed, want []string
+		nothing                bool
+	}{
+		"all of all":         {},
+		"all of some":        {consumed: []string{"a"}, want: []string{"a"}},
+		"some of all":        {wanted: []string{"a", "b"}, want: []string{"a", "b"}},
+		"some of some":       {wanted: []string{"a", "b"}, consumed: []string{"b", "c"}, want: []string{"b"}},
+		"none that is there": {wanted: []string{"a"}, consumed: []string{"b"}, want: []string{"b"}, nothing: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Reference{Kind: object.Secret, Name: "s", Keys: test.consumed, Required: test.consumed, Mode: Env}
+			narrowed, counts := wishes{keys: test.wanted}.narrowed(r)
+			require.Equal(t, test.want, narrowed.Keys)
+			require.Equal(t, test.consumed, narrowed.Required, "what the pods need, they need all the same")
+			require.Equal(t, !test.nothing, counts)
+			require.Equal(t, test.consumed, r.Keys, "a reference shared with a cache must not be modified")
+		})
+	}
+}
+
+func TestListedObjectsAreReferences(t *testing.T) {
+	meta := &metav1.ObjectMeta{Namespace: "ns", Annotations: map[string]string{mark.ReloadOn: "Secret/s, ConfigMap/c"}}
+	require.Equal(t, []Reference{
+		{Kind: object.ConfigMap, Name: "c", Mode: Listed, Optional: true}, {Kind: object.Secret, Name: "s", Mode: Listed, Optional: true},
+	}, listed(meta))
+	meta.Annotations[mark.ReloadOn] = "Secret/s,c"
+	require.Empty(t, listed(meta))
+	require.Empty(t, listed(&metav1.ObjectMeta{}))
+}
