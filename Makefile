@@ -22,7 +22,7 @@ run: build ## play the main job on a real control plane; KEEP=1 leaves it runnin
 
 .PHONY: test
 test: build control-plane ## all tests: unit, and end to end on a real control plane
-	go test $(RACE) -timeout 15m ./...
+	go test $(RACE) -timeout 25m ./...
 
 .PHONY: unit
 unit: ## unit tests alone, without a control plane

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -19,7 +20,7 @@ import (
 const (
 	// stepsPerRound are done without a pause; then all must come to rest.
 	stepsPerRound = 30
-	defaultSteps  = "600"
+	defaultSteps  = "400"
 	// undisturbed is for how long nothing is written once all is at rest.
 	undisturbed = time.Second
 )
@@ -133,7 +134,8 @@ func (w *world) untouched(mark cluster.Mark) {
 func (w *world) objectWrites(mark cluster.Mark) []cluster.Request {
 	var writes []cluster.Request
 	for _, r := range w.writes(mark) {
-		if r.Resource != "events" && r.Namespace != harness.Namespace {
+		clonable := r.Resource == object.Secret.Resource() || r.Resource == object.ConfigMap.Resource()
+		if clonable && r.Namespace != harness.Namespace {
 			writes = append(writes, r)
 		}
 	}
