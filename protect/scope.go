@@ -108,7 +108,7 @@ func scopeToClones(webhook *admissionregistrationv1.ValidatingWebhook, denied []
 }
 
 // scopeToMarks narrows webhook to the requests that set, change or remove the
-// marks of a clone. The conditions are the whole verdict: what reaches the
+// marks of a clone. The condition is the whole verdict: what reaches the
 // webhook is refused, so that failing closed refuses nothing in an outage that
 // would otherwise pass.
 func scopeToMarks(webhook *admissionregistrationv1.ValidatingWebhook, headwater string) {
@@ -117,11 +117,13 @@ func scopeToMarks(webhook *admissionregistrationv1.ValidatingWebhook, headwater 
 	}}
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
 		admissionregistrationv1.Create, admissionregistrationv1.Update)
-	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
-		{Name: "marks-changed", Expression: marksDiffer("labels") + " || " + marksDiffer("annotations")},
-		notHeadwater(headwater),
-		{Name: "not-overridden", Expression: notOverriddenAtAll},
-	}
+	// One condition, since the API server evaluates all there are: a fan-out
+	// must pay for no more than the first comparison.
+	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{{
+		Name: "marks-changed-by-others",
+		Expression: fmt.Sprintf("%s && (%s || %s) && %s", notHeadwater(headwater).Expression,
+			marksDiffer("labels"), marksDiffer("annotations"), notOverriddenAtAll),
+	}}
 }
 
 // marksDiffer is, in CEL, whether the old and the new object differ in a key of
