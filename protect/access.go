@@ -46,6 +46,12 @@ func NewAccess(clients *kube.Clients, caches *kube.Caches, needed func() bool, l
 // HasSynced reports whether every binding was read.
 func (a *Access) HasSynced() bool { return a.bindings.HasSynced() }
 
+// OnChange calls changed whenever a binding does.
+func (a *Access) OnChange(changed func()) error {
+	_, err := a.bindings.OnChange(func(kube.Change[*Binding]) { changed() })
+	return err
+}
+
 // Subjects returns who clusterRole is bound to cluster-wide.
 func (a *Access) Subjects(clusterRole string) []rbacv1.Subject {
 	bindings := a.bindings.ByIndex(byClusterRole, clusterRole)

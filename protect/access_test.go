@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
@@ -43,7 +44,7 @@ func newFakeClients(t *testing.T, client *fake.Clientset) *kube.Clients {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
-	return &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
+	return &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 }
 
 func newCaches(t *testing.T, clients *kube.Clients) *kube.Caches {

@@ -56,7 +56,7 @@ func judgeMarks(request Request, set *rules.Set[Rule], world World) Verdict {
 	case isHeadwater(request.User, world):
 		return allow(guardian, ReasonByHeadwater, "")
 	}
-	verdict := refuse(guardian, ReasonMarksChanged, marksMessage(request))
+	verdict := refuse(guardian, ReasonMarksChanged, marksMessage(request.Operation, request.object()))
 	verdict.Changed = changed
 	return verdict
 }

@@ -1,7 +1,8 @@
 package protect
 
 import (
-	"fmt"
+	"strings"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -27,6 +28,8 @@ const (
 	// Create is not for a rule to list: it is judged where it forges a clone.
 	Create Operation = "Create"
 )
+
+func (o Operation) upper() string { return strings.ToUpper(string(o)) }
 
 // Mode says what happens to a request that nobody allowed.
 type Mode string
@@ -76,11 +79,12 @@ type Settings struct {
 // Engine is what enforces the rules.
 type Engine string
 
-// The engines.
+// The engines. A policy is held by the API server itself: it needs neither a
+// certificate nor Headwater to run, but records less than the webhook does.
 const (
-	Webhook Engine = "Webhook"
-	Policy  Engine = "Policy"
-	Both    Engine = "Both"
+	EngineWebhook Engine = "Webhook"
+	EnginePolicy  Engine = "Policy"
+	EngineBoth    Engine = "Both"
 )
 
 // Certificates says where the webhook's certificate comes from.
@@ -136,18 +140,25 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 // Default fills in every key that was left out.
 func (s *Settings) Default() {
 	if s.Engine == "" {
-		s.Engine = Webhook
+		s.Engine = EngineBoth
 	}
 }
 
 // Validate reports everything that is wrong with s.
 func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Engine != Webhook {
-		errs = append(errs, field.Forbidden(at.Child("engine"), fmt.Sprintf("%s is not supported yet; use Webhook", s.Engine)))
-	}
 	if s.Certificates.SecretName != "" {
 		errs = append(errs, field.Forbidden(at.Child("certificates", "secretName"), "is not supported yet; Headwater makes its own certificate"))
 	}
 	return errs
+}
+
+// LiveSettings are the Settings in force.
+type LiveSettings struct{ atomic.Pointer[Settings] }
+
+// NewLiveSettings starts with defaulted settings.
+func NewLiveSettings(settings Settings) *LiveSettings {
+	live := &LiveSettings{}
+	live.Store(&settings)
+	return live
 }

@@ -2,11 +2,11 @@ package protect
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -27,7 +27,25 @@ const (
 	managedBy      = "headwater"
 )
 
+func managedLabels() map[string]string { return map[string]string{managedByLabel: managedBy} }
+
 func keyOf(ref object.Ref) string { return ref.Kind.Resource() + "/" + ref.Namespace + "/" + ref.Name }
+
+// Stance is what else there is to protect by than the webhook.
+type Stance string
+
+// The stances.
+const (
+	// StanceUnproven: nobody has seen the webhook refuse anything yet. What it
+	// does not answer passes, or a mistake in its way would block every write.
+	StanceUnproven Stance = "Unproven"
+	// StanceAlone: what it does not answer is refused.
+	StanceAlone Stance = "Alone"
+	// StanceBeside: the policies hold. What it does not answer passes, as far as
+	// they let it; and it is not asked about clones, of which a policy knows
+	// all: a fan-out would pay twice.
+	StanceBeside Stance = "Beside"
+)
 
 // Configuration returns the ValidatingWebhookConfiguration for set, every
 // field that the API server would default included; nil without any rule.
@@ -37,18 +55,18 @@ func keyOf(ref object.Ref) string { return ref.Kind.Resource() + "/" + ref.Names
 // blocks nothing else, and not for a holder of the override permission, so
 // that an outage never blocks those. Rules that only warn or audit get their
 // own webhooks, whose outage blocks nothing at all.
-func Configuration(set *rules.Set[Rule], headwater string, endpoint Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func Configuration(set *rules.Set[Rule], headwater string, stance Stance, endpoint Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	if len(set.All()) == 0 {
 		return nil
 	}
 	sources, namespaces := targets(set)
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: ConfigurationName, Labels: map[string]string{managedByLabel: managedBy},
+			Name: ConfigurationName, Labels: managedLabels(),
 		},
 	}
 	add := func(name string, enforced bool, scope func(*admissionregistrationv1.ValidatingWebhook)) {
-		webhook := base(name+webhookDomain, enforced, endpoint, caBundle)
+		webhook := base(name+webhookDomain, enforced && stance == StanceAlone, endpoint, caBundle)
 		scope(&webhook)
 		config.Webhooks = append(config.Webhooks, webhook)
 	}
@@ -64,57 +82,76 @@ func Configuration(set *rules.Set[Rule], headwater string, endpoint Endpoint, ca
 	for _, rule := range bySelector(set) {
 		add(rule.Name+".selected", rule.enforced(), func(w *admissionregistrationv1.ValidatingWebhook) { scopeToSelected(w, rule) })
 	}
-	addAll("clones", denied(set), func(w *admissionregistrationv1.ValidatingWebhook, denied []target) {
+	policiesDo := func(t target) bool { return stance == StanceBeside && t.enforced }
+	addAll("clones", slices.DeleteFunc(denied(set), policiesDo), func(w *admissionregistrationv1.ValidatingWebhook, denied []target) {
 		scopeToClones(w, denied, headwater)
 	})
-	enforced := enforces(marksMode(set))
-	add(chunkName("marks", enforced, 0), enforced, func(w *admissionregistrationv1.ValidatingWebhook) { scopeToMarks(w, headwater) })
+	if enforced := enforces(marksMode(set)); !enforced || stance != StanceBeside {
+		add(chunkName("marks", enforced, 0), enforced, func(w *admissionregistrationv1.ValidatingWebhook) { scopeToMarks(w, headwater) })
+	}
 	return config
 }
 
-// target is one object that a webhook is about, and the rule whose override
-// permission applies to it.
+// target is what a webhook asks about: an operation on one object, or on the
+// clones of one rule, and the rules that protect it.
 type target struct {
-	key, namespace, rule string
-	operations           []Operation
-	enforced             bool
+	// key is, in the CEL of the webhook, how the request shows.
+	key, namespace string
+	// rules must all be overridden for the request not to be asked about: those
+	// that enforce, or, where none does, all.
+	rules    []string
+	enforced bool
 }
 
-// targets lists the objects that set protects by name and the namespaces that
-// it guards, each once, in a stable order.
+// targetList collects targets by key.
+type targetList map[string]target
+
+// add notes that rule protects key. One rule that enforces is enough for the
+// webhook to do so.
+func (l targetList) add(key, namespace string, rule Rule) {
+	t, known := l[key]
+	switch {
+	case known && t.enforced && !rule.enforced():
+	case known && t.enforced == rule.enforced():
+		t.rules = append(t.rules, rule.Name)
+		l[key] = t
+	default:
+		l[key] = target{key, namespace, []string{rule.Name}, rule.enforced()}
+	}
+}
+
+func (l targetList) sorted() []target {
+	return slices.SortedFunc(maps.Values(l), func(a, b target) int { return cmp.Compare(a.key, b.key) })
+}
+
+// targets lists what set protects by name and the namespaces that it guards,
+// each once, in a stable order.
 func targets(set *rules.Set[Rule]) (sources, namespaces []target) {
-	protected := map[object.Ref]bool{}
-	guarded := map[string]target{}
+	protected, guarded := targetList{}, targetList{}
 	for _, rule := range set.All() {
-		enforced, ref := rule.enforced(), rule.Source.Ref()
-		if !protected[ref] && !rule.BySelector() {
-			protected[ref] = true
-			sources = append(sources, target{keyOf(ref), ref.Namespace, rule.Name, rule.Operations, enforced})
+		if !rule.BySelector() {
+			for _, operation := range rule.Operations {
+				protected.add(operation.upper()+" "+keyOf(rule.Source.Ref()), rule.Source.Namespace, rule)
+			}
 		}
-		first, known := guarded[ref.Namespace]
-		if rule.guards() && (!known || enforced && !first.enforced) {
-			guarded[ref.Namespace] = target{ref.Namespace, ref.Namespace, rule.Name, []Operation{Delete}, enforced}
+		if rule.guards() {
+			guarded.add(rule.Source.Namespace, rule.Source.Namespace, rule)
 		}
 	}
-	for _, t := range guarded {
-		namespaces = append(namespaces, t)
-	}
-	for _, all := range [][]target{sources, namespaces} {
-		slices.SortFunc(all, func(a, b target) int { return cmp.Compare(a.key, b.key) })
-	}
-	return sources, namespaces
+	return protected.sorted(), guarded.sorted()
 }
 
 // denied lists the rules whose clones nobody may change.
 func denied(set *rules.Set[Rule]) []target {
-	var all []target
+	all := targetList{}
 	for _, rule := range set.All() {
-		if rule.Clones == Deny {
-			all = append(all, target{key: rule.Name, rule: rule.Name, operations: rule.Operations, enforced: rule.enforced()})
+		for _, operation := range rule.Operations {
+			if rule.Clones == Deny {
+				all.add(operation.upper()+" "+rule.Name, "", rule)
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b target) int { return cmp.Compare(a.key, b.key) })
-	return all
+	return all.sorted()
 }
 
 // bySelector lists the rules that select their sources by label, in a stable
@@ -159,11 +196,4 @@ func base(name string, enforced bool, endpoint Endpoint, caBundle []byte) admiss
 		TimeoutSeconds:          &timeout,
 		AdmissionReviewVersions: []string{"v1"},
 	}
-}
-
-// inForce reports whether live does what desired says. Labels and annotations
-// of others are left alone.
-func inForce(live, desired *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-	return equality.Semantic.DeepEqual(live.Webhooks, desired.Webhooks) &&
-		live.Labels[managedByLabel] == desired.Labels[managedByLabel]
 }

@@ -30,7 +30,7 @@ func TestConfiguration(t *testing.T) {
 		blogRule(),
 		newRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *Rule) { r.Operations = []Operation{Update} }),
 	)
-	config := Configuration(set, headwaterUser, testEndpoint(t), []byte("bundle"))
+	config := Configuration(set, headwaterUser, StanceAlone, testEndpoint(t), []byte("bundle"))
 	require.Equal(t, "headwater", config.Name)
 	require.Len(t, config.Webhooks, 3)
 
@@ -59,13 +59,14 @@ func TestConfiguration(t *testing.T) {
 			{
 				Name: "protected-sources",
 				Expression: `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name in ` +
-					`["UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret", "DELETE secrets/platform/blogsecret"]`,
+					`["DELETE secrets/platform/blogsecret", "UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret"]`,
 			},
 			{
 				Name: "not-overridden",
-				Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name(` +
-					`{"configmaps/certs/ca-bundle": "ca", "secrets/platform/blogsecret": "blogsecret"}` +
-					`[request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name]).check("override").allowed()`,
+				Expression: `{"DELETE secrets/platform/blogsecret": ["blogsecret"], "UPDATE configmaps/certs/ca-bundle": ["ca"], ` +
+					`"UPDATE secrets/platform/blogsecret": ["blogsecret"]}` +
+					`[request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name]` +
+					`.exists(rule, !(authorizer.group("headwater.dev").resource("protectedobjects").name(rule).check("override").allowed()))`,
 			},
 		},
 	}, config.Webhooks[0])
@@ -84,8 +85,8 @@ func TestConfiguration(t *testing.T) {
 			{Name: "guarded-namespaces", Expression: `oldObject.metadata.name in ["platform"]`},
 			{
 				Name: "not-overridden",
-				Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name(` +
-					`{"platform": "blogsecret"}[oldObject.metadata.name]).check("override").allowed()`,
+				Expression: `{"platform": ["blogsecret"]}[oldObject.metadata.name]` +
+					`.exists(rule, !(authorizer.group("headwater.dev").resource("protectedobjects").name(rule).check("override").allowed()))`,
 			},
 		},
 	}, config.Webhooks[1])
@@ -99,11 +100,11 @@ func names(config *admissionregistrationv1.ValidatingWebhookConfiguration) (name
 }
 
 func TestConfigurationOfNoRules(t *testing.T) {
-	require.Nil(t, Configuration(rules.NewSet[Rule](), headwaterUser, testEndpoint(t), []byte("bundle")))
+	require.Nil(t, Configuration(rules.NewSet[Rule](), headwaterUser, StanceAlone, testEndpoint(t), []byte("bundle")))
 }
 
 func TestConfigurationWithoutGuards(t *testing.T) {
-	config := Configuration(rules.NewSet(blogRule(noGuard)), headwaterUser, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(blogRule(noGuard)), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{"sources.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 }
 
@@ -113,22 +114,22 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 		newRule("enforced", object.Secret, "platform", "b"),
 		newRule("audited", object.Secret, "other", "c", func(r *Rule) { r.Mode = Audit }),
 	)
-	config := Configuration(set, headwaterUser, testEndpoint(t), nil)
+	config := Configuration(set, headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"namespaces.protect.headwater.dev Fail", "observed-namespaces.protect.headwater.dev Ignore",
 		"marks.protect.headwater.dev Fail",
 	}, names(config))
 	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
-	require.Contains(t, condition(0, 0), `in ["UPDATE secrets/platform/b", "DELETE secrets/platform/b"]`)
+	require.Contains(t, condition(0, 0), `in ["DELETE secrets/platform/b", "UPDATE secrets/platform/b"]`)
 	require.Contains(t, condition(2, 0), `in ["platform"]`)
-	require.Contains(t, condition(2, 1), `{"platform": "enforced"}`, "the rule that enforces counts, not the first")
-	require.Contains(t, condition(1, 0), `in ["UPDATE secrets/other/c", "DELETE secrets/other/c", "UPDATE secrets/platform/a", "DELETE secrets/platform/a"]`)
+	require.Contains(t, condition(2, 1), `{"platform": ["enforced"]}`, "the rule that enforces counts, not the first")
+	require.Contains(t, condition(1, 0), `in ["DELETE secrets/other/c", "DELETE secrets/platform/a", "UPDATE secrets/other/c", "UPDATE secrets/platform/a"]`)
 	require.Contains(t, condition(3, 0), `in ["other"]`)
 }
 
 func TestConfigurationOfSourcesBySelector(t *testing.T) {
-	config := Configuration(rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Delete} })), headwaterUser, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Delete} })), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 	webhook := config.Webhooks[1]
 	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
@@ -142,7 +143,7 @@ func TestConfigurationOfSourcesBySelector(t *testing.T) {
 		},
 		{
 			Name:       "not-overridden",
-			Expression: `!authorizer.group("headwater.dev").resource("protectedobjects").name("shared").check("override").allowed()`,
+			Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects").name("shared").check("override").allowed())`,
 		},
 	}, webhook.MatchConditions)
 }
@@ -151,7 +152,7 @@ func TestConfigurationOfClones(t *testing.T) {
 	config := Configuration(rules.NewSet(
 		blogRule(noGuard, func(r *Rule) { r.Clones, r.Mode = Deny, Warn }), newRule("free", object.Secret, "platform", "free", noGuard),
 		newRule("ca", object.ConfigMap, "platform", "ca", noGuard, func(r *Rule) { r.Clones, r.Operations = Deny, []Operation{Delete} }),
-	), headwaterUser, testEndpoint(t), nil)
+	), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"clones.protect.headwater.dev Fail", "observed-clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
@@ -173,8 +174,8 @@ func TestConfigurationOfClones(t *testing.T) {
 		},
 		{
 			Name: "not-overridden",
-			Expression: `!authorizer.group("headwater.dev").resource("protectedobjects")` +
-				`.name(oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("")).check("override").allowed()`,
+			Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
+				`.name(oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("")).check("override").allowed())`,
 		},
 	}, clones.MatchConditions)
 	marks := config.Webhooks[4]
@@ -185,15 +186,48 @@ func TestConfigurationOfClones(t *testing.T) {
 }
 
 func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
-	config := Configuration(rules.NewSet(blogRule(noGuard, func(r *Rule) { r.Mode = Audit })), headwaterUser, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(blogRule(noGuard, func(r *Rule) { r.Mode = Audit })), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
+}
+
+func TestEveryRuleAboutAnObjectCounts(t *testing.T) {
+	config := Configuration(rules.NewSet(
+		newRule("audited", object.Secret, "platform", "shared", noGuard, func(r *Rule) { r.Mode = Audit }),
+		newRule("updates", object.Secret, "platform", "shared", noGuard, func(r *Rule) { r.Operations = []Operation{Update} }),
+	), headwaterUser, StanceAlone, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
+	}, names(config))
+	require.Contains(t, config.Webhooks[0].MatchConditions[0].Expression, `in ["UPDATE secrets/platform/shared"]`, "an outage blocks what is enforced")
+	require.Contains(t, config.Webhooks[0].MatchConditions[1].Expression, `"UPDATE secrets/platform/shared": ["updates"]`, "whoever may override what is enforced")
+	require.Contains(t, config.Webhooks[1].MatchConditions[0].Expression, `in ["DELETE secrets/platform/shared"]`)
+}
+
+func TestConfigurationByStance(t *testing.T) {
+	set := rules.NewSet(blogRule(func(r *Rule) { r.Clones = Deny }))
+	for stance, want := range map[Stance][]string{
+		StanceUnproven: {
+			"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore",
+			"clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Ignore",
+		},
+		StanceAlone: {
+			"sources.protect.headwater.dev Fail", "namespaces.protect.headwater.dev Fail",
+			"clones.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail",
+		},
+		StanceBeside: {"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore"},
+	} {
+		t.Run(string(stance), func(t *testing.T) {
+			require.Equal(t, want, names(Configuration(set, headwaterUser, stance, testEndpoint(t), nil)))
+		})
+	}
 }
 
 func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
 	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
-	one := Configuration(rules.NewSet(a, b), headwaterUser, testEndpoint(t), nil)
-	require.Equal(t, one, Configuration(rules.NewSet(b, a), headwaterUser, testEndpoint(t), nil), "and not on their order")
-	require.True(t, inForce(one, one.DeepCopy()))
+	one := Configuration(rules.NewSet(a, b), headwaterUser, StanceAlone, testEndpoint(t), nil)
+	require.Equal(t, one, Configuration(rules.NewSet(b, a), headwaterUser, StanceAlone, testEndpoint(t), nil), "and not on their order")
+	_, same := adaptWebhooks(one, one.DeepCopy())
+	require.True(t, same)
 }
 
 func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
@@ -202,9 +236,10 @@ func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
 		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
 		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
-	config := Configuration(rules.NewSet(many...), headwaterUser, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(many...), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
+		"sources-4.protect.headwater.dev Fail", "sources-5.protect.headwater.dev Fail",
 		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
 		"marks.protect.headwater.dev Fail",
 	}, names(config))

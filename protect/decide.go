@@ -1,8 +1,6 @@
 package protect
 
 import (
-	"slices"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -74,7 +72,7 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 // judge is the verdict of one rule about a request that may touch what it
 // protects.
 func judge(request Request, rule Rule, world World) Verdict {
-	if !slices.Contains(rule.Operations, request.Operation) {
+	if !rule.protects(request.Operation) {
 		return Verdict{Allowed: true, Reason: ReasonOperationNotProtected, Rule: rule.Name}
 	}
 	if fault := request.fault(); fault != "" {
@@ -91,7 +89,7 @@ func judge(request Request, rule Rule, world World) Verdict {
 	case releasesOwners(request, changed):
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
-	verdict := refuse(rule, ReasonProtected, protectedMessage(rule, request))
+	verdict := refuse(rule, ReasonProtected, protectedMessage(rule, request.object()))
 	verdict.Changed = changed
 	return verdict
 }

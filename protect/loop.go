@@ -74,12 +74,12 @@ func (l loop) wait(ctx context.Context, again time.Duration) {
 
 func hasRules(live *rules.Live[Rule]) bool { return len(live.Load().All()) > 0 }
 
-// awaitRules blocks until there is a rule, or ctx ends. late is true when it
-// had to wait.
-func awaitRules(ctx context.Context, live *rules.Live[Rule]) (late bool) {
+// await blocks until something is needed, which a swap of the rules may change,
+// or ctx ends. late is true when it had to wait.
+func await(ctx context.Context, needed func() bool, live *rules.Live[Rule]) (late bool) {
 	changed := newWake()
 	defer live.Subscribe(func(_, _ *rules.Set[Rule]) { changed.up() })()
-	for !hasRules(live) {
+	for !needed() {
 		late = true
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,8 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
-	repairs  prometheus.Counter
+	tampered *prometheus.CounterVec
+	proven   *prometheus.GaugeVec
 	expiries *prometheus.GaugeVec
 }
 
@@ -26,10 +27,14 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Help:    "Seconds from the arrival of a review to its verdict.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 10),
 		}),
-		repairs: factory.NewCounter(prometheus.CounterOpts{
-			Name: "headwater_protect_registration_repairs_total",
-			Help: "Times that somebody else changed or deleted the webhook configuration and it was restored.",
-		}),
+		tampered: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_protection_tampered_total",
+			Help: "Times that somebody else changed or deleted what keeps others out, by kind of object, and it was restored.",
+		}, []string{"kind"}),
+		proven: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_protection_proven",
+			Help: "1 while the API server refuses to an account without exemption every edit of the rule's sources, tried as dry runs; 0 while it does not, or cannot be asked. Only for rules that enforce and have a source.",
+		}, []string{"rule"}),
 		expiries: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headwater_webhook_certificate_expiry_timestamp_seconds",
 			Help: "When a certificate of the webhook expires, in seconds since 1970.",
@@ -48,4 +53,12 @@ func (m *metrics) reviewed(request Request, verdict Verdict, took time.Duration)
 
 func (m *metrics) expiry(certificate string, at time.Time) {
 	m.expiries.WithLabelValues(certificate).Set(float64(at.Unix()))
+}
+
+func (m *metrics) prove(rule string, proven bool) {
+	value := 0.0
+	if proven {
+		value = 1
+	}
+	m.proven.WithLabelValues(rule).Set(value)
 }

@@ -82,15 +82,16 @@ type Params struct {
 	Rules    *rules.Live[Rule]
 	Options  Options
 	Identity *Identity
-	Settings Settings
+	Settings *LiveSettings
 }
 
 // Result is what the module runs.
 type Result struct {
 	fx.Out
 
-	// Registration is the leader's work.
+	// Registration and Prover are the leader's work.
 	Registration kube.Runnable `group:"leader"`
+	Prover       kube.Runnable `group:"leader"`
 	// Webhook and Certificates run on every replica. Webhook ends gracefully
 	// and answers until then: what it reads must outlive it.
 	Webhook      kube.Runnable `group:"replica"`
@@ -115,32 +116,58 @@ func New(p Params) (Result, error) {
 	clk := clock.RealClock{}
 	m := newMetrics(p.Registry)
 	memory := memory{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
-	record := recorder{rules: p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log}
+	record := recorder{
+		prober: serviceAccountUser(p.Options.Namespace, ProverAccount),
+		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log,
+	}
 	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
 	keeper := NewCertificateKeeper(p.Clients.Typed, p.Options.Namespace, endpoint.Hosts, clk, m, p.Log)
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
 	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.drain(), reviewer, keeper.Serving, p.Log)
-	registration := &Registration{
-		client: p.Clients.Typed, rules: p.Rules, identity: p.Identity, endpoint: endpoint, bundle: keeper.Bundle,
-		ready: func() bool { return server.Listening() && memory.ready() },
-		clock: clk, metrics: m, log: p.Log, wake: newWake(),
+	prober, err := p.Clients.As(p.Options.Namespace, ProverAccount)
+	if err != nil {
+		return Result{}, err
 	}
+	prover := &Prover{
+		prober: prober, client: p.Clients.Typed, namespace: p.Options.Namespace, rules: p.Rules, settings: p.Settings,
+		sources: sourcesOf(p.Caches), clock: clk, metrics: m, log: p.Log, wake: newWake(),
+	}
+	registration := &Registration{
+		client: p.Clients.Typed, rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
+		endpoint: endpoint, bundle: keeper.Bundle, answering: server.Listening,
+		proof: prover.Proof, changed: prover.Changed,
+		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
+	}
+	prover.changed = registration.Changed
 	keeper.OnChange(registration.Changed)
+	if err := access.OnChange(registration.Changed); err != nil {
+		return Result{}, err
+	}
+	if _, err := p.Caches.Sources.OnChange(func(change kube.Change[*object.Full]) {
+		if change.Added || change.Deleted {
+			registration.Changed()
+			prover.Changed()
+		}
+	}); err != nil {
+		return Result{}, err
+	}
+	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != EnginePolicy }
 	return Result{
 		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
-		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenRules(p.Rules, p.Log, server.Run)},
-		Certificates: kube.Runnable{Name: "protect certificates", Run: whenRules(p.Rules, p.Log, keeper.Run)},
-		Permissions:  permissions(needed(), p.Options.Namespace),
-		Check:        check(needed, server, keeper),
+		Prover:       kube.Runnable{Name: "protect prover", Run: prover.Run},
+		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
+		Certificates: kube.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
+		Permissions:  permissions(needed(), p.Settings.Load().Engine, p.Options.Namespace),
+		Check:        check(webhookNeeded, server, keeper),
 	}, nil
 }
 
-// whenRules runs work once there is a rule. An error ends the process when the
-// rule was there at the start; later it must not take the rest of Headwater
-// down with it, so it is tried again.
-func whenRules(live *rules.Live[Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
+// whenNeeded runs work once it is, which is looked at whenever the rules are
+// swapped. An error ends the process when work was needed at the start; later
+// it must not take the rest of Headwater down with it, so it is tried again.
+func whenNeeded(needed func() bool, live *rules.Live[Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		late := awaitRules(ctx, live)
+		late := await(ctx, needed, live)
 		for ctx.Err() == nil {
 			err := work(ctx)
 			if err == nil || !late {
@@ -168,37 +195,10 @@ func check(needed func() bool, server *Server, keeper *CertificateKeeper) serve.
 	}}
 }
 
-func permissions(needed bool, namespace string) []kube.Permission {
-	if !needed {
-		return nil
-	}
-	return []kube.Permission{
-		{
-			Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
-			For: "know who holds a ClusterRole that may change a source",
-		},
-		{
-			Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations",
-			Verbs: []string{"create"}, For: "register the webhook",
-		},
-		{
-			Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Name: ConfigurationName,
-			Verbs: []string{"get", "list", "watch", "update", "delete"}, For: "keep the webhook registered",
-		},
-		{
-			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "make the webhook's certificate",
-		},
-		{
-			Resource: "secrets", Namespace: namespace, Name: CertificateSecret,
-			Verbs: []string{"list", "watch", "update"}, For: "keep the webhook's certificate",
-		},
-	}
-}
-
 // memory is the World as the caches know it.
 type memory struct {
 	identity *Identity
-	settings Settings
+	settings *LiveSettings
 	caches   *kube.Caches
 	access   *Access
 }
@@ -210,7 +210,7 @@ func (m memory) ready() bool { return m.caches.Namespaces.HasSynced() && m.acces
 func (m memory) world() World {
 	return World{
 		Headwater:        m.identity.Name(),
-		SystemIdentities: m.settings.SystemIdentities,
+		SystemIdentities: m.settings.Load().SystemIdentities,
 		Terminating: func(name string) bool {
 			namespace, found := m.caches.Namespaces.Get("", name)
 			return found && namespace.Terminating

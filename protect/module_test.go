@@ -41,7 +41,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	client.ClearActions()
 	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), Settings{}),
+		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), NewLiveSettings(Settings{Engine: EngineWebhook})),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()
@@ -62,14 +62,14 @@ func TestModule(t *testing.T) {
 	address := freeAddress(t)
 	client := fake.NewClientset(binding("admins", "cluster-admin", "root"))
 	got := build(t, client, Options{Namespace: "headwater", WebhookURL: "https://" + address, WebhookAddress: address}, rules.NewSet[Rule]())
-	require.Len(t, got.Leader, 1)
+	require.Len(t, got.Leader, 2)
 	require.Len(t, got.Replica, 2)
 	require.Empty(t, got.Permissions, "nothing is needed without a rule")
 	require.Len(t, got.Checks, 1)
 	require.Empty(t, client.Actions(), "building asks nothing of the cluster")
 
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 3)
+	ended := make(chan error, 4)
 	for _, runnable := range append(got.Leader, got.Replica...) {
 		go func() { ended <- runnable.Run(ctx) }()
 	}
@@ -84,7 +84,7 @@ func TestModule(t *testing.T) {
 	}, soon, 10*time.Millisecond)
 
 	stop()
-	for range 3 {
+	for range 4 {
 		require.NoError(t, <-ended)
 	}
 	got.Caches.Wait()
@@ -134,7 +134,7 @@ func TestWorldFromCaches(t *testing.T) {
 	access, err := NewAccess(clients, caches, kube.Always, zap.NewNop())
 	require.NoError(t, err)
 	identity := &Identity{}
-	m := memory{identity: identity, settings: Settings{SystemIdentities: []string{"x"}}, caches: caches, access: access}
+	m := memory{identity: identity, settings: NewLiveSettings(Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
 	require.Empty(t, m.world().Headwater)
 	identity.Set("headwater")
 	world := m.world()

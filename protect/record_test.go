@@ -26,6 +26,7 @@ func newTestRecorder(set *rules.Set[Rule]) (recorder, *sentEvents, *observer.Obs
 	core, logged := observer.New(zapcore.DebugLevel)
 	events := &sentEvents{}
 	return recorder{
+		prober:  "prober",
 		rules:   rules.NewLive(set),
 		source:  func(object.Ref) (*object.Full, bool) { return newSecret(), true },
 		events:  events,

@@ -2,6 +2,7 @@ package protect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,190 +11,180 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
-	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
-	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-const (
-	// repairInterval bounds how often a configuration is restored that
-	// somebody else keeps changing.
-	repairInterval = time.Second
-	readyInterval  = 200 * time.Millisecond
-)
+const readyInterval = 200 * time.Millisecond
 
-// Registration keeps the ValidatingWebhookConfiguration as the rules ask for.
-// One replica runs it, the leader.
+// Registration keeps the webhook configuration and the policies as the rules
+// ask for. One replica runs it, the leader.
 type Registration struct {
 	client   kubernetes.Interface
 	rules    *rules.Live[Rule]
-	identity *Identity
-	endpoint Endpoint
-	// bundle returns the CAs to trust, nil while there is none; ready reports
-	// whether reviews are answered.
-	bundle  func() []byte
-	ready   func() bool
-	clock   clock.Clock
+	settings *LiveSettings
+	// world is what the policies are written from, memoryReady whether it may be.
+	world       func() World
+	memoryReady func() bool
+	endpoint    Endpoint
+	// bundle returns the CAs to trust, nil while there is none; answering
+	// reports whether reviews are answered.
+	bundle    func() []byte
+	answering func() bool
+	// proof returns what was last seen to refuse.
+	proof  func() Proof
+	clock  clock.Clock
+	events interface{ Record(kube.Event) }
+	// changed is called after each write.
+	changed func()
 	metrics *metrics
 	log     *zap.Logger
 	wake    wake
 
 	// Owned by the loop.
-	view       *kube.View[*admissionregistrationv1.ValidatingWebhookConfiguration]
-	watching   sync.WaitGroup
-	applied    *admissionregistrationv1.ValidatingWebhookConfiguration
-	repairedAt time.Time
-	// removed was deleted by us, and may still be in the cache.
-	removed types.UID
+	running  sync.WaitGroup
+	webhooks *upkeep[*admissionregistrationv1.ValidatingWebhookConfiguration]
+	policies *upkeep[*admissionregistrationv1.ValidatingAdmissionPolicy]
+	bindings *upkeep[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]
+	// served is whether the API server has policies; nil until it was asked.
+	served *bool
+	// relied is true once the webhook was seen to refuse, by this or an
+	// earlier leader: it is never taken back, whatever state the webhook is in.
+	relied bool
 }
 
 // Changed makes the registration look again.
 func (r *Registration) Changed() { r.wake.up() }
 
-// Run keeps the configuration until ctx ends. It leaves it in place then: a
+// Run keeps the configuration until ctx ends. It leaves all in place then: a
 // stopped Headwater still protects.
 func (r *Registration) Run(ctx context.Context) error {
-	defer r.watching.Wait()
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	defer r.running.Wait()
 	defer r.rules.Subscribe(func(_, _ *rules.Set[Rule]) { r.wake.up() })()
 	loop{wake: r.wake, clock: r.clock, log: r.log, step: r.reconcile}.run(ctx)
 	return nil
 }
 
 func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err error) {
-	bundle := r.bundle()
-	desired := Configuration(r.rules.Load(), r.identity.Name(), r.endpoint, bundle)
-	if desired == nil {
-		return 0, r.remove(ctx)
-	}
-	if bundle == nil || r.identity.Name() == "" || r.applied == nil && !r.ready() {
+	if hasRules(r.rules) && (r.world().Headwater == "" || !r.memoryReady()) {
 		return readyInterval, nil
 	}
-	if err := r.watch(ctx); err != nil {
+	engine, err := r.engine(ctx)
+	if err != nil {
 		return 0, err
 	}
-	if wait := r.clock.Since(r.repairedAt); wait < repairInterval {
-		return repairInterval - wait, nil
-	}
-	if live, found := r.view.Get("", ConfigurationName); found && live.UID != r.removed && inForce(live, desired) {
-		r.applied = desired
-		return 0, nil
-	}
-	return 0, r.apply(ctx, desired)
+	again, policyErr := r.keepPolicies(ctx, engine)
+	later, webhookErr := r.keepWebhooks(ctx, engine)
+	return max(again, later), errors.Join(policyErr, webhookErr)
 }
 
-// apply writes desired over what is there, if that differs: the cache may lag
-// behind a write of our own.
-func (r *Registration) apply(ctx context.Context, desired *admissionregistrationv1.ValidatingWebhookConfiguration) error {
-	client := r.configurations()
-	live, err := client.Get(ctx, ConfigurationName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = client.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
-	case err != nil:
-	case inForce(live, desired):
-		r.applied = desired
-		return nil
-	default:
-		_, err = client.Update(ctx, over(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})
+// engine is the one that is asked for, or the webhook where both are and the
+// API server has no policies.
+func (r *Registration) engine(ctx context.Context) (Engine, error) {
+	engine := r.settings.Load().Engine
+	if engine == EngineWebhook || !hasRules(r.rules) {
+		return engine, nil
 	}
-	if err != nil {
-		return fmt.Errorf("write webhook configuration %s: %w", ConfigurationName, err)
+	if err := r.discover(ctx); err != nil || *r.served {
+		return engine, err
 	}
-	r.wrote(desired)
-	return nil
+	if engine == EnginePolicy {
+		return "", errors.New("protect.engine is Policy, but this API server does not serve ValidatingAdmissionPolicy " +
+			"(Kubernetes 1.30 and later do): nothing is protected; use Webhook or Both")
+	}
+	return EngineWebhook, nil
 }
 
-func (r *Registration) wrote(desired *admissionregistrationv1.ValidatingWebhookConfiguration) {
-	count := zap.Int("rules", len(r.rules.Load().All()))
-	switch {
-	case r.applied == nil:
-		r.log.Info("webhook configuration registered", count)
-	case inForce(r.applied, desired):
-		r.repairedAt = r.clock.Now()
-		r.metrics.repairs.Inc()
-		r.log.Warn("webhook configuration was changed or deleted by somebody else; restored it", count)
-	default:
-		r.log.Info("webhook configuration updated", count)
-	}
-	r.applied = desired
-}
-
-// remove deletes the configuration when no rule asks for it. Without the
-// permission to look there is nothing to do: it was never written.
-func (r *Registration) remove(ctx context.Context) error {
-	r.applied = nil
-	if r.view != nil {
-		if _, found := r.view.Get("", ConfigurationName); !found {
-			return nil
-		}
-	}
-	live, err := r.configurations().Get(ctx, ConfigurationName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+func (r *Registration) discover(ctx context.Context) error {
+	if r.served != nil {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("look up webhook configuration %s: %w", ConfigurationName, err)
-	}
-	err = r.configurations().Delete(ctx, ConfigurationName, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &live.UID},
-	})
+	_, err := r.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete webhook configuration %s: %w", ConfigurationName, err)
+		return fmt.Errorf("ask for policies: %w", err)
 	}
-	r.removed = live.UID
-	r.log.Info("webhook configuration deleted: no rule protects anything")
+	served := err == nil
+	r.served = &served
+	if !served {
+		r.log.Warn("this API server does not serve ValidatingAdmissionPolicy, as Kubernetes 1.30 and later do: the webhook alone protects")
+	}
 	return nil
 }
 
-// watch starts the cache of the one configuration, once, and waits for it.
-func (r *Registration) watch(ctx context.Context) error {
-	if r.view != nil {
+func (r *Registration) keepPolicies(ctx context.Context, engine Engine) (again time.Duration, err error) {
+	var definitions []*admissionregistrationv1.ValidatingAdmissionPolicy
+	var bindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	for _, policy := range desiredPolicies(r.rules.Load(), r.world(), engine) {
+		definitions, bindings = append(definitions, policy.Definition), append(bindings, policy.Binding)
+	}
+	again, err = r.policies.keep(ctx, &r.running, definitions)
+	if err != nil {
+		return again, err
+	}
+	later, err := r.bindings.keep(ctx, &r.running, bindings)
+	return max(again, later), err
+}
+
+// desiredPolicies leaves rules that refuse nothing to the webhook, if there is
+// one: it tells more.
+func desiredPolicies(set *rules.Set[Rule], world World, engine Engine) []Policy {
+	switch {
+	case len(set.All()) == 0 || engine == EngineWebhook:
 		return nil
+	case engine == EnginePolicy:
+		return Policies(set, world, Enforce, Warn, Audit)
+	default:
+		return append(Policies(set, world, Enforce), SelfPolicy(world))
 	}
-	informer := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.client, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigurationName).String()
-		})
-	view, err := kube.NewView("webhook configuration", informer, r.log,
-		func(obj any) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
-			return nil, fmt.Errorf("object of type %T is not a ValidatingWebhookConfiguration", obj)
-		})
-	if err != nil {
-		return err
-	}
-	_, err = view.OnChange(func(kube.Change[*admissionregistrationv1.ValidatingWebhookConfiguration]) { r.wake.up() })
-	if err != nil {
-		return err
-	}
-	r.watching.Go(func() { view.Run(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), view.HasSynced) {
-		return ctx.Err()
-	}
-	r.view = view
-	return nil
 }
 
-func (r *Registration) configurations() admissionclient.ValidatingWebhookConfigurationInterface {
-	return r.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again time.Duration, err error) {
+	if engine == EnginePolicy || !hasRules(r.rules) {
+		return r.webhooks.keep(ctx, &r.running, nil)
+	}
+	bundle := r.bundle()
+	if err := r.webhooks.watch(ctx, &r.running); err != nil {
+		return 0, err
+	}
+	r.recallReliance()
+	proof := r.proof()
+	if bundle == nil || !proof.Known && engine == EngineBoth || len(r.webhooks.applied) == 0 && !r.answering() {
+		return readyInterval, nil
+	}
+	stance := r.stance(engine, proof)
+	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
+	return r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
 }
 
-// over puts desired in the place of live and keeps what others wrote on it.
-func over(live, desired *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	updated := live.DeepCopy()
-	updated.Webhooks = desired.Webhooks
-	if updated.Labels == nil {
-		updated.Labels = map[string]string{}
+func (r *Registration) stance(engine Engine, proof Proof) Stance {
+	r.relied = r.relied || proof.By == EngineWebhook
+	switch {
+	case engine == EngineBoth && proof.By == EnginePolicy:
+		return StanceBeside
+	case r.relied:
+		return StanceAlone
+	default:
+		return StanceUnproven
 	}
-	for key, value := range desired.Labels {
-		updated.Labels[key] = value
+}
+
+// recallReliance finds out what an earlier leader knew, before anything is
+// written over it.
+func (r *Registration) recallReliance() {
+	if r.relied || len(r.webhooks.applied) > 0 {
+		return
 	}
-	return updated
+	live, found := r.webhooks.view.Get("", ConfigurationName)
+	if !found {
+		return
+	}
+	for _, webhook := range live.Webhooks {
+		r.relied = r.relied || webhook.FailurePolicy != nil && *webhook.FailurePolicy == admissionregistrationv1.Fail
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes/fake"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
@@ -29,12 +30,17 @@ type registrationSetup struct {
 	client *fake.Clientset
 	ca     atomic.Pointer[[]byte]
 	up     atomic.Bool
+	// proved is what the prover has found.
+	proved   atomic.Pointer[Proof]
+	identity *Identity
+	settings *LiveSettings
+	events   sentEvents
 }
 
 func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Rule]) *registrationSetup {
 	t.Helper()
 	s := &registrationSetup{client: client}
-	client.PrependReactor("create", "validatingwebhookconfigurations", func(action k8stesting.Action) (bool, runtime.Object, error) {
+	client.PrependReactor("create", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		creation, ok := action.(k8stesting.CreateAction)
 		require.True(t, ok)
 		meta, err := apimeta.Accessor(creation.GetObject())
@@ -42,15 +48,20 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 		meta.SetUID(uuid.NewUUID())
 		return false, nil, nil
 	})
+	s.identity, s.settings = identified(), NewLiveSettings(Settings{Engine: EngineWebhook})
+	s.proved.Store(&Proof{Known: true, By: EngineWebhook})
 	s.Registration = &Registration{
-		client: client, rules: rules.NewLive(set), identity: identified(), endpoint: testEndpoint(t),
+		client: client, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
+		world:       func() World { return newWorld(func(w *World) { w.Headwater = s.identity.Name() }) },
+		memoryReady: func() bool { return true },
 		bundle: func() []byte {
 			if ca := s.ca.Load(); ca != nil {
 				return *ca
 			}
 			return nil
 		},
-		ready: s.up.Load, clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()),
+		answering: s.up.Load, proof: func() Proof { return *s.proved.Load() }, changed: func() {},
+		clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()), events: &s.events,
 		log: zaptest.NewLogger(t), wake: newWake(),
 	}
 	return s
@@ -74,14 +85,24 @@ func (s *registrationSetup) live(t *testing.T) *admissionregistrationv1.Validati
 
 func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[Rule]) {
 	t.Helper()
-	desired := Configuration(set, headwaterUser, s.endpoint, s.bundle())
+	desired := Configuration(set, headwaterUser, StanceAlone, s.endpoint, s.bundle())
 	require.Eventually(t, func() bool {
 		live := s.live(t)
-		return live != nil && inForce(live, desired)
+		if live == nil {
+			return false
+		}
+		_, same := adaptWebhooks(live, desired)
+		return same
 	}, soon, 5*time.Millisecond)
 }
 
-func (s *registrationSetup) repairs() float64 { return testutil.ToFloat64(s.metrics.repairs) }
+func (s *registrationSetup) repairs() float64 {
+	return testutil.ToFloat64(s.metrics.tampered.WithLabelValues(kindWebhooks))
+}
+
+func (s *registrationSetup) configurations() admissionclient.ValidatingWebhookConfigurationInterface {
+	return s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+}
 
 func registered(t *testing.T) *registrationSetup {
 	t.Helper()
@@ -222,7 +243,7 @@ func TestRegistrationLeavesWhatOthersWroteOnIt(t *testing.T) {
 
 func TestRegistrationWithoutRules(t *testing.T) {
 	t.Run("removes what an earlier run left", func(t *testing.T) {
-		left := Configuration(testRules(), headwaterUser, testEndpoint(t), []byte("ca"))
+		left := Configuration(testRules(), headwaterUser, StanceAlone, testEndpoint(t), []byte("ca"))
 		left.UID = "uid-of-left"
 		s := newTestRegistration(t, fake.NewClientset(left), rules.NewSet[Rule]())
 		background(t, s.Run)
@@ -239,6 +260,7 @@ func TestRegistrationWithoutRules(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "validatingwebhookconfigurations"}, "headwater", nil)
 		})
 		s := newTestRegistration(t, client, rules.NewSet[Rule]())
+		require.NoError(t, s.prepare())
 		_, err := s.reconcile(t.Context())
 		require.NoError(t, err)
 	})

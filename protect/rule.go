@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"slices"
+
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -24,3 +26,6 @@ func (r Rule) selectorKeys() []string {
 	}
 	return keys
 }
+
+// protects reports whether the rule lists operation.
+func (r Rule) protects(operation Operation) bool { return slices.Contains(r.Operations, operation) }

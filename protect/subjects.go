@@ -70,5 +70,9 @@ func matchesSubject(user User, subject rbacv1.Subject) bool {
 }
 
 func isServiceAccount(user, namespace, name string) bool {
-	return namespace != "" && name != "" && user == "system:serviceaccount:"+namespace+":"+name
+	return namespace != "" && name != "" && user == serviceAccountUser(namespace, name)
+}
+
+func serviceAccountUser(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
 }

@@ -163,11 +163,11 @@ func refuse(rule Rule, reason Reason, message string) Verdict {
 // maxNamed bounds how many of those who may edit a message lists.
 const maxNamed = 8
 
-func protectedMessage(rule Rule, request Request) string {
+func protectedMessage(rule Rule, object string) string {
 	if rule.Message != "" {
 		return rule.Message
 	}
-	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", request.object(), rule.Name, whoMayEdit(rule.Allow))
+	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", object, rule.Name, whoMayEdit(rule.Allow))
 }
 
 func guardedMessage(rule Rule) string {
@@ -183,13 +183,13 @@ func unreadableMessage(rule Rule, fault string) string {
 		sourceOf(rule), rule.Name, fault)
 }
 
-func marksMessage(request Request) string {
-	if request.Operation == Create {
+func marksMessage(operation Operation, object string) string {
+	if operation == Create {
 		return fmt.Sprintf("headwater: %s carries the label or annotations of a clone, which Headwater alone may set: "+
-			"leave out what begins with %s", request.object(), mark.Domain)
+			"leave out what begins with %s", object, mark.Domain)
 	}
 	return fmt.Sprintf("headwater: %s would get other labels or annotations of a clone, which Headwater alone may set, change or remove: "+
-		"leave what begins with %s as it is", request.object(), mark.Domain)
+		"leave what begins with %s as it is", object, mark.Domain)
 }
 
 func unreadableMarksMessage(fault string) string {

@@ -93,10 +93,11 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 	return fx.Options(
 		fx.WithLogger(log.Fx),
 		fx.Supply(settings, loaded, clients, logger),
-		fx.Supply(loaded.Protect, loaded.Reload),
+		fx.Supply(loaded.Reload),
 		fx.Provide(
 			newRegistry,
 			newLiveRules,
+			func(c *config.Config) *protect.LiveSettings { return protect.NewLiveSettings(c.Protect) },
 			func() *protect.Identity { return &protect.Identity{} },
 			func(s Settings) sync.Options { return sync.Options{Workers: s.Workers, Namespace: s.Namespace} },
 			func(c *config.Config) *sync.LiveSafety { return sync.NewLiveSafety(c.Safety) },

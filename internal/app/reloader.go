@@ -28,35 +28,37 @@ type reloader struct {
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
 
-	current *config.Config
-	sets    config.Sets
-	safety  *sync.LiveSafety
-	sync    *rules.Live[sync.Rule]
-	protect *rules.Live[protect.Rule]
-	reload  *rules.Live[reload.Rule]
+	current    *config.Config
+	sets       config.Sets
+	safety     *sync.LiveSafety
+	protection *protect.LiveSettings
+	sync       *rules.Live[sync.Rule]
+	protect    *rules.Live[protect.Rule]
+	reload     *rules.Live[reload.Rule]
 }
 
 type reloaderParams struct {
 	fx.In
 
-	Settings Settings
-	Loaded   *config.Config
-	Sets     config.Sets
-	Caches   *kube.Caches
-	Events   *kube.Events
-	Registry *prometheus.Registry
-	Log      *zap.Logger
-	Safety   *sync.LiveSafety
-	Sync     *rules.Live[sync.Rule]
-	Protect  *rules.Live[protect.Rule]
-	Reload   *rules.Live[reload.Rule]
+	Settings   Settings
+	Loaded     *config.Config
+	Sets       config.Sets
+	Caches     *kube.Caches
+	Events     *kube.Events
+	Registry   *prometheus.Registry
+	Log        *zap.Logger
+	Safety     *sync.LiveSafety
+	Protection *protect.LiveSettings
+	Sync       *rules.Live[sync.Rule]
+	Protect    *rules.Live[protect.Rule]
+	Reload     *rules.Live[reload.Rule]
 }
 
 func newReloader(p reloaderParams) *reloader {
 	factory := promauto.With(p.Registry)
 	r := &reloader{
 		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
-		current: p.Loaded, sets: p.Sets, safety: p.Safety, sync: p.Sync, protect: p.Protect, reload: p.Reload,
+		current: p.Loaded, sets: p.Sets, safety: p.Safety, protection: p.Protection, sync: p.Sync, protect: p.Protect, reload: p.Reload,
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_config_reloads_total", Help: "Changes of the configuration file, by result.",
 		}, []string{"result"}),
@@ -88,8 +90,8 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		r.refuse(err)
 		return
 	}
-	if !reflect.DeepEqual(loaded.Protect, r.current.Protect) || !reflect.DeepEqual(loaded.Reload, r.current.Reload) {
-		r.log.Warn("the top-level protect and reload sections take effect at the next start; the rules take effect now")
+	if !reflect.DeepEqual(loaded.Protect.Certificates, r.current.Protect.Certificates) || !reflect.DeepEqual(loaded.Reload, r.current.Reload) {
+		r.log.Warn("protect.certificates and the top-level reload section take effect at the next start, all else now")
 	}
 	r.current, r.sets = loaded, sets
 	if err := r.trackSources(cacheCtx); err != nil {
@@ -97,6 +99,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		return
 	}
 	r.safety.Swap(loaded.Safety)
+	r.protection.Store(&loaded.Protect)
 	r.sync.Swap(sets.Sync)
 	r.protect.Swap(sets.Protect)
 	r.reload.Swap(sets.Reload)

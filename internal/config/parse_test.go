@@ -63,7 +63,7 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 	}
 	got := parse(t, oneRule("  sync: {}", "  protect: {}", "  reload: {}"))
 	require.Equal(t, []config.Rule{want}, got.Rules)
-	require.Equal(t, protect.Settings{Engine: protect.Webhook}, got.Protect)
+	require.Equal(t, protect.Settings{Engine: protect.EngineBoth}, got.Protect)
 }
 
 func TestParseLeavesAbsentSectionsOut(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/sync"
 )
 
@@ -43,13 +44,14 @@ type Options struct {
 
 // Inspector has read everything that the rules are about, and follows it.
 type Inspector struct {
-	options  Options
-	clients  *kube.Clients
-	config   *config.Config
-	rules    *rules.Set[sync.Rule]
-	observer *sync.Observer
-	writer   *kube.Writer
-	key      *kube.DigestKey
+	options    Options
+	clients    *kube.Clients
+	config     *config.Config
+	rules      *rules.Set[sync.Rule]
+	protecting *rules.Set[protect.Rule]
+	observer   *sync.Observer
+	writer     *kube.Writer
+	key        *kube.DigestKey
 }
 
 // Open connects and reads until everything is there; it follows what changes
@@ -96,8 +98,8 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 		return nil, fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
 	}
 	return &Inspector{
-		options: options, clients: clients, config: loaded, rules: sets.Sync, observer: observer,
-		writer: kube.NewWriter(clients), key: key,
+		options: options, clients: clients, config: loaded, rules: sets.Sync, protecting: sets.Protect,
+		observer: observer, writer: kube.NewWriter(clients), key: key,
 	}, nil
 }
 

@@ -85,6 +85,7 @@ func (s Status) table(out io.Writer) {
 	for _, rule := range s.Rules {
 		rule.problems(out)
 	}
+	protections(out, s.Protection)
 	for _, note := range s.Notes {
 		_, _ = fmt.Fprintln(out, "\nnote:", note)
 	}

@@ -17,6 +17,8 @@ import (
 // Status is how things stand.
 type Status struct {
 	Rules []*RuleStatus `json:"rules"`
+	// Protection is about the rules that protect.
+	Protection []Protection `json:"protection,omitempty"`
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -92,6 +94,11 @@ func (i *Inspector) Status(ctx context.Context) Status {
 	})
 	for _, rule := range status.Rules {
 		slices.SortFunc(rule.Problems, compareProblems)
+	}
+	protection, note := i.protection(ctx)
+	status.Protection = protection
+	if note != "" {
+		status.Notes = append(status.Notes, note)
 	}
 	return status
 }

@@ -18,6 +18,9 @@ type Clients struct {
 	Metadata metadata.Interface
 	// Host is the API server's address, for messages.
 	Host string
+
+	// Config is what they were made from.
+	Config *rest.Config
 }
 
 // ErrNoCluster is returned when neither a kubeconfig nor an in-cluster service
@@ -37,6 +40,26 @@ func Connect(kubeconfig, userAgent string) (*Clients, error) {
 	}
 	config.QPS = -1
 	config.UserAgent = userAgent
+	typed, err := newTyped(config)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("build metadata client for %s: %w", config.Host, err)
+	}
+	return &Clients{Typed: typed, Metadata: meta, Host: config.Host, Config: config}, nil
+}
+
+// As returns a client that acts as the service account of that name, for which
+// it needs the permission to impersonate it.
+func (c *Clients) As(namespace, account string) (kubernetes.Interface, error) {
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account}
+	return newTyped(config)
+}
+
+func newTyped(config *rest.Config) (kubernetes.Interface, error) {
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -44,11 +67,7 @@ func Connect(kubeconfig, userAgent string) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build client for %s: %w", config.Host, err)
 	}
-	meta, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("build metadata client for %s: %w", config.Host, err)
-	}
-	return &Clients{Typed: typed, Metadata: meta, Host: config.Host}, nil
+	return typed, nil
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {

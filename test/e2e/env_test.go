@@ -278,6 +278,28 @@ func (e *env) hasEvent(namespace, name, reason string) string {
 	return note
 }
 
+// hasNote waits for an Event of this reason about the named object whose note
+// contains text.
+func (e *env) hasNote(namespace, name, reason, text string) {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		events, err := e.admin.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var notes []string
+		for _, event := range events.Items {
+			if event.Regarding.Name == name && event.Reason == reason {
+				notes = append(notes, event.Note)
+				if strings.Contains(event.Note, text) {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no Event %s about %s says %q, but: %q", reason, name, text, notes)
+	})
+}
+
 // command runs a command of Headwater as user, who has no permission but what
 // the test gave them.
 func (e *env) command(user string, args ...string) (stdout, stderr string, exit int) {

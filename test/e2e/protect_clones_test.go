@@ -210,6 +210,7 @@ func TestClonesMayBeDenied(t *testing.T) {
 	e.edit("deny-a", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("x") })
 	e.hasClone("deny-a", "shared", map[string]string{"k": "v2"})
 
+	e.protectedByPolicy(mallory, "deny-a", "shared")
 	h.Kill()
 	ctx := t.Context()
 	require.Error(t, tryEdit(ctx, mallory, "deny-a", "shared", "x"), "the outage leaves the clone protected")

@@ -59,6 +59,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 		t.Run(sentence+" is refused", func(t *testing.T) { require.NoError(t, refused(attempt)) })
 	}
 	require.NoError(t, patch("shared", `{"metadata":{"labels":{"team":"a"}}}`), "a label of one's own")
+	e.protectedByPolicy(mallory, "select-src", "shared")
 	h.Kill()
 	require.Error(t, tryEdit(ctx, mallory, "select-src", "shared", "x"), "the outage leaves it protected")
 	for _, name := range []string{"plain", "silver", "draft"} {

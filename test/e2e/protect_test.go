@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,19 @@ func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 	e.eventually(func(ctx context.Context) error { return refused(tryEdit(ctx, user, namespace, name, "probe")) })
 }
 
+// protectedByPolicy waits until a policy refuses user, which goes on with no
+// pod running.
+func (e *env) protectedByPolicy(user kubernetes.Interface, namespace, name string) {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		err := tryEdit(ctx, user, namespace, name, "probe")
+		if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'headwater-") {
+			return fmt.Errorf("not refused by a policy: %w", err)
+		}
+		return nil
+	})
+}
+
 // tryEdit attempts an edit, as a dry run: admission judges it the same.
 func tryEdit(ctx context.Context, client kubernetes.Interface, namespace, name, value string) error {
 	patch := fmt.Appendf(nil, `{"stringData":{"k":%q}}`, value)
@@ -82,11 +96,14 @@ func tryEdit(ctx context.Context, client kubernetes.Interface, namespace, name, 
 	return err
 }
 
+// byHeadwater is how the API server says which webhook or policy refused.
+var byHeadwater = regexp.MustCompile(`webhook "[a-z0-9.-]+\.protect\.headwater\.dev"|ValidatingAdmissionPolicy 'headwater-[a-z]+'`)
+
 func refused(err error) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf("allowed")
-	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "headwater:"):
+	case !apierrors.IsForbidden(err) || !byHeadwater.MatchString(err.Error()):
 		return fmt.Errorf("refused, but not by Headwater: %w", err)
 	default:
 		return nil
@@ -287,26 +304,47 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 	e.namespace("outage-src")
 	e.namespace("outage-a")
 	e.secret("outage-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "outage-editor", "outage-jane"))
-	jane := e.client("outage-jane")
-	h := e.start(`
+	for _, user := range []string{"outage-jane", "outage-keeper"} {
+		require.NoError(t, harness.Grant(t.Context(), e.admin, "outage-editor-"+user, user))
+	}
+	jane, keeper := e.client("outage-jane"), e.client("outage-keeper")
+	for _, engine := range []string{"Webhook", "Policy", "Both"} {
+		t.Run("with engine "+engine, func(t *testing.T) {
+			e := &env{T: t, cluster: e.cluster, admin: e.admin, dir: t.TempDir(), webhook: e.webhook}
+			e.sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
+			h := e.start(`
 - name: outage
   source: {kind: Secret, namespace: outage-src, name: shared}
   sync: {namespaces: {include: [outage-a]}}
-  protect: {}
+  protect: {allow: {users: [outage-keeper]}}
 `)
-	e.protected(jane, "outage-src", "shared")
-	e.hasClone("outage-a", "shared", map[string]string{"k": "v"})
-	h.Kill()
-	ctx := t.Context()
-	require.Error(t, tryEdit(ctx, jane, "outage-src", "shared", "x"), "the source stays protected")
-	_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, harness.Secret("outage-src", "other", nil), metav1.CreateOptions{})
-	require.NoError(t, err, "creating in the source namespace")
-	require.NoError(t, tryEdit(ctx, jane, "outage-src", "other", "x"), "editing beside the source")
-	require.NoError(t, jane.CoreV1().Secrets("outage-src").Delete(ctx, "other", metav1.DeleteOptions{}), "deleting beside the source")
-	require.NoError(t, tryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
-	require.NoError(t, tryEdit(ctx, e.admin, "outage-src", "shared", "x"), "break-glass")
-	require.NoError(t, e.admin.CoreV1().Namespaces().Delete(ctx, "outage-a", metav1.DeleteOptions{}))
+			e.hasClone("outage-a", "shared", map[string]string{"k": "v"})
+			if engine == "Webhook" {
+				e.failsClosed()
+				e.protected(jane, "outage-src", "shared")
+			} else {
+				e.protectedByPolicy(jane, "outage-src", "shared")
+			}
+			if engine == "Both" {
+				e.failsOpen()
+			}
+			h.Stop() // at once, as far as the API server can tell
+			ctx := t.Context()
+			require.Error(t, tryEdit(ctx, jane, "outage-src", "shared", "x"), "the source stays protected")
+			if engine == "Webhook" {
+				require.Error(t, tryEdit(ctx, keeper, "outage-src", "shared", "x"), "nobody can tell who may")
+			} else {
+				require.NoError(t, tryEdit(ctx, keeper, "outage-src", "shared", "x"), "whom the rule allows")
+			}
+			_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, harness.Secret("outage-src", "other", nil), metav1.CreateOptions{})
+			require.NoError(t, err, "creating in the source namespace")
+			require.NoError(t, tryEdit(ctx, jane, "outage-src", "other", "x"), "editing beside the source")
+			require.NoError(t, jane.CoreV1().Secrets("outage-src").Delete(ctx, "other", metav1.DeleteOptions{}), "deleting beside the source")
+			require.NoError(t, tryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
+			require.NoError(t, tryEdit(ctx, e.admin, "outage-src", "shared", "x"), "break-glass")
+		})
+	}
+	require.NoError(t, e.admin.CoreV1().Namespaces().Delete(t.Context(), "outage-a", metav1.DeleteOptions{}))
 }
 
 func TestTheRegistrationIsKept(t *testing.T) {
@@ -315,48 +353,40 @@ func TestTheRegistrationIsKept(t *testing.T) {
 	e.secret("keep-src", "shared", map[string]string{"k": "v"})
 	require.NoError(t, harness.Grant(t.Context(), e.admin, "keep-editor", "keep-mallory"))
 	mallory := e.client("keep-mallory")
+	e.sections = "protect: {engine: Webhook}\n"
 	h := e.start(`
 - name: keep
   source: {kind: Secret, namespace: keep-src, name: shared}
   protect: {}
 `)
-	e.protected(mallory, "keep-src", "shared")
 	webhooks := e.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	for _, tampering := range []struct {
-		sentence string
-		do       func(context.Context) error
+	e.failsClosed()
+	for i, tampering := range []struct {
+		sentence, told string
+		do             func(context.Context) error
 	}{
-		{"deleted", func(ctx context.Context) error {
+		{"deleted", "was deleted", func(ctx context.Context) error {
 			return webhooks.Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})
 		}},
-		{"told to ignore failures", func(ctx context.Context) error {
+		{"told to ignore failures", `was changed by field manager "vandal"`, func(ctx context.Context) error {
 			_, err := webhooks.Patch(ctx, webhookConfiguration, types.JSONPatchType,
-				[]byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`), metav1.PatchOptions{})
+				[]byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`), metav1.PatchOptions{FieldManager: "vandal"})
 			return err
 		}},
-		{"emptied", func(ctx context.Context) error {
-			_, err := webhooks.Patch(ctx, webhookConfiguration, types.MergePatchType, []byte(`{"webhooks":[]}`), metav1.PatchOptions{})
+		{"emptied", `was changed by field manager "vandal"`, func(ctx context.Context) error {
+			_, err := webhooks.Patch(ctx, webhookConfiguration, types.MergePatchType, []byte(`{"webhooks":[]}`),
+				metav1.PatchOptions{FieldManager: "vandal"})
 			return err
 		}},
 	} {
 		t.Run(tampering.sentence, func(t *testing.T) {
 			require.NoError(t, tampering.do(t.Context()))
-			require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
-				live, err := webhooks.Get(ctx, webhookConfiguration, metav1.GetOptions{})
-				if err != nil {
-					return err
-				}
-				if len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail" {
-					return fmt.Errorf("not restored")
-				}
-				return refused(tryEdit(ctx, mallory, "keep-src", "shared", "x"))
-			}))
+			e.hasMetric(h, float64(i+1), "headwater_protection_tampered_total", map[string]string{"kind": "ValidatingWebhookConfiguration"})
+			e.failsClosed()
+			e.protected(mallory, "keep-src", "shared")
+			e.hasNote("default", webhookConfiguration, "Tampered", tampering.told)
 		})
 	}
-	repairs, err := h.Metric(t.Context(), "headwater_protect_registration_repairs_total", nil)
-	require.NoError(t, err)
-	require.InDelta(t, 3, repairs, 0)
-
 	t.Run("a deleted certificate is made anew, and served without a restart", func(t *testing.T) {
 		before := e.get(harness.Namespace, certificateSecret)
 		require.NoError(t, e.admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
@@ -381,6 +411,34 @@ func TestTheRegistrationIsKept(t *testing.T) {
 			return nil
 		}))
 		require.NoError(t, tryEdit(t.Context(), mallory, "keep-src", "shared", "x"))
+	})
+}
+
+// failsOpen waits until what the webhook does not answer is left to the
+// policies.
+func (e *env) failsOpen() {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		live, err := e.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err == nil && *live.Webhooks[0].FailurePolicy != "Ignore" {
+			err = fmt.Errorf("it fails closed")
+		}
+		return err
+	})
+}
+
+// failsClosed waits until what the webhook does not answer is refused.
+func (e *env) failsClosed() {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		live, err := e.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail" {
+			return fmt.Errorf("it fails open")
+		}
+		return nil
 	})
 }
 

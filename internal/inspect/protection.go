@@ -1,0 +1,79 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/headwater-k8s/headwater/protect"
+)
+
+// Protection is whether the sources of a rule are protected, as the running
+// service has tried it.
+type Protection struct {
+	Rule string       `json:"rule"`
+	Mode protect.Mode `json:"mode"`
+	// Proven is nil where nothing was tried: the rule refuses nothing, or has
+	// no source, or the service has not come to it yet.
+	Proven *bool `json:"proven,omitempty"`
+	// Since is when it was first found so.
+	Since *time.Time `json:"since,omitempty"`
+	Why   string     `json:"why,omitempty"`
+}
+
+// protection reads what the service has recorded; the note says why it cannot.
+func (i *Inspector) protection(ctx context.Context) (all []Protection, note string) {
+	recorded, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, protect.ProofsConfigMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		note = "whether rules protect is not shown: " + err.Error()
+	}
+	for _, rule := range i.protecting.All() {
+		p := Protection{Rule: rule.Name, Mode: rule.Mode}
+		if text, tried := recorded.Data[rule.Name]; tried {
+			standing, err := protect.ParseStanding(text)
+			if err != nil {
+				p.Why = err.Error()
+			} else {
+				p.Proven, p.Since, p.Why = &standing.Proven, &standing.Since, standing.Why
+			}
+		}
+		all = append(all, p)
+	}
+	return all, note
+}
+
+func protections(out io.Writer, all []Protection) {
+	if len(all) == 0 {
+		return
+	}
+	rows := [][]string{{"RULE", "MODE", "PROTECTED"}}
+	for _, p := range all {
+		rows = append(rows, []string{p.Rule, string(p.Mode), p.words()})
+	}
+	_, _ = fmt.Fprintln(out)
+	writeTable(out, rows)
+}
+
+func (p Protection) words() string {
+	switch {
+	case p.Proven == nil && p.Why != "":
+		return "unknown: " + p.Why
+	case p.Proven == nil && p.Mode != protect.Enforce:
+		return "refuses nothing"
+	case p.Proven == nil:
+		return "not tried: no source, or no running leader yet"
+	case *p.Proven:
+		return "proven, since " + p.since()
+	default:
+		return "NOT PROVEN since " + p.since() + ": " + p.Why
+	}
+}
+
+func (p Protection) since() string {
+	return duration.HumanDuration(time.Since(*p.Since)) + " ago"
+}

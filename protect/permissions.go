@@ -1,0 +1,76 @@
+package protect
+
+import "github.com/headwater-k8s/headwater/internal/kube"
+
+const admissionGroup = "admissionregistration.k8s.io"
+
+// permissions are what the rules in force at the start need of engine.
+func permissions(needed bool, engine Engine, namespace string) []kube.Permission {
+	if !needed {
+		return nil
+	}
+	all := append(proofPermissions(namespace), kube.Permission{
+		Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
+		For: "know who holds a ClusterRole that may change a source",
+	})
+	if engine != EnginePolicy {
+		all = append(all, webhookPermissions(namespace)...)
+	}
+	if engine != EngineWebhook {
+		all = append(all, policyPermissions()...)
+	}
+	return all
+}
+
+func webhookPermissions(namespace string) []kube.Permission {
+	return []kube.Permission{
+		{
+			Group: admissionGroup, Resource: "validatingwebhookconfigurations",
+			Verbs: []string{"create"}, For: "register the webhook",
+		},
+		{
+			Group: admissionGroup, Resource: "validatingwebhookconfigurations", Name: ConfigurationName,
+			Verbs: []string{"get", "list", "watch", "update", "delete"}, For: "keep the webhook registered",
+		},
+		{
+			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "make the webhook's certificate",
+		},
+		{
+			Resource: "secrets", Namespace: namespace, Name: CertificateSecret,
+			Verbs: []string{"list", "watch", "update"}, For: "keep the webhook's certificate",
+		},
+	}
+}
+
+func policyPermissions() []kube.Permission {
+	var all []kube.Permission
+	for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+		all = append(all, kube.Permission{
+			Group: admissionGroup, Resource: resource, Verbs: []string{"list", "watch", "create"}, For: "register the policies",
+		})
+		for _, name := range PolicyNames() {
+			all = append(all, kube.Permission{
+				Group: admissionGroup, Resource: resource, Name: name, Verbs: []string{"get", "update", "delete"},
+				For: "keep the policies registered",
+			})
+		}
+	}
+	return all
+}
+
+func proofPermissions(namespace string) []kube.Permission {
+	return []kube.Permission{
+		{
+			Resource: "serviceaccounts", Namespace: namespace, Name: ProverAccount, Verbs: []string{"impersonate"},
+			For: "try whether an account without exemption is refused",
+		},
+		{
+			Resource: "configmaps", Namespace: namespace, Name: ProofsConfigMap, Verbs: []string{"get", "update"},
+			For: "record since when each rule is proven to protect",
+		},
+		{
+			Resource: "configmaps", Namespace: namespace, Verbs: []string{"create"},
+			For: "record since when each rule is proven to protect",
+		},
+	}
+}

@@ -1,0 +1,141 @@
+package protect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// The policies and their bindings, which bear the same names, are called
+// headwater-WHAT, and headwater-WHAT-MODE where they do not enforce.
+const (
+	policySources    = "sources"
+	policyNamespaces = "namespaces"
+	policyClones     = "clones"
+	policySelf       = "self"
+)
+
+// PolicyNames lists every name that a policy of Headwater may bear.
+func PolicyNames() []string {
+	names := []string{policyName(policySelf, Enforce)}
+	for _, what := range []string{policySources, policyNamespaces, policyClones} {
+		for _, mode := range []Mode{Enforce, Warn, Audit} {
+			names = append(names, policyName(what, mode))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func policyName(what string, mode Mode) string {
+	name := ConfigurationName + "-" + what
+	if enforces(mode) {
+		return name
+	}
+	return name + "-" + strings.ToLower(string(mode))
+}
+
+// Policies returns the ValidatingAdmissionPolicies that give the verdicts of
+// Decide while nobody answers, for the rules of these modes, every field that
+// the API server would default included.
+//
+// What Decide looks up, a policy cannot: whom a ClusterRole is bound to, and
+// whether a namespace holds a source, is written into it as world has it now.
+func Policies(set *rules.Set[Rule], world World, modes ...Mode) []Policy {
+	var all []Policy
+	for _, mode := range modes {
+		concerned := slices.DeleteFunc(slices.Clone(set.All()), func(r Rule) bool { return r.Mode.strictness() != mode.strictness() })
+		slices.SortFunc(concerned, func(a, b Rule) int { return cmp.Compare(a.Name, b.Name) })
+		if len(concerned) == 0 {
+			continue
+		}
+		sources := newPolicy(policySources, mode, world)
+		sources.protectSources(concerned)
+		namespaces := newPolicy(policyNamespaces, mode, world)
+		namespaces.guardNamespaces(concerned)
+		clones := newPolicy(policyClones, mode, world)
+		clones.protectClones(concerned, marksMode(set).strictness() == mode.strictness())
+		for _, p := range []*policy{sources, namespaces, clones} {
+			if len(p.Definition.Spec.Validations) > 0 {
+				all = append(all, p.Policy)
+			}
+		}
+	}
+	return all
+}
+
+// SelfPolicy refuses to others to change what keeps them out: webhooks are not
+// asked about webhook configurations, policies are. About policies, nothing is.
+func SelfPolicy(world World) Policy {
+	p := newPolicy(policySelf, Enforce, world)
+	p.match(admissionregistrationv1.ClusterScope, admissionregistrationv1.GroupName, []string{"validatingwebhookconfigurations"},
+		admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	// Not by resource name, which a request to delete a collection lacks.
+	p.only("own-configuration", "oldObject.metadata.name == "+literal(ConfigurationName))
+	p.refuseUnless("headwater: ValidatingWebhookConfiguration "+ConfigurationName+
+		" is Headwater's: only holders of the override permission for every rule may change it", deletedByKubernetes, overridden(""))
+	return p.Policy
+}
+
+// protectSources has p judge as judge does.
+func (p *policy) protectSources(protecting []Rule) {
+	var namespaces, protected []string
+	for _, rule := range protecting {
+		namespaces = append(namespaces, rule.Source.Namespace)
+		protected = append(protected, isSource(rule))
+	}
+	p.match(admissionregistrationv1.NamespacedScope, "", resources(), admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	p.Definition.Spec.MatchConstraints.NamespaceSelector = inNamespaces(namespaces)
+	// So that an error about one object can refuse no other.
+	p.only("protected-sources", strings.Join(protected, " || "))
+	for i, rule := range protecting {
+		p.refuseUnless(protectedMessage(rule, sourceOf(rule)), not(protected[i]),
+			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), overridden(rule.Name))
+		if rule.BySelector() {
+			p.naming(sourceOf(rule), rule.Source.Kind, rule.Source.Namespace)
+		}
+	}
+}
+
+// guardNamespaces has p judge as guard does.
+func (p *policy) guardNamespaces(guarding []Rule) {
+	var guarded []string
+	p.match(admissionregistrationv1.ClusterScope, "", []string{"namespaces"}, admissionregistrationv1.Delete)
+	for _, rule := range guarding {
+		if !rule.guards() || !p.world.Holds(rule) {
+			continue
+		}
+		name := literal(rule.Source.Namespace)
+		guarded = append(guarded, name)
+		p.refuseUnless(guardedMessage(rule), "oldObject.metadata.name != "+name,
+			"has(oldObject.metadata.deletionTimestamp)", p.allowed(rule.Allow), overridden(rule.Name))
+	}
+	p.only("guarded-namespaces", "oldObject.metadata.name in ["+strings.Join(guarded, ", ")+"]")
+}
+
+// protectClones has p judge as judgeMarks does, if it is to, and judgeClone.
+func (p *policy) protectClones(protecting []Rule, marks bool) {
+	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	if marks {
+		p.refuseUnless(marksMessage(Update, "the object"), `request.operation == "DELETE"`,
+			not(marksDiffer("labels")+" || "+marksDiffer("annotations")), overridden(""))
+	}
+	for _, rule := range protecting {
+		if rule.Clones != Deny {
+			continue
+		}
+		operations = append(operations, admissionregistrationv1.Delete)
+		p.refuseUnless(protectedMessage(rule, "a clone of "+sourceOf(rule)), not(isClone(rule)), deletedByKubernetes,
+			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), overridden(rule.Name))
+	}
+	p.match(admissionregistrationv1.NamespacedScope, "", resources(), slices.Compact(operations)...)
+	p.Definition.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: mark.CloneLabel, Operator: metav1.LabelSelectorOpExists},
+	}}
+}

@@ -1,0 +1,170 @@
+package protect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+const (
+	// maxExpression leaves room below the 100,000 characters that CEL takes.
+	maxExpression = 90_000
+	// maxListed names of 253 characters fit into one expression.
+	maxListed = 300
+)
+
+// Policy is a ValidatingAdmissionPolicy and the binding, of the same name, that
+// puts it in force for the whole cluster.
+type Policy struct {
+	Definition *admissionregistrationv1.ValidatingAdmissionPolicy
+	Binding    *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+}
+
+// policy is a Policy that is being written.
+type policy struct {
+	Policy
+
+	world World
+	// defined finds variables by their expression.
+	defined map[string]string
+}
+
+// newPolicy begins a policy to which Headwater itself is not subject.
+func newPolicy(what string, mode Mode, world World) *policy {
+	meta := metav1.ObjectMeta{Name: policyName(what, mode), Labels: managedLabels()}
+	fail := admissionregistrationv1.Fail
+	definition := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
+	definition.Spec.FailurePolicy = &fail
+	definition.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{notHeadwater(world.Headwater)}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
+	binding.Spec.PolicyName = meta.Name
+	binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{actionOf(mode)}
+	return &policy{Policy: Policy{definition, binding}, world: world, defined: map[string]string{}}
+}
+
+func actionOf(mode Mode) admissionregistrationv1.ValidationAction {
+	switch mode {
+	case Warn:
+		return admissionregistrationv1.Warn
+	case Audit:
+		return admissionregistrationv1.Audit
+	default:
+		return admissionregistrationv1.Deny
+	}
+}
+
+func (p *policy) match(scope admissionregistrationv1.ScopeType, group string, resources []string, operations ...admissionregistrationv1.OperationType) {
+	equivalent := admissionregistrationv1.Equivalent
+	p.Definition.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: &equivalent,
+	}
+	for _, matched := range matching(scope, resources, operations...) {
+		matched.APIGroups = []string{group}
+		p.Definition.Spec.MatchConstraints.ResourceRules = append(p.Definition.Spec.MatchConstraints.ResourceRules,
+			admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: matched})
+	}
+}
+
+// only has p look at no request but those that expression is true for. One too
+// long for the API server is left out: the validations say it again.
+func (p *policy) only(name, expression string) {
+	if len(expression) > maxExpression {
+		return
+	}
+	p.Definition.Spec.MatchConditions = append(p.Definition.Spec.MatchConditions, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+}
+
+// refuseUnless has p refuse a request that none of reasons is true for.
+func (p *policy) refuseUnless(message string, reasons ...string) {
+	reasons = slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
+	forbidden := metav1.StatusReasonForbidden
+	p.Definition.Spec.Validations = append(p.Definition.Spec.Validations, admissionregistrationv1.Validation{
+		Expression: strings.Join(reasons, " || "),
+		Reason:     &forbidden,
+		Message:    strings.Join(strings.Fields(message), " "), // it may hold no line breaks
+	})
+}
+
+// naming has the last message name the object of the request where it now says
+// placeholder.
+func (p *policy) naming(placeholder string, kind object.Kind, namespace string) {
+	last := &p.Definition.Spec.Validations[len(p.Definition.Spec.Validations)-1]
+	if before, after, found := strings.Cut(last.Message, placeholder); found {
+		last.MessageExpression = fmt.Sprintf("%s + oldObject.metadata.name + %s", literal(before+string(kind)+" "+namespace+"/"), literal(after))
+	}
+}
+
+// define makes expression a variable, which the API server evaluates where it
+// is first needed, and returns what reads it.
+func (p *policy) define(name, expression string) string {
+	if known, defined := p.defined[expression]; defined {
+		return known
+	}
+	p.Definition.Spec.Variables = append(p.Definition.Spec.Variables, admissionregistrationv1.Variable{Name: name, Expression: expression})
+	p.defined[expression] = "variables." + name
+	return p.defined[expression]
+}
+
+// allowed is whether allow covers the requester, as grant decides it; empty if
+// it covers nobody.
+func (p *policy) allowed(allow Allow) string {
+	users, groups := slices.Clone(allow.Users), slices.Clone(allow.Groups)
+	for _, account := range allow.ServiceAccounts {
+		users = append(users, serviceAccountUser(account.Namespace, account.Name))
+	}
+	for _, role := range allow.ClusterRoles {
+		for _, subject := range p.world.Subjects(role) {
+			switch subject.Kind {
+			case rbacv1.UserKind:
+				users = append(users, subject.Name)
+			case rbacv1.GroupKind:
+				groups = append(groups, subject.Name)
+			case rbacv1.ServiceAccountKind:
+				users = append(users, serviceAccountUser(subject.Namespace, subject.Name))
+			}
+		}
+	}
+	return strings.Join(slices.Concat(
+		p.listed(users, "request.userInfo.username in [%s]"),
+		p.listed(groups, "request.userInfo.?groups.orValue([]).exists(group, group in [%s])"),
+	), " || ")
+}
+
+// listed defines variables that hold format for names, sorted and each once.
+func (p *policy) listed(names []string, format string) []string {
+	var all []string
+	for chunk := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(names))), maxListed) {
+		expression := fmt.Sprintf(format, strings.Join(literals(chunk), ", "))
+		all = append(all, p.define(fmt.Sprintf("allowed%d", len(p.defined)), expression))
+	}
+	return all
+}
+
+// emptied is whether Kubernetes empties a namespace that is being deleted.
+func (p *policy) emptied() string {
+	system := slices.Concat(kubernetesControllers, p.world.SystemIdentities)
+	return p.define("emptied", fmt.Sprintf(`request.operation == "DELETE" && request.userInfo.username in [%s] && `+
+		`has(namespaceObject.metadata.deletionTimestamp)`, strings.Join(literals(system), ", ")))
+}
+
+// harmless is whether the request changes nothing that the rule protects, as
+// Changes and releasesOwners decide it.
+func (p *policy) harmless(rule Rule) string {
+	content := p.define("sameContent", sameContent())
+	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
+	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))
+	released := p.define("ownersReleased", fmt.Sprintf(`request.userInfo.username in [%s] && `+
+		`%s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
+		strings.Join(literals([]string{garbageCollector, controllerManager}), ", "), after, before, blocksDeletion))
+	same := []string{`request.operation == "UPDATE"`, content, "(" + owners + " || " + released + ")"}
+	for _, key := range rule.selectorKeys() {
+		same = append(same, fmt.Sprintf(`object.metadata.?labels[?%[1]s] == oldObject.metadata.?labels[?%[1]s]`, literal(key)))
+	}
+	return "(" + strings.Join(same, " && ") + ")"
+}

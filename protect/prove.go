@@ -1,0 +1,109 @@
+package protect
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Proof is what last kept an account without exemption from forging a clone.
+type Proof struct {
+	// Known is false until there was an answer, or none for too long.
+	Known bool
+	// By is the engine that refused; empty when none did.
+	By Engine
+}
+
+// Standing is whether a rule was last seen to protect, and since when.
+type Standing struct {
+	Proven bool
+	Since  time.Time
+	// Why says what is wrong where it is not proven.
+	Why string
+}
+
+const standingProven, standingNotProven = "proven", "not proven: "
+
+// String is what ParseStanding reads.
+func (s Standing) String() string {
+	text := standingProven
+	if !s.Proven {
+		text = standingNotProven + s.Why
+	}
+	return s.Since.UTC().Format(time.RFC3339) + " " + text
+}
+
+// ParseStanding reads what String wrote.
+func ParseStanding(text string) (Standing, error) {
+	at, what, _ := strings.Cut(text, " ")
+	since, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return Standing{}, fmt.Errorf("%.40q does not begin with a time: %w", text, err)
+	}
+	if what == standingProven {
+		return Standing{Proven: true, Since: since}, nil
+	}
+	why, cut := strings.CutPrefix(what, standingNotProven)
+	if !cut {
+		return Standing{}, fmt.Errorf("%.60q says neither %q nor %q", text, standingProven, standingNotProven)
+	}
+	return Standing{Since: since, Why: why}, nil
+}
+
+// finding is what became of one attempt that Headwater should refuse.
+type finding struct {
+	// by is the engine that refused it; empty when none did.
+	by Engine
+	// problem says what the answer was, if it was neither that nor success.
+	problem string
+}
+
+func findingOf(err error) finding {
+	if err == nil {
+		return finding{}
+	}
+	if apierrors.IsForbidden(err) {
+		switch text := err.Error(); {
+		case strings.Contains(text, "ValidatingAdmissionPolicy '"+ConfigurationName+"-"):
+			return finding{by: EnginePolicy}
+		case strings.Contains(text, webhookDomain+`" denied`):
+			return finding{by: EngineWebhook}
+		}
+	}
+	// No more of the text: where somebody else's admission wrote it, it may
+	// quote the object.
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return finding{problem: fmt.Sprintf("the API server answered %s to the attempt, but not by Headwater's word", reason)}
+	}
+	return finding{problem: "the API server did not answer the attempt"}
+}
+
+// judgeFindings says what the findings about a rule's sources prove, and if
+// not that it protects, why.
+func judgeFindings(findings []finding) (proven bool, why string) {
+	for _, f := range findings {
+		switch {
+		case f.problem != "":
+			why = f.problem
+		case f.by == "":
+			return false, "an account without exemption was let pass"
+		}
+	}
+	return why == "", why
+}
+
+// next is the standing of a rule after another look. What may be a change that
+// the API server has not learned of yet is not told before it has lasted for
+// settling.
+func (s Standing) next(proven bool, why string, unsureFor, settling time.Duration, now time.Time) Standing {
+	switch {
+	case proven && s.Proven, !proven && !s.Proven && s.Why == why:
+		return s
+	case !proven && unsureFor < settling:
+		return s
+	default:
+		return Standing{Proven: proven, Since: now, Why: why}
+	}
+}

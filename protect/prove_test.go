@@ -1,0 +1,95 @@
+package protect
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestFindingOf(t *testing.T) {
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "blogsecret", errors.New(text))
+	}
+	other := finding{problem: "the API server answered Forbidden to the attempt, but not by Headwater's word"}
+	for sentence, tc := range map[string]struct {
+		err  error
+		want finding
+	}{
+		"it passed":                   {nil, finding{}},
+		"a policy of ours refused":    {forbidden(`ValidatingAdmissionPolicy 'headwater-sources' with binding 'headwater-sources' denied request: no`), finding{by: EnginePolicy}},
+		"a webhook of ours refused":   {forbidden(`admission webhook "marks.protect.headwater.dev" denied the request: no`), finding{by: EngineWebhook}},
+		"a policy of theirs refused":  {forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: ` + canary), other},
+		"a webhook of theirs refused": {forbidden(`admission webhook "x.example.org" denied the request: ` + canary), other},
+		"RBAC refused":                {forbidden(`User "system:serviceaccount:headwater:headwater-prober" cannot patch`), other},
+		"the webhook did not answer": {
+			apierrors.NewInternalError(errors.New(`failed calling webhook "marks.protect.headwater.dev": refused`)),
+			finding{problem: "the API server answered InternalError to the attempt, but not by Headwater's word"},
+		},
+		"the API server did not answer": {errors.New("connection refused"), finding{problem: "the API server did not answer the attempt"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := findingOf(tc.err)
+			require.Equal(t, tc.want, got)
+			require.NotContains(t, got.problem, canary)
+		})
+	}
+}
+
+func TestStanding(t *testing.T) {
+	then := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	now := then.Add(time.Hour)
+	proven, open := Standing{Proven: true, Since: then}, Standing{Since: then, Why: "let pass"}
+	for sentence, tc := range map[string]struct {
+		before    Standing
+		proven    bool
+		why       string
+		unsureFor time.Duration
+		want      Standing
+	}{
+		"proven for the first time":          {Standing{}, true, "", 0, Standing{Proven: true, Since: now}},
+		"proven still":                       {proven, true, "", 0, proven},
+		"proven again":                       {open, true, "", 0, Standing{Proven: true, Since: now}},
+		"not proven yet, since a moment":     {Standing{}, false, "let pass", time.Second, Standing{}},
+		"not proven any more, since a while": {proven, false, "let pass", time.Minute, Standing{Since: now, Why: "let pass"}},
+		"not proven, since a moment":         {proven, false, "let pass", time.Second, proven},
+		"not proven still":                   {open, false, "let pass", time.Hour, open},
+		"not proven for another reason":      {open, false, "silence", time.Hour, Standing{Since: now, Why: "silence"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := tc.before.next(tc.proven, tc.why, tc.unsureFor, settling, now)
+			require.Equal(t, tc.want, got)
+			if !got.Since.IsZero() {
+				again, err := ParseStanding(got.String())
+				require.NoError(t, err)
+				require.Equal(t, got, again)
+			}
+		})
+	}
+	for _, text := range []string{"", "proven", "yesterday proven", "2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z maybe"} {
+		_, err := ParseStanding(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestJudgeFindings(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		findings []finding
+		proven   bool
+		why      string
+	}{
+		"every attempt was refused": {[]finding{{by: EnginePolicy}, {by: EngineWebhook}}, true, ""},
+		"one passed":                {[]finding{{by: EnginePolicy}, {}}, false, "an account without exemption was let pass"},
+		"one is not known":          {[]finding{{problem: "silence"}, {by: EnginePolicy}}, false, "silence"},
+		"one passed, one is not":    {[]finding{{problem: "silence"}, {}}, false, "an account without exemption was let pass"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			proven, why := judgeFindings(tc.findings)
+			require.Equal(t, tc.proven, proven)
+			require.Equal(t, tc.why, why)
+		})
+	}
+}

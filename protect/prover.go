@@ -1,0 +1,298 @@
+package protect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+const (
+	// ProverAccount is the service account, in Headwater's own namespace, in
+	// whose name attempts are made. It may write Secrets and ConfigMaps, and no
+	// rule exempts it.
+	ProverAccount = "headwater-prober"
+	// ProofsConfigMap holds the Standing of each rule, in Headwater's own
+	// namespace.
+	ProofsConfigMap = "headwater-protection"
+
+	// proofInterval is the time between two looks where all is as it should be;
+	// where it is not, doubtInterval, and longDoubtInterval once that has lasted
+	// for longDoubt.
+	proofInterval     = time.Minute
+	doubtInterval     = time.Second
+	longDoubtInterval = 10 * time.Second
+	longDoubt         = 30 * time.Second
+	// settling is how long an API server may take to learn of a change.
+	settling = 5 * time.Second
+
+	probeName = "headwater-probe"
+	// probeMark is an annotation that the API server would let be set on any
+	// object, on an immutable one too.
+	probeMark = mark.Domain + "probe"
+)
+
+// Prover tries over and over whether what should be refused is: as an account
+// that no rule exempts, and as dry runs. One replica runs it, the leader.
+type Prover struct {
+	// prober makes the attempts, client writes what they show.
+	prober, client kubernetes.Interface
+	namespace      string
+	rules          *rules.Live[Rule]
+	settings       *LiveSettings
+	// sources returns the sources of a rule that are there.
+	sources func(Rule) []object.Ref
+	// changed is called when the Proof is another one.
+	changed func()
+	clock   clock.Clock
+	metrics *metrics
+	log     *zap.Logger
+	wake    wake
+	proof   atomic.Pointer[Proof]
+
+	// Owned by the loop.
+	recorded  bool // standings hold what the ConfigMap does
+	standings map[string]Standing
+	unsure    map[string]time.Time // since when, by what
+}
+
+// Proof returns what the last attempts have shown.
+func (p *Prover) Proof() Proof {
+	if proof := p.proof.Load(); proof != nil {
+		return *proof
+	}
+	return Proof{}
+}
+
+// Changed makes the prover look again.
+func (p *Prover) Changed() { p.wake.up() }
+
+// Run looks until ctx ends.
+func (p *Prover) Run(ctx context.Context) error {
+	p.unsure, p.standings = map[string]time.Time{}, map[string]Standing{}
+	defer p.rules.Subscribe(func(_, _ *rules.Set[Rule]) { p.wake.up() })()
+	loop{wake: p.wake, clock: p.clock, log: p.log, step: p.look}.run(ctx)
+	return nil
+}
+
+func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
+	set := p.rules.Load()
+	if !enforces(marksMode(set)) {
+		p.conclude(Proof{Known: true})
+		p.forget(nil)
+		return 0, nil
+	}
+	if err := p.recall(ctx); err != nil {
+		return 0, err
+	}
+	path := p.forge(ctx)
+	p.concludeFrom(path)
+	sure := path.by == p.wanted()
+	standings := map[string]Standing{}
+	for _, rule := range set.All() {
+		standing, proven, tried := p.lookAt(ctx, rule)
+		if !tried {
+			continue
+		}
+		p.metrics.prove(rule.Name, proven)
+		standings[rule.Name] = standing
+		sure = sure && proven
+	}
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	p.forget(standings)
+	return p.pause(sure), p.record(ctx, standings)
+}
+
+// wanted is the engine that is to refuse first.
+func (p *Prover) wanted() Engine {
+	if p.settings.Load().Engine == EngineWebhook {
+		return EngineWebhook
+	}
+	return EnginePolicy
+}
+
+// pause is how long to wait before the next look.
+func (p *Prover) pause(sure bool) time.Duration {
+	switch doubt := p.unsureFor("all", sure); {
+	case sure:
+		return proofInterval
+	case doubt < longDoubt:
+		return doubtInterval
+	default:
+		return longDoubtInterval
+	}
+}
+
+// forget drops what was proven of rules that are not there any more.
+func (p *Prover) forget(standings map[string]Standing) {
+	for rule := range p.standings {
+		if _, still := standings[rule]; !still {
+			p.metrics.proven.DeleteLabelValues(rule)
+		}
+	}
+}
+
+// lookAt tries to change each source of rule, if it enforces and has any.
+func (p *Prover) lookAt(ctx context.Context, rule Rule) (standing Standing, proven, tried bool) {
+	var findings []finding
+	if rule.enforced() {
+		for _, ref := range p.sources(rule) {
+			if f := p.attempt(ctx, rule, ref); f != gone {
+				findings = append(findings, f)
+			}
+		}
+	}
+	proven, why := judgeFindings(findings)
+	standing = p.standings[rule.Name].next(proven, why, p.unsureFor("rule "+rule.Name, proven), settling, p.clock.Now().Truncate(time.Second))
+	return standing, proven, len(findings) > 0
+}
+
+// concludeFrom takes a refusal at its word, and success or silence once they
+// have lasted for longer than a change needs to be seen.
+func (p *Prover) concludeFrom(path finding) {
+	unsure := p.unsureFor("path", path.by != "")
+	switch {
+	case path.by != "":
+		p.conclude(Proof{Known: true, By: path.by})
+	case unsure < settling:
+	case path.problem == "" || !p.Proof().Known:
+		p.conclude(Proof{Known: true})
+	}
+}
+
+func (p *Prover) conclude(proof Proof) {
+	if before := p.proof.Swap(&proof); before == nil || *before != proof {
+		p.log.Info("what refuses to forge a clone", zap.String("engine", string(proof.By)))
+		p.changed()
+	}
+}
+
+// unsureFor is for how long there has been a doubt about what.
+func (p *Prover) unsureFor(what string, sure bool) time.Duration {
+	if sure {
+		delete(p.unsure, what)
+		return 0
+	}
+	since, was := p.unsure[what]
+	if !was {
+		since = p.clock.Now()
+		p.unsure[what] = since
+	}
+	return p.clock.Since(since)
+}
+
+// gone is found where there is no such object any more.
+var gone = finding{problem: "gone"}
+
+func (p *Prover) attempt(ctx context.Context, rule Rule, ref object.Ref) finding {
+	var err error
+	probe := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"attempt"}}}`, probeMark)
+	patching := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	deleting := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	secrets, configMaps := p.prober.CoreV1().Secrets(ref.Namespace), p.prober.CoreV1().ConfigMaps(ref.Namespace)
+	switch updates := rule.protects(Update); {
+	case updates && ref.Kind == object.Secret:
+		_, err = secrets.Patch(ctx, ref.Name, types.MergePatchType, probe, patching)
+	case updates:
+		_, err = configMaps.Patch(ctx, ref.Name, types.MergePatchType, probe, patching)
+	case ref.Kind == object.Secret:
+		err = secrets.Delete(ctx, ref.Name, deleting)
+	default:
+		err = configMaps.Delete(ctx, ref.Name, deleting)
+	}
+	if apierrors.IsNotFound(err) {
+		return gone
+	}
+	return findingOf(err)
+}
+
+// forge tries to make an object that bears the mark of a clone, which the
+// strictest engine in force refuses whether or not there is any source.
+func (p *Prover) forge(ctx context.Context) finding {
+	_, err := p.prober.CoreV1().ConfigMaps(p.namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: probeName, Namespace: p.namespace, Labels: map[string]string{mark.CloneLabel: "true"},
+	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return findingOf(err)
+}
+
+// recall reads what an earlier leader has recorded.
+func (p *Prover) recall(ctx context.Context) error {
+	if p.recorded {
+		return nil
+	}
+	stored, err := p.client.CoreV1().ConfigMaps(p.namespace).Get(ctx, ProofsConfigMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read ConfigMap %s/%s: %w", p.namespace, ProofsConfigMap, err)
+	}
+	for rule, text := range stored.Data {
+		if standing, err := ParseStanding(text); err == nil { // else it is looked at anew
+			p.standings[rule] = standing
+		}
+	}
+	p.recorded = true
+	return nil
+}
+
+// record writes the standings where they differ from what is recorded.
+func (p *Prover) record(ctx context.Context, standings map[string]Standing) error {
+	maps.DeleteFunc(standings, func(_ string, s Standing) bool { return s.Since.IsZero() }) // nothing to tell yet
+	if maps.Equal(standings, p.standings) {
+		return nil
+	}
+	data := map[string]string{}
+	for rule, standing := range standings {
+		data[rule] = standing.String()
+	}
+	api := p.client.CoreV1().ConfigMaps(p.namespace)
+	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ProofsConfigMap, Namespace: p.namespace, Labels: managedLabels()}, Data: data}
+	_, err := api.Update(ctx, desired, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+	if apierrors.IsNotFound(err) {
+		_, err = api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, ProofsConfigMap, err)
+	}
+	for rule, standing := range standings {
+		if before := p.standings[rule]; before != standing {
+			p.log.Info("protection of rule", zap.String("rule", rule), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
+		}
+	}
+	p.standings = standings
+	return nil
+}
+
+// sourcesOf returns the sources of rule that caches hold.
+func sourcesOf(caches *kube.Caches) func(Rule) []object.Ref {
+	return func(rule Rule) []object.Ref {
+		if !rule.BySelector() {
+			if full, _ := caches.Sources.Get(rule.Source.Ref()); full == nil {
+				return nil
+			}
+			return []object.Ref{rule.Source.Ref()}
+		}
+		var refs []object.Ref
+		all, _ := caches.Sources.In(kube.Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
+		for _, full := range all {
+			if rule.Selects(full.Ref(), full.Labels) {
+				refs = append(refs, full.Ref())
+			}
+		}
+		return refs
+	}
+}

@@ -1,0 +1,200 @@
+package protect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// repairInterval bounds how often an object is restored that somebody else
+// keeps changing.
+const repairInterval = time.Second
+
+// clusterObject is a pointer to an API type.
+type clusterObject interface {
+	comparable
+	metav1.Object
+	runtime.Object
+}
+
+// api is what is needed of the typed client of one kind.
+type api[T clusterObject] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
+	Update(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// upkeep has the cluster-wide objects of one kind that are Headwater's be as
+// they should be. One goroutine uses it.
+type upkeep[T clusterObject] struct {
+	// kind names an object in messages.
+	kind string
+	api  api[T]
+	// ours lists what is there, by the API server's word.
+	ours func(ctx context.Context) ([]T, error)
+	view *kube.View[T]
+	// adapt returns live as desired says, and whether it does already. Labels
+	// and annotations of others stay.
+	adapt func(live, desired T) (adapted T, same bool)
+	// restored is told what somebody else had made of an object that was put
+	// right: found is nil when it was gone.
+	restored func(desired, found T)
+	// wrote is told of every other write.
+	wrote func(what string, object T)
+	clock clock.Clock
+
+	watching bool
+	// cleared is true while nothing was written since all was removed.
+	cleared bool
+	// applied are the objects that were last seen or written as desired.
+	applied    map[string]T
+	repairedAt map[string]time.Time
+	// removed were deleted by us, and may still be in the cache.
+	removed map[types.UID]bool
+}
+
+func (u *upkeep[T]) init() {
+	u.applied, u.repairedAt, u.removed = map[string]T{}, map[string]time.Time{}, map[types.UID]bool{}
+}
+
+// keep has there be what is desired, and nothing else. One object that cannot
+// be written keeps no other from it.
+func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired []T) (again time.Duration, err error) {
+	if len(desired) == 0 && !u.watching {
+		return 0, u.clear(ctx)
+	}
+	u.cleared = false
+	if err := u.watch(ctx, running); err != nil {
+		return 0, err
+	}
+	wanted := map[string]bool{}
+	var failures []error
+	for _, object := range desired {
+		wanted[object.GetName()] = true
+		wait, err := u.keepOne(ctx, object)
+		failures = append(failures, err)
+		again = max(again, wait)
+	}
+	for _, live := range u.view.List() {
+		if !wanted[live.GetName()] && !u.removed[live.GetUID()] {
+			failures = append(failures, u.remove(ctx, live))
+		}
+	}
+	return again, errors.Join(failures...)
+}
+
+// keepOne returns how long to wait before looking again, if that is to be.
+func (u *upkeep[T]) keepOne(ctx context.Context, desired T) (again time.Duration, err error) {
+	name := desired.GetName()
+	if wait := repairInterval - u.clock.Since(u.repairedAt[name]); wait > 0 {
+		return wait, nil
+	}
+	if live, found := u.view.Get("", name); found && !u.removed[live.GetUID()] {
+		if _, same := u.adapt(live, desired); same {
+			u.applied[name] = desired
+			return 0, nil
+		}
+	}
+	return 0, u.apply(ctx, desired)
+}
+
+// apply writes desired over what is there, if that differs: the cache may lag
+// behind a write of our own.
+func (u *upkeep[T]) apply(ctx context.Context, desired T) error {
+	var found T
+	live, err := u.api.Get(ctx, desired.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = u.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
+	case err != nil:
+	default:
+		adapted, same := u.adapt(live, desired)
+		if same {
+			u.applied[desired.GetName()] = desired
+			return nil
+		}
+		found = live
+		_, err = u.api.Update(ctx, adapted, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", u.kind, desired.GetName(), err)
+	}
+	u.noteWritten(desired, found)
+	return nil
+}
+
+// noteWritten tells a repair from a change of our own.
+func (u *upkeep[T]) noteWritten(desired, found T) {
+	name := desired.GetName()
+	before, had := u.applied[name]
+	u.applied[name] = desired
+	if !had {
+		u.wrote("registered", desired)
+		return
+	}
+	if _, same := u.adapt(before, desired); !same {
+		u.wrote("updated", desired)
+		return
+	}
+	u.repairedAt[name] = u.clock.Now()
+	u.restored(desired, found)
+}
+
+// clear removes what an earlier run may have left. Without the permission to
+// look there is nothing to do: it was never written.
+func (u *upkeep[T]) clear(ctx context.Context) error {
+	if u.cleared {
+		return nil
+	}
+	left, err := u.ours(ctx)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for %ss: %w", u.kind, err)
+	}
+	var failures []error
+	for _, live := range left {
+		failures = append(failures, u.remove(ctx, live))
+	}
+	u.cleared = errors.Join(failures...) == nil
+	return errors.Join(failures...)
+}
+
+func (u *upkeep[T]) remove(ctx context.Context, live T) error {
+	delete(u.applied, live.GetName())
+	uid := live.GetUID()
+	err := u.api.Delete(ctx, live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s %s: %w", u.kind, live.GetName(), err)
+	}
+	u.removed[uid] = true
+	u.wrote("deleted", live)
+	return nil
+}
+
+// watch starts the cache, once, and waits for it.
+func (u *upkeep[T]) watch(ctx context.Context, running *sync.WaitGroup) error {
+	if u.watching {
+		return nil
+	}
+	u.watching = true
+	running.Go(func() { u.view.Run(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), u.view.HasSynced) {
+		return ctx.Err()
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func TestThePoliciesAreKept(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("policies-src")
+	e.secret("policies-src", "shared", map[string]string{"k": "v"})
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "policies-editor", "policies-mallory"))
+	mallory := e.client("policies-mallory")
+	e.sections = "protect: {engine: Policy}\n"
+	rules := `
+- name: policies
+  source: {kind: Secret, namespace: policies-src, name: shared}
+  protect: {}
+`
+	h := e.start(rules)
+	e.proven(h, "policies")
+	admission := e.admin.AdmissionregistrationV1()
+	kinds := map[string]int{}
+	for _, tampering := range []struct {
+		sentence, kind string
+		do             func(context.Context) error
+	}{
+		{"a policy deleted", "ValidatingAdmissionPolicy", func(ctx context.Context) error {
+			return admission.ValidatingAdmissionPolicies().Delete(ctx, "headwater-sources", metav1.DeleteOptions{})
+		}},
+		{"a policy's validations blunted", "ValidatingAdmissionPolicy", func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicies().Patch(ctx, "headwater-sources", types.JSONPatchType,
+				[]byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`), metav1.PatchOptions{})
+			return err
+		}},
+		{"a policy's label taken off", "ValidatingAdmissionPolicy", func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicies().Patch(ctx, "headwater-sources", types.MergePatchType,
+				[]byte(`{"metadata":{"labels":null},"spec":{"failurePolicy":"Ignore"}}`), metav1.PatchOptions{})
+			return err
+		}},
+		{"a binding deleted", "ValidatingAdmissionPolicyBinding", func(ctx context.Context) error {
+			return admission.ValidatingAdmissionPolicyBindings().Delete(ctx, "headwater-sources", metav1.DeleteOptions{})
+		}},
+		{"a binding that only warns", "ValidatingAdmissionPolicyBinding", func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicyBindings().Patch(ctx, "headwater-sources", types.MergePatchType,
+				[]byte(`{"spec":{"validationActions":["Warn"]}}`), metav1.PatchOptions{})
+			return err
+		}},
+	} {
+		t.Run(tampering.sentence+" is put right", func(t *testing.T) {
+			require.NoError(t, tampering.do(t.Context()))
+			kinds[tampering.kind]++
+			e.hasMetric(h, float64(kinds[tampering.kind]), "headwater_protection_tampered_total", map[string]string{"kind": tampering.kind})
+			e.protectedByPolicy(mallory, "policies-src", "shared")
+		})
+	}
+	e.hasNote("default", "headwater-sources", "Tampered", "was deleted")
+
+	t.Run("invariant 2: a restart writes nothing", func(t *testing.T) {
+		h.Stop()
+		mark := e.cluster.Mark()
+		h = e.start(rules)
+		e.proven(h, "policies")
+		e.holds(settle, e.noWrites(mark))
+	})
+	t.Run("with no rule left, they go", func(t *testing.T) {
+		e.configFile(" []\n")
+		e.eventually(func(ctx context.Context) error {
+			policies, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+			if err == nil && len(policies.Items) > 0 {
+				err = fmt.Errorf("there is still %s", policies.Items[0].Name)
+			}
+			return err
+		})
+		e.eventually(func(ctx context.Context) error { return tryEdit(ctx, mallory, "policies-src", "shared", "x") })
+	})
+}
+
+func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("self-src")
+	e.secret("self-src", "shared", map[string]string{"k": "v"})
+	e.clusterRole("self-operator", rbacv1.PolicyRule{
+		APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"},
+	})
+	e.clusterRole("self-override", rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}})
+	for _, user := range []string{"self-mallory", "self-breaker"} {
+		e.grant("", "self-operator", user)
+	}
+	e.grant("", "self-override", "self-breaker")
+	h := e.start(`
+- name: self
+  source: {kind: Secret, namespace: self-src, name: shared}
+  protect: {}
+`)
+	e.proven(h, "self")
+	e.failsOpen() // it is there, then
+	mallory := e.client("self-mallory").AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	breaker := e.client("self-breaker").AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	for sentence, do := range map[string]func(ctx context.Context) error{
+		"a patch": func(ctx context.Context) error {
+			_, err := mallory.Patch(ctx, webhookConfiguration, types.MergePatchType, []byte(`{"webhooks":[]}`), metav1.PatchOptions{DryRun: dry()})
+			return err
+		},
+		"a delete": func(ctx context.Context) error {
+			return mallory.Delete(ctx, webhookConfiguration, metav1.DeleteOptions{DryRun: dry()})
+		},
+		"a delete of the collection": func(ctx context.Context) error {
+			return mallory.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry()}, metav1.ListOptions{})
+		},
+	} {
+		t.Run(sentence+" is refused", func(t *testing.T) {
+			require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error { return refused(do(ctx)) }))
+		})
+	}
+	require.NoError(t, breaker.Delete(t.Context(), webhookConfiguration, metav1.DeleteOptions{DryRun: dry()}), "a holder of the override permission")
+	_, err := mallory.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "self-other"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err, "a configuration of one's own")
+	require.NoError(t, mallory.Delete(t.Context(), "self-other", metav1.DeleteOptions{}))
+}
+
+// A mistake in the way of the webhook must block nobody.
+func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("path-src")
+	e.secret("path-src", "shared", map[string]string{"k": "v"})
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "path-editor", "path-jane"))
+	jane := e.client("path-jane")
+	e.sections = "protect: {engine: Webhook}\n"
+	nowhere, err := harness.FreeAddress()
+	require.NoError(t, err)
+	options := e.options(`
+- name: path
+  source: {kind: Secret, namespace: path-src, name: shared}
+  protect: {}
+`)
+	options.Args = []string{"--webhook-url", "https://" + nowhere}
+	h := e.launch(options)
+	require.NoError(t, h.Ready(t.Context()))
+	e.failsOpen()
+	e.hasMetric(h, 0, "headwater_protection_proven", map[string]string{"rule": "path"})
+	require.NoError(t, tryEdit(t.Context(), jane, "path-src", "shared", "x"))
+	viewer := e.viewer("path-viewer")
+	e.eventually(func(context.Context) error {
+		protection := e.status(viewer, options.Config).Protection[0]
+		if protection.Proven == nil || *protection.Proven || protection.Why == "" {
+			return fmt.Errorf("status says %+v", protection)
+		}
+		return nil
+	})
+	h.Stop()
+
+	options.Args = nil
+	h = e.launch(options)
+	e.proven(h, "path")
+	e.failsClosed()
+	e.eventually(func(context.Context) error {
+		protection := e.status(viewer, options.Config).Protection[0]
+		if protection.Proven == nil || !*protection.Proven || protection.Since == nil {
+			return fmt.Errorf("status says %+v", protection)
+		}
+		return nil
+	})
+}
