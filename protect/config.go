@@ -3,6 +3,7 @@ package protect
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -85,9 +86,25 @@ const (
 
 // Certificates says where the webhook's certificate comes from.
 type Certificates struct {
-	// SecretName is a Secret that somebody else keeps; empty: Headwater makes
-	// its own.
+	// SecretName is a Secret in Headwater's namespace, of type
+	// kubernetes.io/tls, that somebody else keeps; empty: Headwater makes its
+	// own.
 	SecretName string `json:"secretName"`
+}
+
+func (c Certificates) validate(at *field.Path) field.ErrorList {
+	if c.SecretName == "" {
+		return nil
+	}
+	at = at.Child("secretName")
+	if c.SecretName == CertificateSecret {
+		return field.ErrorList{field.Forbidden(at, "is the Secret that Headwater makes itself; choose another name, or leave it out")}
+	}
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1123Subdomain(c.SecretName) {
+		errs = append(errs, field.Invalid(at, c.SecretName, problem))
+	}
+	return errs
 }
 
 // Default fills in every key that was left out.
@@ -146,8 +163,5 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	if s.Engine != Webhook {
 		errs = append(errs, field.Forbidden(at.Child("engine"), fmt.Sprintf("%s is not supported yet; use Webhook", s.Engine)))
 	}
-	if s.Certificates.SecretName != "" {
-		errs = append(errs, field.Forbidden(at.Child("certificates", "secretName"), "is not supported yet; Headwater makes its own certificate"))
-	}
-	return errs
+	return append(errs, s.Certificates.validate(at.Child("certificates"))...)
 }

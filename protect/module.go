@@ -28,8 +28,6 @@ var Module = fx.Module("protect",
 // DefaultAddress is where the webhook listens.
 const DefaultAddress = ":9443"
 
-const serviceDrain = 10 * time.Second
-
 // listenRetry is how long to wait before trying an address again that was
 // taken when the first rule appeared in a running process.
 const listenRetry = 5 * time.Second
@@ -43,16 +41,12 @@ type Options struct {
 	WebhookURL string
 	// WebhookAddress is where the webhook listens, by default DefaultAddress.
 	WebhookAddress string
-	// Drain is how long the webhook goes on serving once it is told to stop,
-	// by default 10 s behind a Service, whose clients hear of the stop late.
+	// Drain is how long the webhook goes on serving once it is told to stop: as
+	// long as a Service may send requests to a pod that is not ready any more.
 	Drain time.Duration
-}
-
-func (o Options) drain() time.Duration {
-	if o.WebhookURL != "" {
-		return o.Drain
-	}
-	return cmp.Or(o.Drain, serviceDrain)
+	// Settle is how long a new CA is published before a certificate of it is
+	// served, by default DefaultSettle.
+	Settle time.Duration
 }
 
 // Identity is the user name under which Headwater writes. It is empty, and
@@ -117,9 +111,9 @@ func New(p Params) (Result, error) {
 	memory := memory{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
 	record := recorder{rules: p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log}
 	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
-	keeper := NewCertificateKeeper(p.Clients.Typed, p.Options.Namespace, endpoint.Hosts, clk, m, p.Log)
+	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, m), cmp.Or(p.Options.Settle, DefaultSettle), clk, m, p.Log)
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
-	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.drain(), reviewer, keeper.Serving, p.Log)
+	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
 	registration := &Registration{
 		client: p.Clients.Typed, rules: p.Rules, identity: p.Identity, endpoint: endpoint, bundle: keeper.Bundle,
 		ready: func() bool { return server.Listening() && memory.ready() },
@@ -130,9 +124,19 @@ func New(p Params) (Result, error) {
 		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
 		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenRules(p.Rules, p.Log, server.Run)},
 		Certificates: kube.Runnable{Name: "protect certificates", Run: whenRules(p.Rules, p.Log, keeper.Run)},
-		Permissions:  permissions(needed(), p.Options.Namespace),
+		Permissions:  permissions(needed(), p.Options.Namespace, p.Settings.Certificates.SecretName),
 		Check:        check(needed, server, keeper),
 	}, nil
+}
+
+// certificateOrigin is the Secret that the settings name, or Headwater itself.
+func certificateOrigin(p Params, endpoint Endpoint, clk clock.Clock, m *metrics) origin {
+	if name := p.Settings.Certificates.SecretName; name != "" {
+		return &givenCertificates{
+			namespace: p.Options.Namespace, name: name, host: endpoint.ServerName, events: p.Events, clock: clk, metrics: m, log: p.Log,
+		}
+	}
+	return &ownCertificates{client: p.Clients.Typed, namespace: p.Options.Namespace, hosts: endpoint.Hosts, clock: clk, log: p.Log}
 }
 
 // whenRules runs work once there is a rule. An error ends the process when the
@@ -168,11 +172,13 @@ func check(needed func() bool, server *Server, keeper *CertificateKeeper) serve.
 	}}
 }
 
-func permissions(needed bool, namespace string) []kube.Permission {
+// permissions are what the rules need; certificate names a Secret that somebody
+// else keeps, if any.
+func permissions(needed bool, namespace, certificate string) []kube.Permission {
 	if !needed {
 		return nil
 	}
-	return []kube.Permission{
+	all := []kube.Permission{
 		{
 			Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
 			For: "know who holds a ClusterRole that may change a source",
@@ -185,14 +191,21 @@ func permissions(needed bool, namespace string) []kube.Permission {
 			Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Name: ConfigurationName,
 			Verbs: []string{"get", "list", "watch", "update", "delete"}, For: "keep the webhook registered",
 		},
-		{
+	}
+	if certificate != "" {
+		return append(all, kube.Permission{
+			Resource: "secrets", Namespace: namespace, Name: certificate,
+			Verbs: []string{"list", "watch"}, For: "serve the webhook's certificate",
+		})
+	}
+	return append(all,
+		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "make the webhook's certificate",
 		},
-		{
+		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Name: CertificateSecret,
 			Verbs: []string{"list", "watch", "update"}, For: "keep the webhook's certificate",
-		},
-	}
+		})
 }
 
 // memory is the World as the caches know it.

@@ -3,6 +3,7 @@ package protect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,18 +159,7 @@ func (r *Registration) watch(ctx context.Context) error {
 	if r.view != nil {
 		return nil
 	}
-	informer := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.client, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigurationName).String()
-		})
-	view, err := kube.NewView("webhook configuration", informer, r.log,
-		func(obj any) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
-			return nil, fmt.Errorf("object of type %T is not a ValidatingWebhookConfiguration", obj)
-		})
-	if err != nil {
-		return err
-	}
-	_, err = view.OnChange(func(kube.Change[*admissionregistrationv1.ValidatingWebhookConfiguration]) { r.wake.up() })
+	view, err := configurationView(r.client, r.log, r.wake)
 	if err != nil {
 		return err
 	}
@@ -179,6 +169,38 @@ func (r *Registration) watch(ctx context.Context) error {
 	}
 	r.view = view
 	return nil
+}
+
+// configurationView is a cache of the one configuration. It wakes on every
+// change.
+func configurationView(client kubernetes.Interface, log *zap.Logger, wake wake) (*kube.View[*admissionregistrationv1.ValidatingWebhookConfiguration], error) {
+	informer := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(client, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigurationName).String()
+		})
+	view, err := kube.NewView("webhook configuration", informer, log,
+		func(obj any) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+			return nil, fmt.Errorf("object of type %T is not a ValidatingWebhookConfiguration", obj)
+		})
+	if err != nil {
+		return nil, err
+	}
+	_, err = view.OnChange(func(kube.Change[*admissionregistrationv1.ValidatingWebhookConfiguration]) { wake.up() })
+	return view, err
+}
+
+// publishedBy lists the different CA bundles of configuration, which is nil
+// when there is none.
+func publishedBy(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []string {
+	if configuration == nil {
+		return nil
+	}
+	var bundles []string
+	for _, webhook := range configuration.Webhooks {
+		bundles = append(bundles, string(webhook.ClientConfig.CABundle))
+	}
+	slices.Sort(bundles)
+	return slices.Compact(bundles)
 }
 
 func (r *Registration) configurations() admissionclient.ValidatingWebhookConfigurationInterface {

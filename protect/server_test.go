@@ -24,7 +24,7 @@ func newTestServer(t *testing.T, drain time.Duration, handler http.Handler) (*Se
 	t.Helper()
 	m := maintain(t, nil, nil, testHosts(), time.Now(), TaskRenewCA, TaskRenewLeaf)
 	server := NewServer("127.0.0.1:0", drain, handler,
-		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.TLS(), nil }, zaptest.NewLogger(t))
+		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Credential().TLS, nil }, zaptest.NewLogger(t))
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(m.BundlePEM()))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}

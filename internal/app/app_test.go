@@ -28,7 +28,7 @@ import (
 func testSettings() Settings {
 	return Settings{
 		ConfigFile: "../../configs/headwater.yaml", Namespace: "headwater-system",
-		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
+		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", WebhookCASettle: time.Minute, MetricsAddress: "127.0.0.1:0",
 		LeaderElect: true, LogFormat: "json", LogLevel: "info", Workers: 2,
 	}
 }
@@ -69,9 +69,11 @@ func TestTheWholeGraphStartsAndStopsWithoutALeak(t *testing.T) {
 func TestSettingsNameTheFlagToMend(t *testing.T) {
 	require.NoError(t, testSettings().Validate())
 	for want, change := range map[string]func(*Settings){
-		"--config":    func(s *Settings) { s.ConfigFile = "" },
-		"--namespace": func(s *Settings) { s.Namespace = "Not A Namespace" },
-		"--workers":   func(s *Settings) { s.Workers = 0 },
+		"--config":            func(s *Settings) { s.ConfigFile = "" },
+		"--namespace":         func(s *Settings) { s.Namespace = "Not A Namespace" },
+		"--workers":           func(s *Settings) { s.Workers = 0 },
+		"--webhook-drain":     func(s *Settings) { s.WebhookDrain = -1 },
+		"--webhook-ca-settle": func(s *Settings) { s.WebhookCASettle = 0 },
 	} {
 		settings := testSettings()
 		change(&settings)
