@@ -228,8 +228,8 @@ func (m memory) world() World {
 			namespace, found := m.caches.Namespaces.Get("", name)
 			return found && namespace.Terminating
 		},
-		Holds:    m.holds,
-		Subjects: m.access.Subjects,
+		Holds: m.holds,
+		Bound: m.access.Holds,
 	}
 }
 
