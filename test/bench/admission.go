@@ -46,7 +46,7 @@ func (a *arena) admission(ctx context.Context) error {
 		return fmt.Errorf("protected write: %w", err)
 	}
 	judge("protected write that is judged", took)
-	if took, err = loads(ctx, a.options.rate, a.options.samples, timers...); err != nil {
+	if took, err = load(ctx, a.options.rate, a.options.samples, timers...); err != nil {
 		return fmt.Errorf("protected writes: %w", err)
 	}
 	judge(fmt.Sprintf("the same, %d a second", a.options.rate), took)

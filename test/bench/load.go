@@ -6,28 +6,32 @@ import (
 	"time"
 )
 
-// load does do n times, rate times a second, whether or not the last is done.
-// What it returns counts from when each was due, so that a queue shows.
-func load(ctx context.Context, rate, n int, do timer) ([]time.Duration, error) {
-	took := make([]time.Duration, n)
-	errs := make(chan error, n)
+// load does all of timers n times, rate times a second altogether, whether or
+// not the last is done. They take turns, so that what holds up the machine for a
+// moment holds up all of them. What it returns counts from when each was due, so
+// that a queue shows.
+func load(ctx context.Context, rate, n int, timers ...timer) ([][]time.Duration, error) {
+	took := make([][]time.Duration, len(timers))
+	for i := range took {
+		took[i] = make([]time.Duration, n)
+	}
+	errs := make(chan error, n*len(timers))
 	var all sync.WaitGroup
+	defer all.Wait()
 	began := time.Now()
-	for i := range n {
+	for i := range n * len(timers) {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
-		wait := time.NewTimer(time.Until(due))
 		select {
 		case <-ctx.Done():
-			wait.Stop()
-			all.Wait()
 			return nil, ctx.Err()
-		case <-wait.C:
+		case <-time.After(time.Until(due)):
 		}
 		all.Go(func() {
-			if _, err := do(ctx); err != nil {
+			which := i % len(timers)
+			if _, err := timers[which](ctx); err != nil {
 				errs <- err
 			}
-			took[i] = time.Since(due)
+			took[which][i/len(timers)] = time.Since(due)
 		})
 	}
 	all.Wait()
@@ -37,20 +41,4 @@ func load(ctx context.Context, rate, n int, do timer) ([]time.Duration, error) {
 	default:
 		return took, nil
 	}
-}
-
-// loads is load of each of all in turn, half a second at a time, until each was
-// done n times.
-func loads(ctx context.Context, rate, n int, all ...timer) ([][]time.Duration, error) {
-	took := make([][]time.Duration, len(all))
-	for len(took[0]) < n {
-		for i, do := range all {
-			some, err := load(ctx, rate, max(rate/2, 1), do)
-			if err != nil {
-				return nil, err
-			}
-			took[i] = append(took[i], some...)
-		}
-	}
-	return took, nil
 }

@@ -66,7 +66,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
-	flag.IntVar(&o.rate, "rate", 100, "writes a second under which the webhook is measured; two CPUs carry no 500, whatever webhook is asked")
+	flag.IntVar(&o.rate, "rate", 100, "writes a second, two thirds of them judged, under which a webhook is measured; two CPUs carry no 500")
 	flag.StringVar(&o.only, "only", "", "measure nothing else: "+strings.Join(names, ", "))
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
