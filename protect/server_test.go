@@ -18,6 +18,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 )
 
 func newTestServer(t *testing.T, drain time.Duration, handler http.Handler) (*Server, *http.Client) {
@@ -136,4 +138,26 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 		}
 		return false
 	}, soon, time.Millisecond)
+}
+
+// client-go is what the API server calls with.
+func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
+	asked := 0
+	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool {
+		asked++
+		return asked > 1
+	}}))
+	background(t, server.Run)
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host:            "https://" + server.Address().String(),
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		ContentConfig:   rest.ContentConfig{NegotiatedSerializer: scheme.Codecs, ContentType: "application/json"},
+	})
+	require.NoError(t, err)
+	answer, err := client.Post().AbsPath(ReviewPath).SetHeader("Content-Type", "application/json").
+		Body([]byte(reviewOf("UPDATE", oldSecret, newSecretJSON))).DoRaw(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `"allowed":false`)
+	require.Equal(t, 2, asked)
 }
