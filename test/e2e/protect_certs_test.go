@@ -92,7 +92,7 @@ func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 	r.ready()
 	e.protected(mallory, "rotate-src", "shared")
 	load := e.newTraffic("rotate-src", "shared", "other", owner, mallory)
-	r.handshakes(load, caSettle/2)
+	r.handshakes(load, caSettle/4)
 	for range rotations {
 		before := e.get(harness.Namespace, certificateSecret)
 		require.NoError(t, e.admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
@@ -135,7 +135,7 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	r.ready()
 	e.protected(mallory, "given-src", "shared")
 	load := e.newTraffic("given-src", "shared", "other", owner, mallory)
-	r.handshakes(load, caSettle/2)
+	r.handshakes(load, caSettle/4)
 	swap := func(data map[string][]byte) *corev1.Secret {
 		e.edit(harness.Namespace, givenSecret, func(s *corev1.Secret) { s.Data = data })
 		return e.get(harness.Namespace, givenSecret)

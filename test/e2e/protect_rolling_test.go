@@ -12,7 +12,7 @@ import (
 
 // defaultRollouts is how often both replicas are replaced; HEADWATER_ROLLOUTS says
 // otherwise.
-const defaultRollouts = "5"
+const defaultRollouts = "4"
 
 const rollingRule = `
 - name: NAME

@@ -28,11 +28,11 @@ const (
 	webhookService = "headwater-webhook"
 	webhookHost    = webhookService + "." + harness.Namespace + ".svc"
 	probeEvery     = 100 * time.Millisecond
-	// drain is long enough for the probe to notice, and for the API server to
-	// hear of it.
-	drain = "700ms"
+	// drain is long enough for the probe to notice and for the API server to hear
+	// of it, on a machine that is busy too.
+	drain = "1500ms"
 	// caSettle is how long replicas wait for the API server to hear of a new CA.
-	caSettle = time.Second
+	caSettle = 1500 * time.Millisecond
 )
 
 // replicas are what a Deployment runs behind the Service. The test plays the
