@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -28,26 +27,6 @@ const (
 	defaultRotations = "10"
 	givenSecret      = "webhook-cert"
 )
-
-var (
-	createOptions   = metav1.CreateOptions{}
-	errStillAllowed = errors.New("still allowed")
-)
-
-// behindTheService has a rule called name, whose owner may edit its Secret
-// "shared" and whose mallory may not. Nothing runs yet.
-func (e *env) behindTheService(name string) (r *replicas, owner, mallory kubernetes.Interface) {
-	e.Helper()
-	e.namespace(name + "-src")
-	for _, secret := range []string{"shared", "other"} {
-		e.secret(name+"-src", secret, map[string]string{"k": "v"})
-	}
-	e.clusterRole(name+"-editor", secretsEditor())
-	for _, user := range []string{name + "-owner", name + "-mallory"} {
-		e.grant("", name+"-editor", user)
-	}
-	return newReplicas(e, strings.ReplaceAll(rollingRule, "NAME", name)), e.client(name + "-owner"), e.client(name + "-mallory")
-}
 
 func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 	e := newEnv(t)
@@ -127,7 +106,7 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := e.admin.CoreV1().Secrets(harness.Namespace).Create(ctx, given, createOptions)
+	_, err := e.admin.CoreV1().Secrets(harness.Namespace).Create(ctx, given, metav1.CreateOptions{})
 	require.NoError(t, err)
 	e.Cleanup(func() {
 		_ = e.admin.CoreV1().Secrets(harness.Namespace).Delete(context.WithoutCancel(ctx), givenSecret, metav1.DeleteOptions{})

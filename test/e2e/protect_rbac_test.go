@@ -120,13 +120,13 @@ func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 		if random.IntN(4) == 0 {
 			bindings := e.admin.RbacV1().RoleBindings(holdNamespace)
-			_, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: bound}, createOptions)
+			_, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: bound}, metav1.CreateOptions{})
 			require.NoError(e, err)
 			undone = append(undone, func() error { return bindings.Delete(ctx, meta.Name, metav1.DeleteOptions{}) })
 			continue
 		}
 		bindings := e.admin.RbacV1().ClusterRoleBindings()
-		_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: bound}, createOptions)
+		_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: bound}, metav1.CreateOptions{})
 		require.NoError(e, err)
 		undone = append(undone, func() error { return bindings.Delete(ctx, meta.Name, metav1.DeleteOptions{}) })
 	}
@@ -149,7 +149,7 @@ func (e *env) agree(ctx context.Context, holders []holder) (held int, err error)
 				Spec: authorizationv1.SubjectAccessReviewSpec{User: h.name, Groups: h.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Group: holdGroup, Resource: "things", Name: role, Verb: "hold",
 				}},
-			}, createOptions)
+			}, metav1.CreateOptions{})
 			if err != nil {
 				return 0, err
 			}

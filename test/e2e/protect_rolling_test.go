@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -13,12 +15,6 @@ import (
 // defaultRollouts is how often both replicas are replaced; HEADWATER_ROLLOUTS says
 // otherwise.
 const defaultRollouts = "4"
-
-const rollingRule = `
-- name: NAME
-  source: {kind: Secret, namespace: NAME-src, name: shared}
-  protect: {allow: {clusterRoles: [], users: [NAME-owner]}}
-`
 
 func TestARolloutFailsNoWrite(t *testing.T) {
 	e := newEnv(t)
@@ -57,7 +53,7 @@ func TestWithNoReplicaOnlyProtectedObjectsAreClosed(t *testing.T) {
 	one.Kill()
 	e.eventually(func(ctx context.Context) error { // the endpoints are gone
 		if tryEdit(ctx, owner, "nopod-src", "shared", "x") == nil {
-			return errStillAllowed
+			return errors.New("still allowed")
 		}
 		return nil
 	})
@@ -67,6 +63,6 @@ func TestWithNoReplicaOnlyProtectedObjectsAreClosed(t *testing.T) {
 		require.NoError(t, tryEdit(t.Context(), mallory, "nopod-src", "other", "x"))
 		require.NoError(t, tryEdit(t.Context(), e.client("nopod-breaker"), "nopod-src", "shared", "x"))
 	}
-	_, err := mallory.CoreV1().Secrets("nopod-src").Create(t.Context(), harness.Secret("nopod-src", "more", nil), createOptions)
+	_, err := mallory.CoreV1().Secrets("nopod-src").Create(t.Context(), harness.Secret("nopod-src", "more", nil), metav1.CreateOptions{})
 	require.NoError(t, err)
 }

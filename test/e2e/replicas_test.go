@@ -1,16 +1,13 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,15 +41,35 @@ type replicas struct {
 	address string
 	mu      sync.Mutex
 	running []*replica
-	// last is what the EndpointSlice says.
-	last []discoveryv1.Endpoint
+	// published are the addresses that have an EndpointSlice.
+	published []string
 }
 
 type replica struct {
 	*harness.Headwater
 
 	webhook string
-	slice   string
+}
+
+const serviceRule = `
+- name: NAME
+  source: {kind: Secret, namespace: NAME-src, name: shared}
+  protect: {allow: {clusterRoles: [], users: [NAME-owner]}}
+`
+
+// behindTheService has a rule called name, whose owner may edit its Secret
+// "shared" and whose mallory may not. Nothing runs yet.
+func (e *env) behindTheService(name string) (r *replicas, owner, mallory kubernetes.Interface) {
+	e.Helper()
+	e.namespace(name + "-src")
+	for _, secret := range []string{"shared", "other"} {
+		e.secret(name+"-src", secret, map[string]string{"k": "v"})
+	}
+	e.clusterRole(name+"-editor", secretsEditor())
+	for _, user := range []string{name + "-owner", name + "-mallory"} {
+		e.grant("", name+"-editor", user)
+	}
+	return newReplicas(e, strings.ReplaceAll(serviceRule, "NAME", name)), e.client(name + "-owner"), e.client(name + "-mallory")
 }
 
 // newReplicas runs none yet.
@@ -107,7 +124,7 @@ func (r *replicas) launch(args ...string) *replica {
 	o := r.options(r.rules)
 	o.Webhook, o.Service = address, true
 	o.Args = append([]string{"--webhook-drain", drain, "--webhook-ca-settle", caSettle.String()}, args...)
-	one := &replica{Headwater: r.env.launch(o), webhook: address, slice: o.Name}
+	one := &replica{Headwater: r.env.launch(o), webhook: address}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running = append(r.running, one)
@@ -123,8 +140,8 @@ func (r *replicas) ready() {
 	r.eventually(func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if len(r.last) != len(r.running) {
-			return fmt.Errorf("%d endpoints of %d replicas", len(r.last), len(r.running))
+		if len(r.published) != len(r.running) {
+			return fmt.Errorf("%d endpoints of %d replicas", len(r.published), len(r.running))
 		}
 		return nil
 	})
@@ -154,10 +171,10 @@ func (r *replicas) probe(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		var ready []discoveryv1.Endpoint
+		var ready []string
 		for _, one := range r.all() {
 			if isReady(ctx, one.MetricsURL) {
-				ready = append(ready, discoveryv1.Endpoint{Addresses: []string{r.address}, TargetRef: &corev1.ObjectReference{Name: one.webhook}})
+				ready = append(ready, one.webhook)
 			}
 		}
 		if err := r.publish(ctx, ready); err != nil && ctx.Err() == nil {
@@ -180,179 +197,57 @@ func isReady(ctx context.Context, metrics string) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// publish has one EndpointSlice for each replica that is ready, since each has a
+// publish has one EndpointSlice for each address that is ready, since each has a
 // port of its own.
-func (r *replicas) publish(ctx context.Context, ready []discoveryv1.Endpoint) error {
+func (r *replicas) publish(ctx context.Context, ready []string) error {
 	r.mu.Lock()
-	last := r.last
+	last := r.published
 	r.mu.Unlock()
-	name := func(e discoveryv1.Endpoint) string { return e.TargetRef.Name }
-	has := func(list []discoveryv1.Endpoint, one discoveryv1.Endpoint) bool {
-		return slices.ContainsFunc(list, func(other discoveryv1.Endpoint) bool { return name(other) == name(one) })
-	}
-	endpoints := r.admin.DiscoveryV1().EndpointSlices(harness.Namespace)
-	for _, one := range ready {
-		if has(last, one) {
+	endpointSlices := r.admin.DiscoveryV1().EndpointSlices(harness.Namespace)
+	for _, address := range ready {
+		if slices.Contains(last, address) {
 			continue
 		}
-		_, port, err := net.SplitHostPort(name(one))
+		slice, err := endpointSlice(address)
 		if err != nil {
 			return err
 		}
-		number, err := strconv.ParseInt(port, 10, 32)
-		if err != nil {
-			return err
-		}
-		target, portName := int32(number), "webhook"
-		_, err = endpoints.Create(ctx, &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: webhookService + "-" + port, Labels: map[string]string{discoveryv1.LabelServiceName: webhookService},
-			},
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints:   []discoveryv1.Endpoint{{Addresses: one.Addresses}},
-			Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &target}},
-		}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := endpointSlices.Create(ctx, slice, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
-	for _, one := range last {
-		_, port, _ := net.SplitHostPort(name(one))
-		if has(ready, one) {
+	for _, address := range last {
+		if slices.Contains(ready, address) {
 			continue
 		}
-		if err := endpoints.Delete(ctx, webhookService+"-"+port, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := ignoreGone(endpointSlices.Delete(ctx, sliceName(address), metav1.DeleteOptions{})); err != nil {
 			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = ready
+	r.published = ready
 	return nil
 }
 
-// traffic is writes without a pause, and what was wrong about their outcome.
-type traffic struct {
-	stop context.CancelFunc
-	done sync.WaitGroup
-
-	mu     sync.Mutex
-	counts map[string]int
-	faults []error
+func sliceName(address string) string {
+	return webhookService + "-" + strings.ReplaceAll(address, ":", "-")
 }
 
-// each does one thing over and over until the traffic stops.
-func (t *traffic) each(ctx context.Context, what string, do func(context.Context, int) error) {
-	t.done.Go(func() {
-		ticker := time.NewTicker(15 * time.Millisecond)
-		defer ticker.Stop()
-		for n := 0; ; n++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			err := do(ctx, n)
-			if ctx.Err() != nil {
-				return // it was cut short
-			}
-			t.mu.Lock()
-			t.counts[what]++
-			if err != nil {
-				t.faults = append(t.faults, fmt.Errorf("%s, at %s: %w", what, time.Now().Format(time.StampMilli), err))
-			}
-			t.mu.Unlock()
-		}
-	})
-}
-
-// ends stops the traffic; there must have been some of each, and no fault.
-func (t *traffic) ends(e *env) {
-	e.Helper()
-	t.stop()
-	t.done.Wait()
-	e.Logf("traffic: %v", t.counts)
-	require.NoError(e, errors.Join(t.faults...))
-	for what, count := range t.counts {
-		require.Positive(e, count, what)
-	}
-}
-
-// newTraffic writes to the protected Secret as one who may and as one who may
-// not, and to the other one, which nothing protects.
-func (e *env) newTraffic(namespace, protected, other string, may, mayNot kubernetes.Interface) *traffic {
-	ctx, stop := context.WithCancel(e.Context())
-	t := &traffic{stop: stop, counts: map[string]int{}}
-	e.Cleanup(func() {
-		t.stop()
-		t.done.Wait()
-	})
-	t.each(ctx, "allowed write", func(ctx context.Context, n int) error {
-		return tryEdit(ctx, may, namespace, protected, strconv.Itoa(n))
-	})
-	t.each(ctx, "refused write", func(ctx context.Context, n int) error {
-		return refused(tryEdit(ctx, mayNot, namespace, protected, strconv.Itoa(n)))
-	})
-	t.each(ctx, "unprotected write", func(ctx context.Context, n int) error {
-		return tryEdit(ctx, mayNot, namespace, other, strconv.Itoa(n))
-	})
-	return t
-}
-
-// handshakes makes new connections to every replica all the time, as an API server
-// does that heard of a new CA behind time after it was published. An API server
-// keeps the connections that it has, and would show little.
-func (r *replicas) handshakes(t *traffic, behind time.Duration) {
-	type bundle struct {
-		at  time.Time
-		pem []byte
-	}
-	var known []bundle
-	ctx, stop := context.WithCancel(r.Context())
-	end := t.stop
-	t.stop = func() {
-		stop()
-		end()
-	}
-	t.each(ctx, "handshake", func(ctx context.Context, _ int) error {
-		live, err := r.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
-		if err != nil || len(live.Webhooks) == 0 {
-			return fmt.Errorf("no webhook is registered: %w", err)
-		}
-		now := time.Now()
-		if latest := live.Webhooks[0].ClientConfig.CABundle; len(known) == 0 || !bytes.Equal(known[len(known)-1].pem, latest) {
-			known = append(known, bundle{now, latest})
-		}
-		for len(known) > 1 && now.Sub(known[1].at) >= behind {
-			known = known[1:]
-		}
-		for _, one := range r.all() {
-			if err := shakes(ctx, one.webhook, known[0].pem); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// ignoreGone makes nothing of the deletion of what is not there.
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// shakes connects as the API server does that trusts bundle.
-func shakes(ctx context.Context, address string, bundle []byte) error {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
-		return errors.New("the bundle holds no CA")
-	}
-	dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: webhookHost, MinVersion: tls.VersionTLS12}}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+func endpointSlice(address string) (*discoveryv1.EndpointSlice, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return conn.Close()
+	number, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	name, target := "webhook", int32(number)
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: sliceName(address), Labels: map[string]string{discoveryv1.LabelServiceName: webhookService}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{host}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &target}},
+	}, nil
 }
