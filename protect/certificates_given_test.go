@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +33,22 @@ const (
 	givenHost   = "headwater-webhook.headwater.svc"
 )
 
-type eventLog struct{ all []kube.Event }
+type eventLog struct {
+	mu       sync.Mutex
+	recorded []kube.Event
+}
 
-func (e *eventLog) Record(event kube.Event) { e.all = append(e.all, event) }
+func (e *eventLog) Record(event kube.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recorded = append(e.recorded, event)
+}
+
+func (e *eventLog) all() []kube.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.recorded)
+}
 
 // givenData is a Secret as cert-manager writes it.
 func givenData(t *testing.T, now time.Time) map[string][]byte {
@@ -105,7 +120,7 @@ func TestGivenCertificates(t *testing.T) {
 				require.NoError(t, err)
 				require.NotNil(t, credential)
 				require.InDelta(t, 1, testutil.ToFloat64(given.metrics.valid), 0)
-				require.Empty(t, events.all)
+				require.Empty(t, events.all())
 				return
 			}
 			var unusable UnusableError
@@ -115,9 +130,9 @@ func TestGivenCertificates(t *testing.T) {
 			require.InDelta(t, 0, testutil.ToFloat64(given.metrics.valid), 0)
 			_, _ = given.credential(t.Context(), secret, never)
 			require.Equal(t, 1, logged.Len(), "it is told once")
-			require.Len(t, events.all, 1)
-			require.Equal(t, "CertificateUnusable", events.all[0].Reason)
-			require.NotContains(t, err.Error()+events.all[0].Note, canary)
+			require.Len(t, events.all(), 1)
+			require.Equal(t, "CertificateUnusable", events.all()[0].Reason)
+			require.NotContains(t, err.Error()+events.all()[0].Note, canary)
 		})
 	}
 	t.Run("no Secret", func(t *testing.T) {
@@ -190,7 +205,7 @@ func TestGivenCertificateIsSwappedWithoutAGap(t *testing.T) {
 	require.Eventually(t, func() bool { return testutil.ToFloat64(given.metrics.valid) == 0 }, soon, time.Millisecond)
 	require.True(t, servesLeafOf(second), "the last good one stays in force")
 	require.NoError(t, keeper.Ready())
-	require.NotEmpty(t, events.all)
+	require.Eventually(t, func() bool { return len(events.all()) > 0 }, soon, time.Millisecond)
 	require.Equal(t, []string{"update", "create", "update", "update", "update"}, writesTo(client, "secrets"), "all of them the test's own")
 }
 

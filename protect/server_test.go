@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,11 +143,8 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 
 // client-go is what the API server calls with.
 func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
-	asked := 0
-	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool {
-		asked++
-		return asked > 1
-	}}))
+	var asked atomic.Int32
+	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool { return asked.Add(1) > 1 }}))
 	background(t, server.Run)
 	require.Eventually(t, server.Listening, soon, time.Millisecond)
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
@@ -159,5 +157,5 @@ func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
 		Body([]byte(reviewOf("UPDATE", oldSecret, newSecretJSON))).DoRaw(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, string(answer), `"allowed":false`)
-	require.Equal(t, 2, asked)
+	require.EqualValues(t, 2, asked.Load())
 }
