@@ -12,13 +12,18 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
-const byClusterRole = "clusterRole"
+// The indexes of bindings.
+const (
+	byHolder      = "holder"
+	byClusterRole = "clusterRole"
+)
 
 // Binding is what is kept of a ClusterRoleBinding.
 type Binding struct {
 	metav1.ObjectMeta
 	ClusterRole string
-	Subjects    []rbacv1.Subject
+	// Holders are the principals that it binds.
+	Holders []string
 }
 
 // Access answers who a ClusterRole is bound to. RoleBindings are not read:
@@ -35,11 +40,25 @@ func NewAccess(clients *kube.Clients, caches *kube.Caches, needed func() bool, l
 	if err != nil {
 		return nil, err
 	}
+	caches.Add(bindings, needed)
+	return newAccess(bindings)
+}
+
+func newAccess(bindings *kube.View[*Binding]) (*Access, error) {
+	err := bindings.AddIndex(byHolder, func(b *Binding) []string {
+		keys := make([]string, len(b.Holders))
+		for i, holder := range b.Holders {
+			keys[i] = holding(b.ClusterRole, holder)
+		}
+		return keys
+	})
+	if err != nil {
+		return nil, err
+	}
 	err = bindings.AddIndex(byClusterRole, func(b *Binding) []string { return []string{b.ClusterRole} })
 	if err != nil {
 		return nil, err
 	}
-	caches.Add(bindings, needed)
 	return &Access{bindings: bindings}, nil
 }
 
@@ -52,18 +71,28 @@ func (a *Access) OnChange(changed func()) error {
 	return err
 }
 
-// Subjects returns who clusterRole is bound to cluster-wide.
-func (a *Access) Subjects(clusterRole string) []rbacv1.Subject {
-	bindings := a.bindings.ByIndex(byClusterRole, clusterRole)
-	if len(bindings) == 1 {
-		return bindings[0].Subjects
+// Holders lists the principals that clusterRole is bound to cluster-wide.
+func (a *Access) Holders(clusterRole string) []string {
+	var all []string
+	for _, binding := range a.bindings.ByIndex(byClusterRole, clusterRole) {
+		all = append(all, binding.Holders...)
 	}
-	var subjects []rbacv1.Subject
-	for _, binding := range bindings {
-		subjects = append(subjects, binding.Subjects...)
-	}
-	return subjects
+	return all
 }
+
+// Holds reports whether clusterRole is bound to user cluster-wide, at the cost of
+// one look-up for each group of theirs, however many bindings there are.
+func (a *Access) Holds(user User, clusterRole string) bool {
+	for principal := range principals(user) {
+		if a.bindings.Has(byHolder, holding(clusterRole, principal)) {
+			return true
+		}
+	}
+	return false
+}
+
+// holding is one principal's holding of a role. No name has a line break.
+func holding(clusterRole, principal string) string { return clusterRole + "\n" + principal }
 
 func keepBinding(obj any) (*Binding, error) {
 	binding, ok := obj.(*rbacv1.ClusterRoleBinding)
@@ -75,6 +104,6 @@ func keepBinding(obj any) (*Binding, error) {
 			Name: binding.Name, UID: binding.UID, ResourceVersion: binding.ResourceVersion,
 		},
 		ClusterRole: binding.RoleRef.Name,
-		Subjects:    binding.Subjects,
+		Holders:     holders(binding.Subjects),
 	}, nil
 }

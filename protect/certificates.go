@@ -3,6 +3,7 @@ package protect
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,7 +11,6 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -19,38 +19,71 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// CertificateSecret holds the webhook's CA and serving certificate, in
-// Headwater's own namespace. Deleting it replaces both, without a gap, within
-// about a day; until then the old CA stays trusted.
-const CertificateSecret = "headwater-webhook-tls"
+const (
+	renewalCheck = time.Hour
+	// DefaultSettle is how long a new CA is published, by default, before a
+	// certificate of it is served.
+	DefaultSettle = 10 * time.Minute
+)
 
-const renewalCheck = time.Hour
+// errNoCertificate is what is wrong before the first certificate.
+var errNoCertificate = errors.New("no certificate yet")
 
-// CertificateKeeper keeps the webhook's certificate in its Secret. Every replica
-// runs one: they agree through the Secret, the first writer wins.
+// CertificateKeeper keeps the certificate that the webhook serves, and the CAs
+// that the webhook configuration publishes. Every replica runs one; they agree
+// through a Secret, of Headwater's own or of somebody else.
 type CertificateKeeper struct {
-	client    kubernetes.Interface
-	namespace string
-	hosts     Hosts
-	clock     clock.Clock
-	metrics   *metrics
-	log       *zap.Logger
-	wake      wake
+	client  kubernetes.Interface
+	origin  origin
+	settle  time.Duration
+	clock   clock.Clock
+	metrics *metrics
+	log     *zap.Logger
+	wake    wake
 
 	mu        sync.Mutex
-	current   *Material
-	serving   *tls.Certificate
+	wanted    *Credential
+	serving   *Credential
+	retired   []retired
+	problem   error
 	listeners []func()
+
+	// Owned by the loop.
+	published Published
+	bundles   string
 }
 
-// NewCertificateKeeper returns a keeper for hosts, in namespace, that holds
-// nothing until it runs.
-func NewCertificateKeeper(client kubernetes.Interface, namespace string, hosts Hosts, clk clock.Clock, m *metrics, log *zap.Logger) *CertificateKeeper {
+// origin is where certificates come from.
+type origin interface {
+	// secret is the namespace and name of the Secret that holds them.
+	secret() (namespace, name string)
+	// credential returns what is to be served and to be trusted by now. secret is
+	// nil when there is none. It returns nil when that is not known yet, or for
+	// the reason of an UnusableError.
+	credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error)
+}
+
+// UnusableError says why a certificate cannot be served. It quotes no key.
+type UnusableError struct{ error }
+
+// Unwrap returns the fault itself.
+func (e UnusableError) Unwrap() error { return e.error }
+
+// retired are CAs whose certificate was served until a moment ago.
+type retired struct {
+	roots []*x509.Certificate
+	until time.Time
+}
+
+// NewCertificateKeeper returns a keeper of the certificates of origin that holds
+// nothing until it runs. settle is how long API servers take at most to hear of
+// a CA.
+func NewCertificateKeeper(client kubernetes.Interface, origin origin, settle time.Duration, clk clock.Clock, m *metrics, log *zap.Logger) *CertificateKeeper {
 	return &CertificateKeeper{
-		client: client, namespace: namespace, hosts: hosts, clock: clk, metrics: m, log: log, wake: newWake(),
+		client: client, origin: origin, settle: settle, clock: clk, metrics: m, log: log, wake: newWake(),
+		problem: errNoCertificate,
 	}
 }
 
@@ -59,20 +92,25 @@ func (c *CertificateKeeper) Serving(*tls.ClientHelloInfo) (*tls.Certificate, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.serving == nil {
-		return nil, errors.New("no certificate yet")
+		return nil, c.problem
 	}
-	return c.serving, nil
+	return c.serving.TLS, nil
 }
 
-// Bundle returns the CAs that the API server must trust, in PEM; nil while
-// there is no certificate.
+// Bundle returns the CAs that the API server must trust, in PEM: those of the
+// certificate to come, of the one that is served, and of one that another
+// replica may still serve. It is nil while there is none.
 func (c *CertificateKeeper) Bundle() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current == nil {
+	if c.wanted == nil {
 		return nil
 	}
-	return c.current.BundlePEM()
+	lists := [][]*x509.Certificate{c.wanted.Roots, c.serving.Roots}
+	for _, old := range c.retired {
+		lists = append(lists, old.roots)
+	}
+	return encodeCertificates(union(lists...))
 }
 
 // Ready returns nil while there is a certificate that has not expired.
@@ -94,27 +132,39 @@ func (c *CertificateKeeper) OnChange(f func()) {
 	c.listeners = append(c.listeners, f)
 }
 
-// Run keeps the Secret until ctx ends.
+// Run keeps the certificates until ctx ends.
 func (c *CertificateKeeper) Run(ctx context.Context) error {
-	view, err := c.watch()
+	secrets, err := c.watch()
+	if err != nil {
+		return err
+	}
+	configurations, err := configurationView(c.client, c.log, c.wake)
 	if err != nil {
 		return err
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() { view.Run(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), view.HasSynced) {
+	watching.Go(func() { secrets.Run(ctx) })
+	watching.Go(func() { configurations.Run(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), secrets.HasSynced, configurations.HasSynced) {
 		return nil
 	}
-	step := func(ctx context.Context) (time.Duration, error) { return renewalCheck, c.reconcile(ctx, view) }
+	step := func(ctx context.Context) (time.Duration, error) {
+		configuration, _ := configurations.Get("", ConfigurationName)
+		c.observe(publishedBy(configuration))
+		namespace, name := c.origin.secret()
+		secret, _ := secrets.Get(namespace, name)
+		return c.reconcile(ctx, secret)
+	}
 	loop{wake: c.wake, clock: c.clock, log: c.log, step: step}.run(ctx)
 	return nil
 }
 
 func (c *CertificateKeeper) watch() (*kube.View[*corev1.Secret], error) {
-	informer := coreinformers.NewFilteredSecretInformer(c.client, c.namespace, 0, cache.Indexers{},
+	namespace, name := c.origin.secret()
+	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, CertificateSecret).String()
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		})
 	view, err := kube.NewView("webhook certificate", informer, c.log, func(obj any) (*corev1.Secret, error) {
 		return nil, fmt.Errorf("object of type %T is not a Secret", obj)
@@ -126,75 +176,97 @@ func (c *CertificateKeeper) watch() (*kube.View[*corev1.Secret], error) {
 	return view, err
 }
 
-// reconcile reads the Secret, does what is due, and puts the result in force
-// once it is written. A Secret that another replica wrote in between is read
-// at the event that this causes.
-func (c *CertificateKeeper) reconcile(ctx context.Context, view *kube.View[*corev1.Secret]) error {
-	secret, found := view.Get(c.namespace, CertificateSecret)
-	var stored *Material
-	if found {
-		var err error
-		if stored, err = Decode(secret.Data); err != nil {
-			c.log.Warn("Secret with the webhook certificate is not usable, making it anew",
-				zap.String("secret", c.namespace+"/"+CertificateSecret), zap.Error(err))
-		}
+// observe starts the clock of a bundle when it is first seen.
+func (c *CertificateKeeper) observe(bundles []string) {
+	seen := fmt.Sprintf("%q", bundles)
+	if seen == c.bundles {
+		return
 	}
-	kept, done, err := Maintain(stored, c.previous(), c.hosts, c.clock.Now())
-	if err != nil {
-		return fmt.Errorf("renew the webhook certificate: %w", err)
-	}
-	if len(done) > 0 {
-		err := c.store(ctx, secret, kept)
-		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			c.log.Debug("another replica wrote the webhook certificate first")
-			return nil
+	c.bundles, c.published = seen, Published{Since: c.clock.Now()}
+	for _, bundle := range bundles {
+		certificates, err := decodeCertificates([]byte(bundle))
+		if err != nil { // somebody tampers; nobody is trusted meanwhile
+			c.log.Debug("webhook configuration holds a CA bundle that cannot be read", zap.Error(err))
 		}
-		if err != nil {
-			return fmt.Errorf("write Secret %s/%s: %w", c.namespace, CertificateSecret, err)
-		}
-		c.log.Info("webhook certificate renewed", zap.Any("done", done), zap.Time("expires", kept.Leaf.NotAfter))
+		c.published.Bundles = append(c.published.Bundles, certificates)
 	}
-	c.adopt(kept)
-	return nil
 }
 
-// store writes m over secret, which is nil when there is none.
-func (c *CertificateKeeper) store(ctx context.Context, secret *corev1.Secret, m *Material) error {
-	data, err := m.Encode()
-	if err != nil {
-		return err
-	}
-	secrets := c.client.CoreV1().Secrets(c.namespace)
-	if secret == nil {
-		_, err = secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: c.namespace, Name: CertificateSecret, Labels: map[string]string{managedByLabel: managedBy},
-			},
-			Type: corev1.SecretTypeTLS,
-			Data: data,
-		}, metav1.CreateOptions{FieldManager: mark.FieldManager})
-		return err
-	}
-	secret = secret.DeepCopy()
-	secret.Data = data
-	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: mark.FieldManager})
-	return err
+func (c *CertificateKeeper) settled(ca *x509.Certificate) bool {
+	return c.published.holds(ca) && c.clock.Since(c.published.Since) >= c.settle
 }
 
-func (c *CertificateKeeper) previous() *Material {
+// reconcile puts in force what is in secret, which is nil when there is none.
+// What cannot be used changes nothing.
+func (c *CertificateKeeper) reconcile(ctx context.Context, secret *corev1.Secret) (again time.Duration, err error) {
+	wanted, err := c.origin.credential(ctx, secret, c.settled)
+	var unusable UnusableError
+	switch {
+	case errors.As(err, &unusable):
+		c.refuse(unusable)
+	case err != nil:
+		return 0, err
+	}
+	c.adopt(wanted)
+	return c.nextLook(), nil
+}
+
+// nextLook is after how long time alone changes something.
+func (c *CertificateKeeper) nextLook() time.Duration {
+	next, moments := renewalCheck, []time.Time{c.published.Since.Add(c.settle)}
+	for _, old := range c.retired {
+		moments = append(moments, old.until)
+	}
+	for _, moment := range moments {
+		if wait := moment.Sub(c.clock.Now()); wait > 0 {
+			next = min(next, wait)
+		}
+	}
+	return next
+}
+
+func (c *CertificateKeeper) refuse(why UnusableError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.current
+	c.problem = why
 }
 
-func (c *CertificateKeeper) adopt(m *Material) {
+// adopt has wanted served as soon as it is trusted; nil changes nothing but
+// what time does.
+func (c *CertificateKeeper) adopt(wanted *Credential) {
+	now := c.clock.Now()
 	c.mu.Lock()
-	c.current, c.serving = m, m.TLS()
+	if wanted == nil {
+		wanted = c.wanted
+	}
+	next, last := Serve(c.serving, wanted, c.published, c.settle, now), c.serving
+	if next == nil {
+		c.mu.Unlock()
+		return
+	}
+	if last != nil && !last.leaf().Equal(next.leaf()) {
+		// Another replica may serve it for as long again.
+		c.retired = append(c.retired, retired{last.Roots, now.Add(c.settle)})
+		c.log.Info("another certificate is served from now on", zap.Time("expires", next.leaf().NotAfter))
+	}
+	c.retired = stillDue(c.retired, now)
+	c.wanted, c.serving = wanted, next
 	listeners := c.listeners
 	c.mu.Unlock()
-	c.metrics.expiry("ca", m.Bundle[0].NotAfter)
-	c.metrics.expiry("serving", m.Leaf.NotAfter)
+	serving, ca := next.expiries(now)
+	c.metrics.expiry("ca", ca)
+	c.metrics.expiry("serving", serving)
 	for _, f := range listeners {
 		f()
 	}
+}
+
+func stillDue(all []retired, now time.Time) []retired {
+	var due []retired
+	for _, old := range all {
+		if now.Before(old.until) {
+			due = append(due, old)
+		}
+	}
+	return due
 }

@@ -3,6 +3,7 @@ package protect
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +25,9 @@ const soon = 10 * time.Second
 
 func newKeeper(t *testing.T, client kubernetes.Interface, clk *clocktesting.FakeClock) (*CertificateKeeper, *prometheus.Registry) {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	return NewCertificateKeeper(client, "headwater", testHosts(), clk, newMetrics(registry), zaptest.NewLogger(t)), registry
+	registry, log := prometheus.NewRegistry(), zaptest.NewLogger(t)
+	own := &ownCertificates{client: client, namespace: "headwater", hosts: testHosts(), clock: clk, log: log}
+	return NewCertificateKeeper(client, own, DefaultSettle, clk, newMetrics(registry), log), registry
 }
 
 // background runs work until the test ends, and waits for it.
@@ -47,7 +49,7 @@ func storedMaterial(t *testing.T, client kubernetes.Interface) *Material {
 
 func serves(keeper *CertificateKeeper, m *Material) bool {
 	serving, err := keeper.Serving(nil)
-	return err == nil && serving.Leaf.Equal(m.Leaf) && string(keeper.Bundle()) == string(m.BundlePEM())
+	return err == nil && serving.Leaf.Equal(m.Leaf) && strings.HasPrefix(string(keeper.Bundle()), string(m.BundlePEM()))
 }
 
 func writes(client *fake.Clientset) (verbs []string) {
@@ -79,7 +81,7 @@ func TestKeeperMakesTheSecret(t *testing.T) {
 	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), CertificateSecret, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
-	gauges, err := testutil.GatherAndCount(registry, "headwater_webhook_certificate_expiry_timestamp_seconds")
+	gauges, err := testutil.GatherAndCount(registry, "headwater_protection_certificate_expiry_timestamp_seconds")
 	require.NoError(t, err)
 	require.Equal(t, 2, gauges)
 	require.InDelta(t, start().Add(leafLifetime).Unix(), testutil.ToFloat64(keeper.metrics.expiries.WithLabelValues("serving")), 1)

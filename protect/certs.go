@@ -19,9 +19,6 @@ const (
 	caLifetime   = 5 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
 	clockSkew    = time.Hour
-	// settleAfter is how long a new CA is published before a serving
-	// certificate is signed by it, while one signed by the old CA still does.
-	settleAfter = 10 * time.Minute
 	// pruneAfter is how long an old CA is published after the last serving
 	// certificate that it signed was replaced.
 	pruneAfter = 24 * time.Hour
@@ -59,12 +56,15 @@ const (
 	TaskPruneCA   Task = "PruneCA"
 )
 
+// Settled reports whether every API server trusts a CA by now.
+type Settled func(ca *x509.Certificate) bool
+
 // Due says what is to be done next about m, which may be nil.
 //
 // A CA is replaced in steps, so that at no time a certificate is served that
 // some API server does not trust: publish the new CA beside the old one, let
 // it settle, sign a new serving certificate, and drop the old CA at last.
-func Due(m *Material, hosts Hosts, now time.Time) Task {
+func Due(m *Material, hosts Hosts, settled Settled, now time.Time) Task {
 	switch {
 	case m == nil || aged(m.Bundle[0], now):
 		return TaskRenewCA
@@ -73,7 +73,7 @@ func Due(m *Material, hosts Hosts, now time.Time) Task {
 	case len(m.Bundle) == 1:
 		return TaskNone
 	case !trusted(m.Leaf, m.Bundle[:1], now):
-		return when(age(m.Bundle[0], now) > settleAfter, TaskRenewLeaf)
+		return when(settled(m.Bundle[0]), TaskRenewLeaf)
 	default:
 		return when(age(m.Leaf, now) > pruneAfter, TaskPruneCA)
 	}
@@ -89,9 +89,9 @@ func when(condition bool, task Task) Task {
 // Maintain does everything that is due about m, which may be nil and is not
 // modified. The CA of previous, which may be nil too, stays published beside a
 // new one. done is empty when nothing was due.
-func Maintain(m, previous *Material, hosts Hosts, now time.Time) (kept *Material, done []Task, err error) {
+func Maintain(m, previous *Material, hosts Hosts, settled Settled, now time.Time) (kept *Material, done []Task, err error) {
 	kept = m
-	for task := Due(kept, hosts, now); task != TaskNone; task = Due(kept, hosts, now) {
+	for task := Due(kept, hosts, settled, now); task != TaskNone; task = Due(kept, hosts, settled, now) {
 		if slices.Contains(done, task) {
 			return nil, nil, fmt.Errorf("%s left the certificates as they were", task)
 		}
@@ -116,13 +116,17 @@ func Maintain(m, previous *Material, hosts Hosts, now time.Time) (kept *Material
 	return kept, done, nil
 }
 
-// TLS returns the serving certificate in the form of crypto/tls.
-func (m *Material) TLS() *tls.Certificate {
-	return &tls.Certificate{Certificate: [][]byte{m.Leaf.Raw}, PrivateKey: m.LeafKey, Leaf: m.Leaf}
+// Credential returns the serving certificate with the CAs to trust for it.
+func (m *Material) Credential() *Credential {
+	return &Credential{
+		TLS:   &tls.Certificate{Certificate: [][]byte{m.Leaf.Raw}, PrivateKey: m.LeafKey, Leaf: m.Leaf},
+		Roots: m.Bundle,
+	}
 }
 
 // renewCA puts a new CA with a new key in front. The serving certificate
-// stays, and so do the CAs of which one signed it.
+// stays, and the CA that signed it before all others: not even a CA that is
+// replaced again and again makes room by what is still served.
 func renewCA(old *Material, now time.Time) (*Material, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -146,12 +150,18 @@ func renewCA(old *Material, now time.Time) (*Material, error) {
 		return renewed, nil
 	}
 	renewed.Leaf, renewed.LeafKey = old.Leaf, old.LeafKey
-	for _, ca := range old.Bundle {
+	for _, ca := range signerFirst(old.Bundle, old.Leaf) {
 		if now.Before(ca.NotAfter) && len(renewed.Bundle) < maxBundle {
 			renewed.Bundle = append(renewed.Bundle, ca)
 		}
 	}
 	return renewed, nil
+}
+
+func signerFirst(bundle []*x509.Certificate, leaf *x509.Certificate) []*x509.Certificate {
+	signed := func(ca *x509.Certificate) bool { return leaf != nil && leaf.CheckSignatureFrom(ca) == nil }
+	others := slices.DeleteFunc(slices.Clone(bundle), signed)
+	return append(slices.DeleteFunc(slices.Clone(bundle), func(ca *x509.Certificate) bool { return !signed(ca) }), others...)
 }
 
 func renewLeaf(m *Material, hosts Hosts, now time.Time) (*Material, error) {
@@ -219,14 +229,18 @@ func aged(certificate *x509.Certificate, now time.Time) bool {
 }
 
 func trusted(leaf *x509.Certificate, bundle []*x509.Certificate, now time.Time) bool {
-	roots := x509.NewCertPool()
-	for _, ca := range bundle {
-		roots.AddCert(ca)
-	}
 	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Roots: pool(bundle), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	return err == nil
+}
+
+func pool(certificates []*x509.Certificate) *x509.CertPool {
+	all := x509.NewCertPool()
+	for _, certificate := range certificates {
+		all.AddCert(certificate)
+	}
+	return all
 }
 
 func covers(leaf *x509.Certificate, hosts Hosts) bool {

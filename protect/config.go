@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -89,9 +90,25 @@ const (
 
 // Certificates says where the webhook's certificate comes from.
 type Certificates struct {
-	// SecretName is a Secret that somebody else keeps; empty: Headwater makes
-	// its own.
+	// SecretName is a Secret in Headwater's namespace, of type
+	// kubernetes.io/tls, that somebody else keeps; empty: Headwater makes its
+	// own.
 	SecretName string `json:"secretName"`
+}
+
+func (c Certificates) validate(at *field.Path) field.ErrorList {
+	if c.SecretName == "" {
+		return nil
+	}
+	at = at.Child("secretName")
+	if c.SecretName == CertificateSecret {
+		return field.ErrorList{field.Forbidden(at, "is the Secret that Headwater makes itself; choose another name, or leave it out")}
+	}
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1123Subdomain(c.SecretName) {
+		errs = append(errs, field.Invalid(at, c.SecretName, problem))
+	}
+	return errs
 }
 
 // Default fills in every key that was left out.
@@ -147,10 +164,7 @@ func (s *Settings) Default() {
 // Validate reports everything that is wrong with s.
 func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Certificates.SecretName != "" {
-		errs = append(errs, field.Forbidden(at.Child("certificates", "secretName"), "is not supported yet; Headwater makes its own certificate"))
-	}
-	return errs
+	return append(errs, s.Certificates.validate(at.Child("certificates"))...)
 }
 
 // LiveSettings are the Settings in force.

@@ -1,8 +1,6 @@
 package protect
 
 import (
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -46,8 +44,10 @@ type World struct {
 	Terminating func(namespace string) bool
 	// Holds reports whether a source of the rule is there, or may be there.
 	Holds func(rule Rule) bool
-	// Subjects returns who a ClusterRole is bound to cluster-wide.
-	Subjects func(clusterRole string) []rbacv1.Subject
+	// Bound reports whether a ClusterRole is bound to user cluster-wide.
+	Bound func(user User, clusterRole string) bool
+	// Holders lists the principals that a ClusterRole is bound to cluster-wide.
+	Holders func(clusterRole string) []string
 }
 
 // Decide says whether request may pass. It refuses whatever it cannot make out
@@ -170,7 +170,7 @@ func mayChange(request Request, rule Rule, world World) (reason Reason, by strin
 		isSystem(request.User.Name, world) && world.Terminating(request.Namespace) {
 		return ReasonNamespaceTerminating, request.User.Name
 	}
-	if by := grant(request.User, rule.Allow, world.Subjects); by != "" {
+	if by := grant(request.User, rule.Allow, world.Bound); by != "" {
 		return ReasonExempt, by
 	}
 	return "", ""

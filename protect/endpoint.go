@@ -22,8 +22,10 @@ type Endpoint struct {
 	URL string
 	// Namespace holds the Service; it is used without a URL.
 	Namespace string
-	// Hosts is what the serving certificate must be valid for.
+	// Hosts is what a serving certificate is made for.
 	Hosts Hosts
+	// ServerName is the one of them that the API server insists on.
+	ServerName string
 }
 
 // NewEndpoint returns the endpoint at webhookURL, or, when that is empty, the
@@ -31,7 +33,7 @@ type Endpoint struct {
 func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 	if webhookURL == "" {
 		service := ServiceName + "." + namespace
-		return Endpoint{Namespace: namespace, Hosts: Hosts{
+		return Endpoint{Namespace: namespace, ServerName: service + ".svc", Hosts: Hosts{
 			Names: []string{service, service + ".svc", service + ".svc.cluster.local"},
 		}}, nil
 	}
@@ -49,7 +51,9 @@ func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 	if ip := net.ParseIP(parsed.Hostname()); ip != nil {
 		hosts = Hosts{IPs: []net.IP{ip}}
 	}
-	return Endpoint{URL: strings.TrimSuffix(parsed.String(), "/") + ReviewPath, Hosts: hosts}, nil
+	return Endpoint{
+		URL: strings.TrimSuffix(parsed.String(), "/") + ReviewPath, Hosts: hosts, ServerName: parsed.Hostname(),
+	}, nil
 }
 
 func (e Endpoint) clientConfig(caBundle []byte) admissionregistrationv1.WebhookClientConfig {

@@ -13,11 +13,12 @@ type metrics struct {
 	tampered *prometheus.CounterVec
 	proven   *prometheus.GaugeVec
 	expiries *prometheus.GaugeVec
+	valid    prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	factory := promauto.With(registry)
-	return &metrics{
+	m := &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_protect_requests_total",
 			Help: "Reviews of writes to protected objects, by rule, operation, verdict (allowed, denied, warned, audited) and reason.",
@@ -36,10 +37,16 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Help: "1 while the API server refuses to an account without exemption every edit of the rule's sources, tried as dry runs; 0 while it does not, or cannot be asked. Only for rules that enforce and have a source.",
 		}, []string{"rule"}),
 		expiries: factory.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "headwater_webhook_certificate_expiry_timestamp_seconds",
-			Help: "When a certificate of the webhook expires, in seconds since 1970.",
+			Name: "headwater_protection_certificate_expiry_timestamp_seconds",
+			Help: "When a certificate of the webhook (ca, serving) expires, in seconds since 1970.",
 		}, []string{"certificate"}),
+		valid: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "headwater_protection_certificate_valid",
+			Help: "1 while the Secret with the webhook's certificate can be used, 0 while the last good one is served in its place.",
+		}),
 	}
+	m.valid.Set(1)
+	return m
 }
 
 func (m *metrics) reviewed(request Request, verdict Verdict, took time.Duration) {

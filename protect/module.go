@@ -28,8 +28,6 @@ var Module = fx.Module("protect",
 // DefaultAddress is where the webhook listens.
 const DefaultAddress = ":9443"
 
-const serviceDrain = 10 * time.Second
-
 // listenRetry is how long to wait before trying an address again that was
 // taken when the first rule appeared in a running process.
 const listenRetry = 5 * time.Second
@@ -43,16 +41,12 @@ type Options struct {
 	WebhookURL string
 	// WebhookAddress is where the webhook listens, by default DefaultAddress.
 	WebhookAddress string
-	// Drain is how long the webhook goes on serving once it is told to stop,
-	// by default 10 s behind a Service, whose clients hear of the stop late.
+	// Drain is how long the webhook goes on serving once it is told to stop: as
+	// long as a Service may send requests to a pod that is not ready any more.
 	Drain time.Duration
-}
-
-func (o Options) drain() time.Duration {
-	if o.WebhookURL != "" {
-		return o.Drain
-	}
-	return cmp.Or(o.Drain, serviceDrain)
+	// Settle is how long a new CA is published before a certificate of it is
+	// served, by default DefaultSettle.
+	Settle time.Duration
 }
 
 // Identity is the user name under which Headwater writes. It is empty, and
@@ -121,9 +115,9 @@ func New(p Params) (Result, error) {
 		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log,
 	}
 	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
-	keeper := NewCertificateKeeper(p.Clients.Typed, p.Options.Namespace, endpoint.Hosts, clk, m, p.Log)
+	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, m), cmp.Or(p.Options.Settle, DefaultSettle), clk, m, p.Log)
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
-	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.drain(), reviewer, keeper.Serving, p.Log)
+	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
 	prober, err := p.Clients.As(p.Options.Namespace, ProverAccount)
 	if err != nil {
 		return Result{}, err
@@ -157,9 +151,19 @@ func New(p Params) (Result, error) {
 		Prover:       kube.Runnable{Name: "protect prover", Run: prover.Run},
 		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
 		Certificates: kube.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
-		Permissions:  permissions(needed(), p.Settings.Load().Engine, p.Options.Namespace),
+		Permissions:  permissions(needed(), *p.Settings.Load(), p.Options.Namespace),
 		Check:        check(webhookNeeded, server, keeper),
 	}, nil
+}
+
+// certificateOrigin is the Secret that the settings name, or Headwater itself.
+func certificateOrigin(p Params, endpoint Endpoint, clk clock.Clock, m *metrics) origin {
+	if name := p.Settings.Load().Certificates.SecretName; name != "" {
+		return &givenCertificates{
+			namespace: p.Options.Namespace, name: name, host: endpoint.ServerName, events: p.Events, clock: clk, metrics: m, log: p.Log,
+		}
+	}
+	return &ownCertificates{client: p.Clients.Typed, namespace: p.Options.Namespace, hosts: endpoint.Hosts, clock: clk, log: p.Log}
 }
 
 // whenNeeded runs work once it is, which is looked at whenever the rules are
@@ -215,8 +219,9 @@ func (m memory) world() World {
 			namespace, found := m.caches.Namespaces.Get("", name)
 			return found && namespace.Terminating
 		},
-		Holds:    m.holds,
-		Subjects: m.access.Subjects,
+		Holds:   m.holds,
+		Bound:   m.access.Holds,
+		Holders: m.access.Holders,
 	}
 }
 

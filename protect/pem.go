@@ -22,10 +22,12 @@ const (
 )
 
 // BundlePEM returns the trusted CAs in PEM.
-func (m *Material) BundlePEM() []byte {
+func (m *Material) BundlePEM() []byte { return encodeCertificates(m.Bundle) }
+
+func encodeCertificates(certificates []*x509.Certificate) []byte {
 	var out []byte
-	for _, ca := range m.Bundle {
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: ca.Raw})...)
+	for _, certificate := range certificates {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: certificate.Raw})...)
 	}
 	return out
 }

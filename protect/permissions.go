@@ -4,8 +4,8 @@ import "github.com/headwater-k8s/headwater/internal/kube"
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// permissions are what the rules in force at the start need of engine.
-func permissions(needed bool, engine Engine, namespace string) []kube.Permission {
+// permissions are what the rules and settings in force at the start need.
+func permissions(needed bool, settings Settings, namespace string) []kube.Permission {
 	if !needed {
 		return nil
 	}
@@ -13,17 +13,19 @@ func permissions(needed bool, engine Engine, namespace string) []kube.Permission
 		Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
 		For: "know who holds a ClusterRole that may change a source",
 	})
-	if engine != EnginePolicy {
-		all = append(all, webhookPermissions(namespace)...)
+	if settings.Engine != EnginePolicy {
+		all = append(all, webhookPermissions(namespace, settings.Certificates.SecretName)...)
 	}
-	if engine != EngineWebhook {
+	if settings.Engine != EngineWebhook {
 		all = append(all, policyPermissions()...)
 	}
 	return all
 }
 
-func webhookPermissions(namespace string) []kube.Permission {
-	return []kube.Permission{
+// webhookPermissions are the webhook's; certificate names a Secret that somebody
+// else keeps, if any.
+func webhookPermissions(namespace, certificate string) []kube.Permission {
+	all := []kube.Permission{
 		{
 			Group: admissionGroup, Resource: "validatingwebhookconfigurations",
 			Verbs: []string{"create"}, For: "register the webhook",
@@ -32,14 +34,21 @@ func webhookPermissions(namespace string) []kube.Permission {
 			Group: admissionGroup, Resource: "validatingwebhookconfigurations", Name: ConfigurationName,
 			Verbs: []string{"get", "list", "watch", "update", "delete"}, For: "keep the webhook registered",
 		},
-		{
+	}
+	if certificate != "" {
+		return append(all, kube.Permission{
+			Resource: "secrets", Namespace: namespace, Name: certificate,
+			Verbs: []string{"list", "watch"}, For: "serve the webhook's certificate",
+		})
+	}
+	return append(all,
+		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "make the webhook's certificate",
 		},
-		{
+		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Name: CertificateSecret,
 			Verbs: []string{"list", "watch", "update"}, For: "keep the webhook's certificate",
-		},
-	}
+		})
 }
 
 func policyPermissions() []kube.Permission {

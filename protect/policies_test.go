@@ -81,11 +81,11 @@ func TestPoliciesNameWhoMay(t *testing.T) {
 	})
 	same := newRule("same", object.Secret, "platform", "same", func(r *Rule) { r.Allow = rule.Allow })
 	world := newWorld(func(w *World) {
-		w.Subjects = func(string) []rbacv1.Subject {
-			return []rbacv1.Subject{
+		w.Holders = func(string) []string {
+			return holders([]rbacv1.Subject{
 				{Kind: rbacv1.UserKind, Name: "root"}, {Kind: rbacv1.GroupKind, Name: "admins"},
 				{Kind: rbacv1.ServiceAccountKind, Namespace: "flux", Name: "flux"}, {Kind: "Alien", Name: "alien"},
-			}
+			})
 		}
 	})
 	policy := Policies(rules.NewSet(rule, same), world, Enforce)[0].Definition
@@ -108,11 +108,11 @@ func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
 		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
 	world := newWorld(func(w *World) {
-		w.Subjects = func(string) (subjects []rbacv1.Subject) {
+		w.Holders = func(string) (all []string) {
 			for i := range 2000 {
-				subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: fmt.Sprintf("%04d", i) + strings.Repeat("x", 249)})
+				all = append(all, userPrincipal+fmt.Sprintf("%04d", i)+strings.Repeat("x", 249))
 			}
-			return subjects
+			return all
 		}
 	})
 	for _, p := range Policies(rules.NewSet(many...), world, Enforce) {

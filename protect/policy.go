@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -119,14 +118,12 @@ func (p *policy) allowed(allow Allow) string {
 		users = append(users, serviceAccountUser(account.Namespace, account.Name))
 	}
 	for _, role := range allow.ClusterRoles {
-		for _, subject := range p.world.Subjects(role) {
-			switch subject.Kind {
-			case rbacv1.UserKind:
-				users = append(users, subject.Name)
-			case rbacv1.GroupKind:
-				groups = append(groups, subject.Name)
-			case rbacv1.ServiceAccountKind:
-				users = append(users, serviceAccountUser(subject.Namespace, subject.Name))
+		for _, principal := range p.world.Holders(role) {
+			if user, is := strings.CutPrefix(principal, userPrincipal); is {
+				users = append(users, user)
+			}
+			if group, is := strings.CutPrefix(principal, groupPrincipal); is {
+				groups = append(groups, group)
 			}
 		}
 	}

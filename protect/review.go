@@ -20,8 +20,12 @@ import (
 // What a review may take. Objects are at most 1.5 MiB; a review holds two of
 // them, escaped.
 const (
-	maxReviewBytes    = 8 << 20
-	maxReviewsAtOnce  = 32
+	maxReviewBytes   = 8 << 20
+	maxReviewsAtOnce = 32
+	// A review of more than so many bytes is read once there is room for it;
+	// most are smaller, and one that is sent slowly holds up no other.
+	smallReviewBytes  = 64 << 10
+	maxLargeAtOnce    = 8
 	maxWaitForRoom    = time.Second
 	retryAfterSeconds = "1"
 )
@@ -36,7 +40,8 @@ type Reviewer struct {
 	record func(Request, Verdict, time.Duration)
 	clock  clock.Clock
 	log    *zap.Logger
-	rooms  chan struct{}
+	// rooms are for reviews that are judged, large for those that are read.
+	rooms, large chan struct{}
 }
 
 // NewReviewer returns a Reviewer that answers 503 with a Retry-After, which
@@ -44,7 +49,7 @@ type Reviewer struct {
 func NewReviewer(ready func() bool, decide func(Request) Verdict, record func(Request, Verdict, time.Duration), clk clock.Clock, log *zap.Logger) *Reviewer {
 	return &Reviewer{
 		ready: ready, decide: decide, record: record, clock: clk, log: log,
-		rooms: make(chan struct{}, maxReviewsAtOnce),
+		rooms: make(chan struct{}, maxReviewsAtOnce), large: make(chan struct{}, maxLargeAtOnce),
 	}
 }
 
@@ -66,13 +71,18 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		tryAgain(w, "still reading the cluster")
 		return
 	}
-	if !v.enter(r) {
+	body, ok := v.read(w, r)
+	if !ok {
+		return
+	}
+	if !v.enter(r, v.rooms) {
 		tryAgain(w, "too many reviews at once")
 		return
 	}
-	defer v.leave()
-	review, ok := readReview(w, r)
-	if !ok {
+	defer leave(v.rooms)
+	review, err := parseReview(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	request, verdict := v.judge(review)
@@ -94,13 +104,12 @@ func acceptable(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// enter waits for a room, so that a flood of large reviews cannot take all
-// memory.
-func (v *Reviewer) enter(r *http.Request) (entered bool) {
+// enter waits for one of rooms, so that a flood of reviews cannot take all memory.
+func (v *Reviewer) enter(r *http.Request, rooms chan struct{}) (entered bool) {
 	timeout := v.clock.NewTimer(maxWaitForRoom)
 	defer timeout.Stop()
 	select {
-	case v.rooms <- struct{}{}:
+	case rooms <- struct{}{}:
 		return true
 	case <-timeout.C():
 	case <-r.Context().Done():
@@ -108,30 +117,37 @@ func (v *Reviewer) enter(r *http.Request) (entered bool) {
 	return false
 }
 
-func (v *Reviewer) leave() { <-v.rooms }
+func leave(rooms chan struct{}) { <-rooms }
 
 func tryAgain(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", retryAfterSeconds)
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionRequest, bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReviewBytes))
+// read returns the whole body, or answers why not.
+func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
+	body, err := io.ReadAll(io.LimitReader(limited, smallReviewBytes))
+	if err == nil && len(body) == smallReviewBytes {
+		if !v.enter(r, v.large) {
+			tryAgain(w, "too many large reviews at once")
+			return nil, false
+		}
+		defer leave(v.large)
+		var rest []byte
+		rest, err = io.ReadAll(limited)
+		body = append(body, rest...)
+	}
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	switch {
+	case errors.As(err, &tooLarge):
 		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
 		return nil, false
-	}
-	if err != nil {
+	case err != nil:
 		http.Error(w, "body could not be read", http.StatusBadRequest)
 		return nil, false
 	}
-	review, err := parseReview(body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return nil, false
-	}
-	return review, true
+	return body, true
 }
 
 // judge turns a panic into a denial: the API server asks about protected

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // FuzzReview checks, by a second reading of the same bytes that shares no code
@@ -24,11 +27,25 @@ func FuzzReview(f *testing.F) {
 				f.Add(reviewOf(operation, before, after, "system:authenticated", "system:masters"))
 				f.Add(reviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"configmaps"`, `"blogsecret"`, `"blogconfig"`))
 				f.Add(reviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"namespaces"`))
-				f.Add(reviewOf(operation, before, after, `"metadata":{`, `"metadata":{"labels":{"headwater.dev/clone":"true"},`))
 			}
 		}
+		for _, metadata := range []string{
+			`"labels":{"headwater.dev/clone":"true"},`,
+			`"labels":{"share":"yes"},`,
+			`"labels":{"headwater.dev/clone":"true"},"annotations":{"headwater.dev/rule":"denied"},`,
+			`"finalizers":["x"],`,
+			`"ownerReferences":[{"uid":"1"}],`,
+		} {
+			with := func(object string) string { return strings.Replace(object, `"metadata":{`, `"metadata":{`+metadata, 1) }
+			f.Add(reviewOf(operation, with(oldSecret), newSecretJSON))
+			f.Add(reviewOf(operation, with(oldSecret), with(newSecretJSON), "blogsecret", "another"))
+			f.Add(reviewOf(operation, with(oldSecret), oldSecret, "blogsecret", "another", "alice", garbageCollector))
+			f.Add(reviewOf(operation, oldSecret, with(oldSecret)))
+		}
 	}
-	reviewer := newTestReviewer(reviewerSetup{})
+	set := rules.NewSet(append(testRules().All(), selectingRule(),
+		newRule("denied", object.Secret, "elsewhere", "x", func(r *Rule) { r.Clones = Deny }))...)
+	reviewer := newTestReviewer(reviewerSetup{decide: func(r Request) Verdict { return Decide(r, set, newWorld()) }})
 	f.Fuzz(func(t *testing.T, body string) {
 		answer := post(reviewer, body)
 		if answer.Code != http.StatusOK {
@@ -64,31 +81,93 @@ func violates(body string) bool {
 		return false
 	}
 	before, after := child(request, "oldObject"), child(request, "object")
-	name := child(before, "metadata")["name"]
-	if request["operation"] == "CREATE" {
-		return (resource["resource"] == "secrets" || resource["resource"] == "configmaps") && forged(child(after, "metadata"))
-	}
-	switch resource["resource"] {
-	case "secrets":
-		return name == "blogsecret" && request["namespace"] == "platform" && edited(request, before, after)
-	case "configmaps":
-		return name == "blogconfig" && request["namespace"] == "platform" && edited(request, before, after)
-	case "namespaces":
+	if resource["resource"] == "namespaces" {
 		sub, _ := request["subResource"].(string)
 		going := child(before, "metadata")["deletionTimestamp"] != nil
-		return name == "platform" && request["operation"] == "DELETE" && sub == "" && !going
+		return child(before, "metadata")["name"] == "platform" && request["operation"] == "DELETE" && sub == "" && !going
 	}
-	return false
+	if resource["resource"] != "secrets" && resource["resource"] != "configmaps" {
+		return false
+	}
+	return remarked(request, before, after) || guarded(request, before) && edited(request, before, after)
 }
 
-// forged is a loose reading of the metadata of an object that is created.
-func forged(metadata map[string]any) bool {
-	_, marked := child(metadata, "labels")["headwater.dev/clone"]
-	return marked
+// guarded reads from the object as it is whether a rule of the fuzz test is about
+// it.
+func guarded(request, before map[string]any) bool {
+	metadata := child(before, "metadata")
+	labels, here := child(metadata, "labels"), request["namespace"] == "platform"
+	switch child(request, "resource")["resource"] {
+	case "configmaps":
+		return metadata["name"] == "blogconfig" && here
+	default:
+		clone := labels["headwater.dev/clone"] == "true" && child(metadata, "annotations")["headwater.dev/rule"] == "denied"
+		lettingGo := request["operation"] == "DELETE" && byKubernetes(request)
+		return here && (metadata["name"] == "blogsecret" || labels["share"] == "yes") || clone && !lettingGo
+	}
+}
+
+// byKubernetes reports whether one of its own controllers asks.
+func byKubernetes(request map[string]any) bool {
+	user, _ := child(request, "userInfo")["username"].(string)
+	return strings.HasPrefix(user, "system:serviceaccount:kube-system:") || user == "system:kube-controller-manager"
+}
+
+// remarked reports whether a clone, or what becomes one, gets other marks.
+func remarked(request, before, after map[string]any) bool {
+	old, now := child(before, "metadata"), child(after, "metadata")
+	if request["operation"] == "DELETE" {
+		return false
+	}
+	if request["operation"] == "CREATE" {
+		old = nil
+	}
+	_, was := child(old, "labels")["headwater.dev/clone"]
+	_, is := child(now, "labels")["headwater.dev/clone"]
+	return (was || is) && (!reflect.DeepEqual(marks(old, "labels"), marks(now, "labels")) ||
+		!reflect.DeepEqual(marks(old, "annotations"), marks(now, "annotations")))
+}
+
+func marks(metadata map[string]any, field string) map[string]string {
+	out := map[string]string{}
+	for key, value := range child(metadata, field) {
+		if strings.HasPrefix(key, "headwater.dev/") {
+			out[key], _ = value.(string)
+		}
+	}
+	return out
+}
+
+// pinned reports whether a finalizer is added, the selector's label is changed,
+// or the owners are, other than by Kubernetes, which lets go of them.
+func pinned(request, before, after map[string]any) bool {
+	list := func(o map[string]any, field, key string) (all []string) {
+		items, _ := child(o, "metadata")[field].([]any)
+		for _, item := range items {
+			if inner, ok := item.(map[string]any); ok {
+				item = inner[key]
+			}
+			text, _ := item.(string)
+			all = append(all, text)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	had := list(before, "finalizers", "")
+	added := slices.ContainsFunc(list(after, "finalizers", ""), func(f string) bool { return !slices.Contains(had, f) })
+	owned := !slices.Equal(list(before, "ownerReferences", "uid"), list(after, "ownerReferences", "uid"))
+	return added || owned && !byKubernetes(request)
 }
 
 func edited(request, before, after map[string]any) bool {
-	if request["operation"] == "DELETE" {
+	if request["operation"] == "CREATE" {
+		return false
+	}
+	if request["operation"] == "DELETE" || pinned(request, before, after) {
+		return true
+	}
+	share := func(o map[string]any) any { return child(child(o, "metadata"), "labels")["share"] }
+	if share(before) == "yes" && share(after) != "yes" {
 		return true
 	}
 	for _, field := range []string{"data", "binaryData"} {

@@ -3,6 +3,7 @@ package protect
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -207,9 +208,49 @@ func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
 	answer := post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
-	reviewer.leave()
+	leave(reviewer.rooms)
 	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
 	require.Len(t, reviewer.rooms, maxReviewsAtOnce-1, "a review leaves its room")
+}
+
+func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
+	reviewer := newTestReviewer(reviewerSetup{})
+	large := func() string {
+		return reviewOf("UPDATE", oldSecret, oldSecret, `"options":null`, `"options":{"kind":"`+strings.Repeat("a", smallReviewBytes)+`"}`)
+	}
+	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
+	for range maxLargeAtOnce {
+		reviewer.large <- struct{}{}
+	}
+	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+	answer := post(reviewer, large())
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Equal(t, "1", answer.Header().Get("Retry-After"))
+	leave(reviewer.large)
+	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
+	require.Len(t, reviewer.large, maxLargeAtOnce-1, "a review leaves its room")
+	require.Empty(t, reviewer.rooms)
+}
+
+func TestAReviewThatIsSentSlowlyTakesNoRoom(t *testing.T) {
+	reviewer := newTestReviewer(reviewerSetup{})
+	sent, send := io.Pipe()
+	request := httptest.NewRequest(http.MethodPost, ReviewPath, sent)
+	request.Header.Set("Content-Type", "application/json")
+	answer, done := httptest.NewRecorder(), make(chan struct{})
+	go func() {
+		defer close(done)
+		reviewer.ServeHTTP(answer, request)
+	}()
+	body := reviewOf("UPDATE", oldSecret, newSecretJSON)
+	_, err := send.Write([]byte(body[:len(body)/2]))
+	require.NoError(t, err)
+	require.Empty(t, reviewer.rooms)
+	_, err = send.Write([]byte(body[len(body)/2:]))
+	require.NoError(t, err)
+	require.NoError(t, send.Close())
+	<-done
+	require.False(t, responseOf(t, answer).Allowed)
 }
 
 // Invariant 10.

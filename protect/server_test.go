@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,13 +19,15 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 )
 
 func newTestServer(t *testing.T, drain time.Duration, handler http.Handler) (*Server, *http.Client) {
 	t.Helper()
 	m := maintain(t, nil, nil, testHosts(), time.Now(), TaskRenewCA, TaskRenewLeaf)
 	server := NewServer("127.0.0.1:0", drain, handler,
-		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.TLS(), nil }, zaptest.NewLogger(t))
+		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Credential().TLS, nil }, zaptest.NewLogger(t))
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(m.BundlePEM()))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
@@ -136,4 +139,23 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 		}
 		return false
 	}, soon, time.Millisecond)
+}
+
+// client-go is what the API server calls with.
+func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
+	var asked atomic.Int32
+	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool { return asked.Add(1) > 1 }}))
+	background(t, server.Run)
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host:            "https://" + server.Address().String(),
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		ContentConfig:   rest.ContentConfig{NegotiatedSerializer: scheme.Codecs, ContentType: "application/json"},
+	})
+	require.NoError(t, err)
+	answer, err := client.Post().AbsPath(ReviewPath).SetHeader("Content-Type", "application/json").
+		Body([]byte(reviewOf("UPDATE", oldSecret, newSecretJSON))).DoRaw(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `"allowed":false`)
+	require.EqualValues(t, 2, asked.Load())
 }

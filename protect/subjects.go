@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"iter"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,12 +33,12 @@ func isGarbageCollector(user string) bool {
 }
 
 // grant returns the entry of allowed that covers user, or nothing.
-func grant(user User, allowed Allow, subjects func(clusterRole string) []rbacv1.Subject) string {
+func grant(user User, allowed Allow, bound func(user User, clusterRole string) bool) string {
 	if slices.Contains(allowed.Users, user.Name) {
 		return "user " + user.Name
 	}
 	for _, account := range allowed.ServiceAccounts {
-		if isServiceAccount(user.Name, account.Namespace, account.Name) {
+		if user.Name == serviceAccountUser(account.Namespace, account.Name) {
 			return "service account " + account.Namespace + "/" + account.Name
 		}
 	}
@@ -47,32 +48,52 @@ func grant(user User, allowed Allow, subjects func(clusterRole string) []rbacv1.
 		}
 	}
 	for _, role := range allowed.ClusterRoles {
-		if slices.ContainsFunc(subjects(role), func(s rbacv1.Subject) bool { return matchesSubject(user, s) }) {
+		if bound(user, role) {
 			return "ClusterRole " + role
 		}
 	}
 	return ""
 }
 
-// matchesSubject reports whether the subject of a ClusterRoleBinding is user,
-// as the API server's RBAC authorizer decides it.
-func matchesSubject(user User, subject rbacv1.Subject) bool {
-	switch subject.Kind {
-	case rbacv1.UserKind:
-		return user.Name == subject.Name
-	case rbacv1.GroupKind:
-		return slices.Contains(user.Groups, subject.Name)
-	case rbacv1.ServiceAccountKind:
-		return isServiceAccount(user.Name, subject.Namespace, subject.Name)
-	default:
-		return false
+// A principal is a user or a group in one string; a service account is the user
+// that it acts as.
+const (
+	userPrincipal  = "user "
+	groupPrincipal = "group "
+)
+
+// principals is what user is to the subjects of bindings.
+func principals(user User) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(userPrincipal + user.Name) {
+			return
+		}
+		for _, group := range user.Groups {
+			if !yield(groupPrincipal + group) {
+				return
+			}
+		}
 	}
 }
 
-func isServiceAccount(user, namespace, name string) bool {
-	return namespace != "" && name != "" && user == serviceAccountUser(namespace, name)
+// holders lists the principals that subjects of a ClusterRoleBinding are, as the
+// API server's RBAC authorizer decides it.
+func holders(subjects []rbacv1.Subject) []string {
+	var all []string
+	for _, subject := range subjects {
+		switch {
+		case subject.Kind == rbacv1.UserKind:
+			all = append(all, userPrincipal+subject.Name)
+		case subject.Kind == rbacv1.GroupKind:
+			all = append(all, groupPrincipal+subject.Name)
+		case subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace != "" && subject.Name != "":
+			all = append(all, userPrincipal+serviceAccountUser(subject.Namespace, subject.Name))
+		}
+	}
+	return all
 }
 
+// serviceAccountUser is the user name that a service account acts under.
 func serviceAccountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

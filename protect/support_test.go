@@ -1,7 +1,8 @@
 package protect
 
 import (
-	rbacv1 "k8s.io/api/rbac/v1"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -77,11 +78,9 @@ func newWorld(change ...func(*World)) World {
 		Headwater:   headwaterUser,
 		Terminating: func(string) bool { return false },
 		Holds:       func(Rule) bool { return true },
-		Subjects: func(role string) []rbacv1.Subject {
-			if role == "cluster-admin" {
-				return []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:masters"}}
-			}
-			return nil
+		Holders:     func(string) []string { return nil },
+		Bound: func(user User, role string) bool {
+			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")
 		},
 	}
 	for _, f := range change {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/viper"
@@ -32,6 +33,8 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.String("namespace", "headwater-system", "Headwater's own namespace")
 	flags.String("webhook-url", "", "where the API server reaches the webhook, when not through the Service headwater-webhook; needed outside a cluster")
 	flags.String("webhook-address", ":9443", "where the webhook listens")
+	flags.Duration("webhook-drain", 15*time.Second, "how long the webhook goes on serving once told to stop; at least 10s less than the pod's terminationGracePeriodSeconds")
+	flags.Duration("webhook-ca-settle", 10*time.Minute, "how long a new CA of the webhook is published before a certificate of it is served")
 	flags.String("metrics-address", ":8080", "where /metrics, /healthz and /readyz are served")
 	flags.Bool("leader-elect", true, "let only one of several replicas write")
 	flags.String("log-format", "json", "json or console")
@@ -45,15 +48,17 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 
 func readSettings(v *viper.Viper) app.Settings {
 	return app.Settings{
-		ConfigFile:     v.GetString("config"),
-		Kubeconfig:     v.GetString("kubeconfig"),
-		Namespace:      v.GetString("namespace"),
-		WebhookURL:     v.GetString("webhook-url"),
-		WebhookAddress: v.GetString("webhook-address"),
-		MetricsAddress: v.GetString("metrics-address"),
-		LeaderElect:    v.GetBool("leader-elect"),
-		LogFormat:      v.GetString("log-format"),
-		LogLevel:       v.GetString("log-level"),
-		Workers:        v.GetInt("workers"),
+		ConfigFile:      v.GetString("config"),
+		Kubeconfig:      v.GetString("kubeconfig"),
+		Namespace:       v.GetString("namespace"),
+		WebhookURL:      v.GetString("webhook-url"),
+		WebhookAddress:  v.GetString("webhook-address"),
+		WebhookDrain:    v.GetDuration("webhook-drain"),
+		WebhookCASettle: v.GetDuration("webhook-ca-settle"),
+		MetricsAddress:  v.GetString("metrics-address"),
+		LeaderElect:     v.GetBool("leader-elect"),
+		LogFormat:       v.GetString("log-format"),
+		LogLevel:        v.GetString("log-level"),
+		Workers:         v.GetInt("workers"),
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/headwater-k8s/headwater/sync"
 )
 
-// stopTimeout bounds a graceful stop; it is shorter than the 30 s that
-// Kubernetes grants a pod by default.
-const stopTimeout = 25 * time.Second
+// stopMargin is what a graceful stop takes at most beside the webhook's drain. At
+// the default drain both are shorter than the 30 s that Kubernetes grants a pod.
+const stopMargin = 10 * time.Second
 
 // Run runs Headwater until it is told to stop by SIGTERM or SIGINT, which
 // gives nil, or until something happens that it cannot heal.
@@ -46,7 +46,7 @@ func Run(ctx context.Context, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	failure := &failure{}
+	failure, stopTimeout := &failure{}, settings.WebhookDrain+stopMargin
 	app := fx.New(Options(settings, loaded, clients, logger), fx.Supply(failure), fx.StopTimeout(stopTimeout))
 	if err := app.Err(); err != nil {
 		return err
@@ -103,7 +103,10 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 			func(c *config.Config) *sync.LiveSafety { return sync.NewLiveSafety(c.Safety) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
-				return protect.Options{Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress}
+				return protect.Options{
+					Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress,
+					Drain: s.WebhookDrain, Settle: s.WebhookCASettle,
+				}
 			},
 			func(c *kube.Clients, s Settings) *kube.DigestKey { return kube.NewDigestKey(c.Typed, s.Namespace) },
 			func(c *kube.Clients, r *prometheus.Registry, l *zap.Logger) *kube.Events {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/configs"
@@ -28,7 +29,7 @@ import (
 func testSettings() Settings {
 	return Settings{
 		ConfigFile: "../../configs/headwater.yaml", Namespace: "headwater-system",
-		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
+		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", WebhookCASettle: time.Minute, MetricsAddress: "127.0.0.1:0",
 		LeaderElect: true, LogFormat: "json", LogLevel: "info", Workers: 2,
 	}
 }
@@ -48,7 +49,7 @@ func testOptions(t *testing.T) fx.Option {
 			UserInfo: authenticationv1.UserInfo{Username: "headwater"},
 		}}, nil
 	})
-	clients := &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Host: "fake"}
+	clients := &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 	return fx.Options(Options(testSettings(), loaded, clients, zap.NewNop()), fx.Supply(&failure{}))
 }
 
@@ -69,9 +70,11 @@ func TestTheWholeGraphStartsAndStopsWithoutALeak(t *testing.T) {
 func TestSettingsNameTheFlagToMend(t *testing.T) {
 	require.NoError(t, testSettings().Validate())
 	for want, change := range map[string]func(*Settings){
-		"--config":    func(s *Settings) { s.ConfigFile = "" },
-		"--namespace": func(s *Settings) { s.Namespace = "Not A Namespace" },
-		"--workers":   func(s *Settings) { s.Workers = 0 },
+		"--config":            func(s *Settings) { s.ConfigFile = "" },
+		"--namespace":         func(s *Settings) { s.Namespace = "Not A Namespace" },
+		"--workers":           func(s *Settings) { s.Workers = 0 },
+		"--webhook-drain":     func(s *Settings) { s.WebhookDrain = -1 },
+		"--webhook-ca-settle": func(s *Settings) { s.WebhookCASettle = 0 },
 	} {
 		settings := testSettings()
 		change(&settings)

@@ -5,6 +5,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -22,11 +23,14 @@ type Settings struct {
 	Namespace      string
 	WebhookURL     string
 	WebhookAddress string
-	MetricsAddress string
-	LeaderElect    bool
-	LogFormat      string
-	LogLevel       string
-	Workers        int
+	// WebhookDrain and WebhookCASettle are Drain and Settle of protect.Options.
+	WebhookDrain    time.Duration
+	WebhookCASettle time.Duration
+	MetricsAddress  string
+	LeaderElect     bool
+	LogFormat       string
+	LogLevel        string
+	Workers         int
 }
 
 // Validate reports what cannot work, naming the flag.
@@ -40,6 +44,12 @@ func (s Settings) Validate() error {
 	}
 	if _, err := protect.NewEndpoint(s.WebhookURL, s.Namespace); err != nil {
 		errs = append(errs, err)
+	}
+	if s.WebhookDrain < 0 {
+		errs = append(errs, fmt.Errorf("--webhook-drain %s: must not be negative", s.WebhookDrain))
+	}
+	if s.WebhookCASettle <= 0 {
+		errs = append(errs, fmt.Errorf("--webhook-ca-settle %s: must be greater than 0", s.WebhookCASettle))
 	}
 	if s.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers %d: must be at least 1", s.Workers))

@@ -242,10 +242,9 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
 		},
 		"what is not supported yet": {
-			raw: file("protect: {certificates: {secretName: tls}}", "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),
+			raw: file("reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),
 			want: []string{
-				`f.yaml:3: protect.certificates.secretName: is not supported yet; Headwater makes its own certificate`,
-				`f.yaml:4: reload.windows: is not supported yet; remove it: restarts may happen at any time`,
+				`f.yaml:3: reload.windows: is not supported yet; remove it: restarts may happen at any time`,
 			},
 		},
 	})

@@ -101,6 +101,9 @@ func (v *View[T]) ByIndex(index, value string) []T {
 	return typed[T](items)
 }
 
+// Has reports whether any object has value in index.
+func (v *View[T]) Has(index, value string) bool { return len(v.ByIndex(index, value)) > 0 }
+
 func typed[T any](items []any) []T {
 	out := make([]T, 0, len(items))
 	for _, item := range items {

@@ -15,19 +15,26 @@ type timer func(context.Context) (time.Duration, error)
 // alternate takes floor and ours in turn, so that what slows the machine for a
 // while slows both.
 func alternate(ctx context.Context, times int, ours, floor timer) (took, base []time.Duration, err error) {
+	all, err := inTurn(ctx, times, floor, ours)
+	if err != nil {
+		return nil, nil, err
+	}
+	return all[1], all[0], nil
+}
+
+// inTurn takes all of timers in turn.
+func inTurn(ctx context.Context, times int, timers ...timer) ([][]time.Duration, error) {
+	took := make([][]time.Duration, len(timers))
 	for range times {
-		for _, half := range []struct {
-			do  timer
-			all *[]time.Duration
-		}{{floor, &base}, {ours, &took}} {
-			duration, err := half.do(ctx)
+		for i, do := range timers {
+			duration, err := do(ctx)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			*half.all = append(*half.all, duration)
+			took[i] = append(took[i], duration)
 		}
 	}
-	return took, base, nil
+	return took, nil
 }
 
 // compare judges ours by its ratio to floor, taken as often as steadies it.

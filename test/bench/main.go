@@ -12,15 +12,23 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
 )
 
 type options struct {
-	clones, consumers, unrelated, rounds, samples int
-	binary, rbac                                  string
+	clones, consumers, unrelated, rounds, samples, rate int
+	only, binary, rbac                                  string
 }
+
+// wants reports whether the rows of that name are to be measured.
+func (o options) wants(name string) bool { return o.only == "" || o.only == name }
+
+// names are what -only takes, in the order of measuring.
+var names = []string{"fan-out", "restarts", "start", "heal", "new-namespace", "new-namespace-meanwhile", "memory", "admission"}
 
 var errOver = errors.New("over budget")
 
@@ -58,11 +66,16 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
+	flag.IntVar(&o.rate, "rate", 100, "writes a second, two thirds of them judged, under which a webhook is measured; two CPUs carry no 500")
+	flag.StringVar(&o.only, "only", "", "measure nothing else: "+strings.Join(names, ", "))
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()
-	if o.clones < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 {
-		return o, errors.New("-n, -consumers, -rounds and -samples must be at least 1")
+	if o.clones < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 || o.rate < 1 {
+		return o, errors.New("-n, -consumers, -rounds, -samples and -rate must be at least 1")
+	}
+	if o.only != "" && !slices.Contains(names, o.only) {
+		return o, fmt.Errorf("-only %s: there is %s", o.only, strings.Join(names, ", "))
 	}
 	o.consumers = min(o.consumers, o.clones)
 	o.binary, err = filepath.Abs(o.binary)
@@ -87,16 +100,21 @@ func measure(ctx context.Context, o options, results *table) (err error) {
 		if err := a.grow(ctx, scale); err != nil {
 			return err
 		}
-		if err := a.fanOut(ctx); err != nil {
-			return err
+		if o.wants("fan-out") {
+			if err := a.fanOut(ctx); err != nil {
+				return err
+			}
 		}
-		if scale == o.consumers {
+		if scale == o.consumers && o.wants("restarts") {
 			if err := a.restarts(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	for _, measure := range []func(context.Context) error{a.starts, a.heals, a.newNamespaces, a.newNamespacesMeanwhile, a.memory, a.admission} {
+	for i, measure := range []func(context.Context) error{a.starts, a.heals, a.newNamespaces, a.newNamespacesMeanwhile, a.memory, a.admission} {
+		if !o.wants(names[i+2]) {
+			continue
+		}
 		if err := measure(ctx); err != nil {
 			return err
 		}

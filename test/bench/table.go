@@ -74,6 +74,16 @@ func (t *table) added(what string, ours, floor []time.Duration, budget time.Dura
 	})
 }
 
+// tail adds a row that is judged by how the 99th percentiles compare.
+func (t *table) tail(what string, ours, floor []time.Duration, budget float64) {
+	ratio := percentile(ours, 99).Seconds() / percentile(floor, 99).Seconds()
+	t.add(row{
+		what: what, value: spread(ours), floor: spread(floor),
+		ratio:  fmt.Sprintf("%.2f, p50 %+.1f ms", ratio, ms(percentile(ours, 50)-percentile(floor, 50))),
+		budget: fmt.Sprintf("ratio %.2f", budget), verdict: judge(ratio <= budget),
+	})
+}
+
 // within adds a row that is judged by its median.
 func (t *table) within(what string, ours, floor []time.Duration, budget time.Duration) {
 	t.add(row{

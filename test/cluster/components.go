@@ -67,6 +67,8 @@ func (c *Cluster) apiServerArgs() []string {
 		// Otherwise it waits for a minute, when asked to end, for watches to end by themselves.
 		"--shutdown-watch-termination-grace-period=2s",
 		"--kubelet-preferred-address-types=InternalIP",
+		// No kube-proxy runs: a webhook's Service is resolved to its EndpointSlices.
+		"--enable-aggregator-routing=true",
 		"--audit-policy-file=" + c.path(auditPolicyFile),
 		"--audit-log-path=" + c.path(auditLogFile),
 		// A request is in the log before its response ends.

@@ -38,6 +38,9 @@ type Options struct {
 	// Webhook is the address that the webhook listens on, by default a free
 	// one. A restart that is to change nothing needs the same address again.
 	Webhook string
+	// Service has the API server reach the webhook by the Service, and not by
+	// the webhook's own address; see NewService.
+	Service bool
 	// LogLevel is debug by default.
 	LogLevel string
 	// Args are added to the command line, Env to an otherwise empty environment.
@@ -75,10 +78,14 @@ func Start(o Options) (*Headwater, error) {
 		MetricsURL: "http://" + metrics,
 		WebhookURL: "https://" + o.Webhook,
 	}
-	args := append([]string{
+	args := []string{
 		"run", "--config", o.Config, "--kubeconfig", o.Kubeconfig, "--log-level", o.LogLevel,
-		"--metrics-address", metrics, "--webhook-address", o.Webhook, "--webhook-url", h.WebhookURL,
-	}, o.Args...)
+		"--metrics-address", metrics, "--webhook-address", o.Webhook, "--webhook-drain", "0s",
+	}
+	if !o.Service {
+		args = append(args, "--webhook-url", h.WebhookURL)
+	}
+	args = append(args, o.Args...)
 	h.Process, err = process.Start(process.Spec{Name: o.Name, Binary: o.Binary, Args: args, Env: o.Env, LogFile: h.LogFile})
 	if err != nil {
 		return nil, err

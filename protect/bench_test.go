@@ -1,0 +1,99 @@
+package protect
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacinformers "k8s.io/client-go/informers/rbac/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+const (
+	benchBindings = 10_000
+	benchRules    = 200
+)
+
+// benchAccess holds bindings of which a fifth is to the role that rules allow.
+func benchAccess(b *testing.B) *Access {
+	b.Helper()
+	informer := rbacinformers.NewClusterRoleBindingInformer(fake.NewClientset(), 0, cache.Indexers{})
+	bindings, err := kube.NewView("cluster role bindings", informer, zap.NewNop(), keepBinding)
+	require.NoError(b, err)
+	access, err := newAccess(bindings)
+	require.NoError(b, err)
+	for i := range benchBindings {
+		role := "cluster-admin"
+		if i%5 > 0 {
+			role = fmt.Sprintf("role-%d", i%500)
+		}
+		kept, err := keepBinding(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("binding-%d", i)},
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: fmt.Sprintf("user-%d", i)}},
+		})
+		require.NoError(b, err)
+		require.NoError(b, informer.GetIndexer().Add(kept))
+	}
+	return access
+}
+
+func benchSet() *rules.Set[Rule] {
+	all := []Rule{blogRule()}
+	for i := range benchRules - 1 {
+		all = append(all, newRule(fmt.Sprintf("rule-%d", i), object.Secret, "platform", fmt.Sprintf("secret-%d", i)))
+	}
+	return rules.NewSet(all...)
+}
+
+// BenchmarkReview is one whole review, from its bytes to those of the answer,
+// among 10,000 ClusterRoleBindings and 200 rules.
+func BenchmarkReview(b *testing.B) {
+	access, set := benchAccess(b), benchSet()
+	world := newWorld(func(w *World) { w.Bound = access.Holds })
+	decide := func(request Request) Verdict { return Decide(request, set, world) }
+	reviewer := NewReviewer(func() bool { return true }, decide, func(Request, Verdict, time.Duration) {}, clock.RealClock{}, zap.NewNop())
+	for name, user := range map[string]string{"refused": "alice", "allowed by role": "user-5000"} {
+		body := reviewOf("UPDATE", oldSecret, newSecretJSON, "alice", user)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				request := httptest.NewRequest(http.MethodPost, ReviewPath, strings.NewReader(body))
+				request.Header.Set("Content-Type", "application/json")
+				answer := httptest.NewRecorder()
+				reviewer.ServeHTTP(answer, request)
+				if answer.Code != http.StatusOK {
+					b.Fatal(answer.Body.String())
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDecide is the verdict alone.
+func BenchmarkDecide(b *testing.B) {
+	access, set := benchAccess(b), benchSet()
+	world := newWorld(func(w *World) { w.Bound = access.Holds })
+	for name, user := range map[string]string{"refused": alice, "allowed by role": "user-5000"} {
+		request := update(user, newSecret(), newSecret(setData("other")))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Decide(request, set, world)
+			}
+		})
+	}
+}

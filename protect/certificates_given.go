@@ -1,0 +1,112 @@
+package protect
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+)
+
+// givenCertificates are somebody else's, such as cert-manager's, and never
+// written.
+type givenCertificates struct {
+	namespace, name string
+	// host is the name by which the API server calls.
+	host    string
+	events  interface{ Record(kube.Event) }
+	clock   clock.Clock
+	metrics *metrics
+	log     *zap.Logger
+	// told is what is known to be wrong, so that it is told once.
+	told string
+}
+
+func (g *givenCertificates) secret() (namespace, name string) { return g.namespace, g.name }
+
+func (g *givenCertificates) credential(_ context.Context, secret *corev1.Secret, _ Settled) (*Credential, error) {
+	credential, err := g.read(secret)
+	if err == nil {
+		g.metrics.valid.Set(1)
+		g.told = ""
+		return credential, nil
+	}
+	err = fmt.Errorf("Secret %s/%s: %w", g.namespace, g.name, err)
+	g.metrics.valid.Set(0)
+	if g.told != err.Error() {
+		g.told = err.Error()
+		g.tell(secret, err)
+	}
+	return nil, UnusableError{err}
+}
+
+func (g *givenCertificates) read(secret *corev1.Secret) (*Credential, error) {
+	if secret == nil {
+		return nil, errors.New("does not exist; protect.certificates.secretName of the configuration names it")
+	}
+	credential, err := decodeCredential(secret.Data)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := credential.verify(credential.Roots, g.host, g.clock.Now()); err != nil {
+		return nil, fmt.Errorf("%s: the API server would not accept it: %w", fieldLeaf, err)
+	}
+	return credential, nil
+}
+
+func (g *givenCertificates) tell(secret *corev1.Secret, err error) {
+	g.log.Error("webhook certificate is not usable, the last good one stays in force", zap.Error(err))
+	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: g.namespace, Name: g.name}
+	if secret != nil {
+		about.UID = secret.UID
+	}
+	g.events.Record(kube.Event{
+		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve",
+		Note: cut("the webhook cannot serve this certificate, the last good one stays in force: "+err.Error(), maxNote),
+	})
+}
+
+// decodeCredential reads a Secret of type kubernetes.io/tls, with the CAs to
+// trust in ca.crt. Without these, tls.crt itself is trusted where it is signed
+// by itself. Its errors quote nothing.
+func decodeCredential(data map[string][]byte) (*Credential, error) {
+	chain, err := decodeCertificates(data[fieldLeaf])
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", fieldLeaf, err)
+	}
+	if len(data[fieldLeafKey]) == 0 {
+		return nil, fmt.Errorf("%s holds no private key in PEM", fieldLeafKey)
+	}
+	pair, err := tls.X509KeyPair(data[fieldLeaf], data[fieldLeafKey])
+	if err != nil {
+		return nil, fmt.Errorf("%s is not the key of %s, or cannot be read", fieldLeafKey, fieldLeaf)
+	}
+	roots := selfSigned(chain)
+	if len(data[fieldBundle]) > 0 {
+		if roots, err = decodeCertificates(data[fieldBundle]); err != nil {
+			return nil, fmt.Errorf("%s %w", fieldBundle, err)
+		}
+	}
+	if len(roots) == 0 {
+		return nil, fmt.Errorf("%s is missing, and %s is not signed by itself: add the CA that signed it", fieldBundle, fieldLeaf)
+	}
+	pair.Leaf = chain[0]
+	return &Credential{TLS: &pair, Roots: roots}, nil
+}
+
+func selfSigned(chain []*x509.Certificate) []*x509.Certificate {
+	var roots []*x509.Certificate
+	for _, certificate := range chain {
+		if bytes.Equal(certificate.RawIssuer, certificate.RawSubject) {
+			roots = append(roots, certificate)
+		}
+	}
+	return roots
+}

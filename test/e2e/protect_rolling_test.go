@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// defaultRollouts is how often both replicas are replaced; HEADWATER_ROLLOUTS says
+// otherwise.
+const defaultRollouts = "4"
+
+func TestARolloutFailsNoWrite(t *testing.T) {
+	e := newEnv(t)
+	rollouts := number(t, "HEADWATER_ROLLOUTS", defaultRollouts)
+	r, owner, mallory := e.behindTheService("rolling")
+	for range 2 {
+		r.launch()
+	}
+	r.ready()
+	e.protected(mallory, "rolling-src", "shared")
+	load := e.newTraffic("rolling-src", "shared", "other", owner, mallory)
+	for range rollouts {
+		for _, old := range r.all() {
+			fresh := r.launch()
+			require.NoError(t, fresh.Ready(t.Context()))
+			r.stop(old)
+			require.Equal(t, 0, old.ExitCode())
+		}
+	}
+	load.ends(e)
+}
+
+// Invariant 9, by way of the Service.
+func TestWithNoReplicaOnlyProtectedObjectsAreClosed(t *testing.T) {
+	e := newEnv(t)
+	r, owner, mallory := e.behindTheService("nopod")
+	e.clusterRole("nopod-override", rbacv1.PolicyRule{
+		APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, ResourceNames: []string{"nopod"}, Verbs: []string{"override"},
+	})
+	e.grant("", "nopod-editor", "nopod-breaker")
+	e.grant("", "nopod-override", "nopod-breaker")
+	one := r.launch()
+	r.ready()
+	e.protected(mallory, "nopod-src", "shared")
+	require.NoError(t, tryEdit(t.Context(), owner, "nopod-src", "shared", "x"))
+	one.Kill()
+	e.eventually(func(ctx context.Context) error { // the endpoints are gone
+		if tryEdit(ctx, owner, "nopod-src", "shared", "x") == nil {
+			return errors.New("still allowed")
+		}
+		return nil
+	})
+	for range 20 {
+		require.Error(t, tryEdit(t.Context(), owner, "nopod-src", "shared", "x"), "who is allowed by Headwater cannot be told")
+		require.Error(t, tryEdit(t.Context(), mallory, "nopod-src", "shared", "x"))
+		require.NoError(t, tryEdit(t.Context(), mallory, "nopod-src", "other", "x"))
+		require.NoError(t, tryEdit(t.Context(), e.client("nopod-breaker"), "nopod-src", "shared", "x"))
+	}
+	_, err := mallory.CoreV1().Secrets("nopod-src").Create(t.Context(), harness.Secret("nopod-src", "more", nil), metav1.CreateOptions{})
+	require.NoError(t, err)
+}
