@@ -54,6 +54,13 @@ func testRule(t *testing.T, action Action) Rule {
 	return rule
 }
 
+// testSettings ask each kubelet once.
+func testSettings() *LiveSettings {
+	settings := Settings{ConfirmRefreshAfter: &metav1.Duration{}}
+	settings.Default()
+	return NewLiveSettings(settings)
+}
+
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
 	f.client.PrependReactor("patch", "*", f.withResourceVersion())
@@ -71,7 +78,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(clients, f.caches, f.key, f.live, testSettings(), prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
 	require.Len(t, contributed.Permissions, 5)
@@ -175,7 +182,7 @@ func cloneOf(value string) *corev1.Secret {
 func web() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "web-uid", ResourceVersion: "1"},
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("base", "password")}}},
 		}}},
 	}

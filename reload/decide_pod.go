@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,36 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 	}
 	return Decision{
 		Step: StepRefresh, Reason: ReasonChanged,
-		Rule: changed[0].Rule, Changed: names(changed), Baseline: next.String(),
+		Rule: changed[0].Rule, Changed: names(changed), Baseline: next.String(), Posts: postsOf(changed),
 	}
+}
+
+// decideConfirm decides whether the kubelet is to be asked once more for what
+// pod was refreshed for. It hears of the pod and of the object by two watches,
+// and writes what was there before when the pod's comes first. confirmed is
+// what it was asked for twice already.
+func decideConfirm(pod *Pod, stored, confirmed string, consumed []Consumed, now time.Time) Decision {
+	recent := filter(consumed, func(c Consumed) bool {
+		return c.refreshes() && !c.ChangedAt.IsZero() && now.Sub(c.ChangedAt) <= kubeletSync
+	})
+	if !pod.running() || stored == "" || stored == confirmed || len(recent) == 0 {
+		return Decision{Step: StepNothing, Reason: ReasonUnchanged}
+	}
+	return Decision{
+		Step: StepConfirm, Reason: ReasonChanged,
+		Rule: recent[0].Rule, Changed: names(recent), Baseline: stored, Posts: postsOf(recent),
+	}
+}
+
+// postsOf are the requests that the rules of what changed ask for, each once.
+func postsOf(changed []Consumed) []HTTPPost {
+	var posts []HTTPPost
+	for _, c := range changed {
+		if c.Post != nil && !slices.Contains(posts, *c.Post) {
+			posts = append(posts, *c.Post)
+		}
+	}
+	return posts
 }
 
 // running reports whether the pod has, or is about to have, volumes on a node.

@@ -31,6 +31,7 @@ type reloader struct {
 	current *config.Config
 	sets    config.Sets
 	safety  *sync.LiveSafety
+	pace    *reload.LiveSettings
 	sync    *rules.Live[sync.Rule]
 	protect *rules.Live[protect.Rule]
 	reload  *rules.Live[reload.Rule]
@@ -47,6 +48,7 @@ type reloaderParams struct {
 	Registry *prometheus.Registry
 	Log      *zap.Logger
 	Safety   *sync.LiveSafety
+	Pace     *reload.LiveSettings
 	Sync     *rules.Live[sync.Rule]
 	Protect  *rules.Live[protect.Rule]
 	Reload   *rules.Live[reload.Rule]
@@ -56,7 +58,7 @@ func newReloader(p reloaderParams) *reloader {
 	factory := promauto.With(p.Registry)
 	r := &reloader{
 		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
-		current: p.Loaded, sets: p.Sets, safety: p.Safety, sync: p.Sync, protect: p.Protect, reload: p.Reload,
+		current: p.Loaded, sets: p.Sets, safety: p.Safety, pace: p.Pace, sync: p.Sync, protect: p.Protect, reload: p.Reload,
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_config_reloads_total", Help: "Changes of the configuration file, by result.",
 		}, []string{"result"}),
@@ -88,8 +90,8 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		r.refuse(err)
 		return
 	}
-	if !reflect.DeepEqual(loaded.Protect, r.current.Protect) || !reflect.DeepEqual(loaded.Reload, r.current.Reload) {
-		r.log.Warn("the top-level protect and reload sections take effect at the next start; the rules take effect now")
+	if !reflect.DeepEqual(loaded.Protect, r.current.Protect) {
+		r.log.Warn("the top-level protect section takes effect at the next start; everything else takes effect now")
 	}
 	r.current, r.sets = loaded, sets
 	if err := r.trackSources(cacheCtx); err != nil {
@@ -97,6 +99,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		return
 	}
 	r.safety.Swap(loaded.Safety)
+	r.pace.Swap(loaded.Reload) // before the rules, whose change has every consumer looked at
 	r.sync.Swap(sets.Sync)
 	r.protect.Swap(sets.Protect)
 	r.reload.Swap(sets.Reload)
