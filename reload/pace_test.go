@@ -64,7 +64,7 @@ func TestAFlappingSourceRestartsLessAndLess(t *testing.T) {
 			perHour[int(now.Sub(birth).Hours())]++
 		}
 	}
-	require.Equal(t, map[int]int{0: 12, 1: 6, 2: 6}, perHour)
+	require.Equal(t, map[int]int{0: 12, 1: 8, 2: 7}, perHour)
 }
 
 func TestTheStrictestRuleSetsThePace(t *testing.T) {
