@@ -31,7 +31,7 @@ func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			decision := decideConfirm(test.pod, test.stored, test.confirmed, []Consumed{test.consumed}, now)
+			decision := decideConfirm(test.pod, test.stored, test.confirmed, []Consumed{test.consumed}, Decision{}, now)
 			require.Equal(t, test.want, decision.Step)
 			if test.want == StepConfirm {
 				require.Equal(t, test.stored, decision.Baseline)
@@ -39,6 +39,20 @@ func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAKnownRefreshIsConfirmedHoweverLateItWas(t *testing.T) {
+	h := testHasher(t, 1)
+	now := birth.Add(time.Hour)
+	last := Decision{Step: StepRefresh, Rule: "r", Changed: []string{"Secret/ns/s"}, Baseline: "b", Posts: []HTTPPost{{80, "/"}}}
+	old := []Consumed{secret(h, "s", Volume, data{"a": "1"}).changedAt(birth)}
+	decision := decideConfirm(testPod(), "b", "a", old, last, now)
+	require.Equal(t, StepConfirm, decision.Step)
+	require.Equal(t, last.Posts, decision.Posts)
+	require.Equal(t, last.Changed, decision.Changed)
+	require.Equal(t, StepNothing, decideConfirm(testPod(), "b", "b", old, last, now).Step)
+	last.Baseline = "another"
+	require.Equal(t, StepNothing, decideConfirm(testPod(), "b", "a", old, last, now).Step)
 }
 
 func TestEachPostIsAskedForOnce(t *testing.T) {
@@ -52,7 +66,7 @@ func TestEachPostIsAskedForOnce(t *testing.T) {
 	decision := decideConfirm(testPod(), "b", "a", []Consumed{
 		posting("one", "/reload", time.Second), posting("two", "/reload", time.Second), posting("three", "/other", time.Second),
 		posting("four", "/long-ago", time.Hour), secret(h, "five", Volume, data{}).changedAt(now),
-	}, now)
+	}, Decision{}, now)
 	require.Equal(t, []HTTPPost{{80, "/reload"}, {80, "/other"}}, decision.Posts)
 
 	refresh := decidePod(h, testPod(), "", []Consumed{posting("one", "/reload", time.Second)}, now)

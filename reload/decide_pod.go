@@ -44,26 +44,42 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 // decideConfirm decides whether the kubelet is to be asked once more for what
 // pod was refreshed for. It hears of the pod and of the object by two watches,
 // and writes what was there before when the pod's comes first. confirmed is
-// what it was asked for twice already.
-func decideConfirm(pod *Pod, stored, confirmed string, consumed []Consumed, now time.Time) Decision {
+// what it was asked for twice already. last is the refresh, if it is known;
+// otherwise what changed of late says what it was for.
+func decideConfirm(pod *Pod, stored, confirmed string, consumed []Consumed, last Decision, now time.Time) Decision {
 	recent := filter(consumed, func(c Consumed) bool {
 		return c.refreshes() && !c.ChangedAt.IsZero() && now.Sub(c.ChangedAt) <= kubeletSync
 	})
-	if !pod.running() || stored == "" || stored == confirmed || len(recent) == 0 {
+	confirm := Decision{Step: StepConfirm, Reason: ReasonChanged, Baseline: stored}
+	switch {
+	case !pod.running() || stored == "" || stored == confirmed:
+		return Decision{Step: StepNothing, Reason: ReasonUnchanged}
+	case last.Baseline == stored:
+		confirm.Rule, confirm.Changed, confirm.Posts = last.Rule, last.Changed, last.Posts
+	case len(recent) > 0:
+		confirm.Rule, confirm.Changed, confirm.Posts = recent[0].Rule, names(recent), postsOf(recent)
+	default:
 		return Decision{Step: StepNothing, Reason: ReasonUnchanged}
 	}
-	return Decision{
-		Step: StepConfirm, Reason: ReasonChanged,
-		Rule: recent[0].Rule, Changed: names(recent), Baseline: stored, Posts: postsOf(recent),
-	}
+	return confirm
 }
 
 // postsOf are the requests that the rules of what changed ask for, each once.
 func postsOf(changed []Consumed) []HTTPPost {
 	var posts []HTTPPost
 	for _, c := range changed {
-		if c.Post != nil && !slices.Contains(posts, *c.Post) {
-			posts = append(posts, *c.Post)
+		if c.Post != nil {
+			posts = eachOnce(posts, []HTTPPost{*c.Post})
+		}
+	}
+	return posts
+}
+
+// eachOnce are the posts of both.
+func eachOnce(posts, more []HTTPPost) []HTTPPost {
+	for _, post := range more {
+		if !slices.Contains(posts, post) {
+			posts = append(slices.Clip(posts), post)
 		}
 	}
 	return posts

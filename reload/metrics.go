@@ -23,7 +23,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"rule", "action", "reason"}),
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",
-			Help:    "Seconds from seeing an object change to having written its consumer, debounce included.",
+			Help:    "Seconds from seeing an object change to having written its consumer, debounce and waits included.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}, []string{"action"}),
 		waiting: factory.NewGaugeVec(prometheus.GaugeOpts{

@@ -47,26 +47,30 @@ func (c *controller) refresh(ctx context.Context, pod *Pod, decision Decision) e
 		c.posts.send(pod, decision.Posts)
 		return nil
 	}
-	c.refreshed.Store(k, c.now())
+	if value, found := c.refreshed.Load(k); found {
+		last, _ := value.(refreshed)
+		decision.Posts = eachOnce(last.Posts, decision.Posts)
+	}
+	c.refreshed.Store(k, refreshed{decision, c.now()})
 	c.queue.After(k, after)
 	return nil
 }
 
 // confirm asks the kubelet once more when it is time, and has the application
-// told. When the pod was refreshed is lost with the process; the next confirms
-// at once.
+// told. The refresh itself is forgotten with the process; the next confirms at
+// once what changed of late.
 func (c *controller) confirm(ctx context.Context, pod *Pod, consumed []Consumed) error {
 	k, now := pod.key(), c.now()
 	after := c.settings.load().confirmAfter
+	value, _ := c.refreshed.Load(k)
+	last, _ := value.(refreshed)
 	stored, confirmed := c.echoes.read(k, pod, mark.RefreshedFor), c.echoes.read(k, pod, mark.RefreshConfirmed)
-	decision := decideConfirm(pod, stored, confirmed, consumed, now)
+	decision := decideConfirm(pod, stored, confirmed, consumed, last.Decision, now)
 	if decision.Step == StepNothing || after == 0 {
 		c.refreshed.Delete(k)
 		return nil
 	}
-	value, _ := c.refreshed.Load(k)
-	refreshed, _ := value.(time.Time)
-	if wait := refreshed.Add(after).Sub(now); wait > 0 {
+	if wait := last.at.Add(after).Sub(now); wait > 0 {
 		c.queue.After(k, wait)
 		return nil
 	}
@@ -75,6 +79,13 @@ func (c *controller) confirm(ctx context.Context, pod *Pod, consumed []Consumed)
 	}
 	c.posts.send(pod, decision.Posts)
 	return nil
+}
+
+// refreshed is a refresh that is still to be confirmed.
+type refreshed struct {
+	Decision
+
+	at time.Time
 }
 
 // unlessReplaced is decision, or to do nothing about a pod that a restart of

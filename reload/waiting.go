@@ -20,7 +20,7 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	if w.Kind == KindCronJob {
 		return due, Wait{} // its stamp replaces no pod
 	}
-	switch deliveryOf(w, c.consumers.podsOf(w), due.Data, c.pending.template(k), now) {
+	switch c.delivery(w, due.Data) {
 	case Delivered:
 		due.Step, due.Reason = StepAdopt, ReasonDelivered
 		return due, Wait{}
@@ -38,6 +38,14 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 		return due, Wait{Reason: WaitRollouts}
 	}
 	return due, Wait{}
+}
+
+// delivery says what a rollout that somebody else began does about data.
+func (c *controller) delivery(w *Workload, data Written) Delivery {
+	if !w.Rollout.moves() {
+		return Undelivered // spare the look at its pods
+	}
+	return deliveryOf(w, c.consumers.podsOf(w), data, c.pending.template(w.key()), c.now())
 }
 
 // restarts are those that w bears on record.
