@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +18,11 @@ import (
 )
 
 // mounting makes a pod on node that mounts Secret shared, with that address,
-// and plays its kubelet.
+// and plays its kubelet. It is younger than what is there already, so that it
+// is not refreshed for that.
 func (e *env) mounting(namespace, name, node, address string) {
 	e.Helper()
+	e.secondLater()
 	e.eventually(func(ctx context.Context) error {
 		_, err := e.admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
@@ -32,6 +35,18 @@ func (e *env) mounting(namespace, name, node, address string) {
 	require.NoError(e, err)
 	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
 	require.NoError(e, harness.SetRunning(e.Context(), e.admin, pod))
+}
+
+// secondLater waits until the second is over that API servers date in.
+func (e *env) secondLater() {
+	e.Helper()
+	began := time.Now()
+	e.eventually(func(context.Context) error {
+		if time.Since(began) < time.Second {
+			return fmt.Errorf("the second is not over")
+		}
+		return nil
+	})
 }
 
 // marks are the annotations of a pod.
