@@ -46,16 +46,16 @@ const (
 // would be worse. So it is Delivered only when the rollout is complete, and
 // every pod of w was bound to its node
 //
-//   - in a later second than the data was written, both by the API server's
-//     clock, or
+//   - in a later second than the data was written, by the clocks of the API
+//     servers, or
 //   - in the same second, while Headwater saw the pod template be written, at
 //     templateVersion, after the data was.
 //
 // Whatever order the two came in: a pod that was bound before the data was
 // written, or in its second and without that proof, makes it Undelivered. The
 // kubelet hears of a pod when it is bound, and has volumes and a sandbox to
-// make before it reads what the containers start with; the data was there
-// before all that. The versions are compared across resources, which holds
+// make before it reads what the containers start with; by then the data has
+// long been there. The versions are compared across resources, which holds
 // where the API server keeps them in one etcd; elsewhere the same second is
 // the most that it can err by.
 //
