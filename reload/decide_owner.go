@@ -66,18 +66,7 @@ func deliveryOf(w *Workload, pods []*Pod, data Written, templateVersion string, 
 	if data.At.IsZero() || !r.moves() || r.Stalled || r.Kept > 0 {
 		return Undelivered
 	}
-	proven := older(data.Version, templateVersion)
-	var before, after int32
-	for _, pod := range pods {
-		bound := pod.BoundAt.Truncate(time.Second)
-		switch {
-		case pod.DeletionTimestamp != nil:
-		case bound.After(data.At), bound.Equal(data.At) && proven:
-			after++
-		default:
-			before++
-		}
-	}
+	before, after := data.split(pods, older(data.Version, templateVersion))
 	switch {
 	case r.complete() && before == 0 && after >= r.Replicas:
 		return Delivered
@@ -88,4 +77,21 @@ func deliveryOf(w *Workload, pods []*Pod, data Written, templateVersion string, 
 	default:
 		return Undelivered
 	}
+}
+
+// split counts the pods that were bound before data was written, and those
+// bound after; proven says that those of the same second were. Pods that are
+// about to go do not matter.
+func (data Written) split(pods []*Pod, proven bool) (before, after int32) {
+	for _, pod := range pods {
+		bound := pod.BoundAt.Truncate(time.Second)
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case bound.After(data.At), bound.Equal(data.At) && proven:
+			after++
+		default:
+			before++
+		}
+	}
+	return before, after
 }
