@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/kubernetes/fake"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
