@@ -42,7 +42,7 @@ type fixture struct {
 	key    *kube.DigestKey
 	live   *rules.Live[Rule]
 	work   []kube.Runnable
-	ctx    context.Context // of the current lead
+	ctx    context.Context // of the caches of the current lead
 }
 
 func testRule(t *testing.T, action Action) Rule {
@@ -106,18 +106,21 @@ func (f *fixture) withResourceVersion() k8stesting.ReactionFunc {
 	}
 }
 
-// lead does what the app does: load the key, fill the caches, lead.
+// lead does what the app does: load the key, fill the caches, lead; and to
+// stop, end the work before the caches.
 func (f *fixture) lead() (stop func()) {
-	ctx, cancel := context.WithCancel(f.t.Context())
+	ctx, stopCaches := context.WithCancel(f.t.Context())
+	leading, cancel := context.WithCancel(ctx)
 	f.ctx = ctx
 	require.NoError(f.t, f.key.Load(ctx))
 	require.NoError(f.t, f.caches.Sources.Track(ctx, []kube.Place{{Kind: object.Secret, Namespace: "platform"}}))
 	f.caches.Start(ctx)
 	done := make(chan error, 1)
-	go func() { done <- f.work[0].Run(ctx) }()
+	go func() { done <- f.work[0].Run(leading) }()
 	stop = func() {
 		cancel()
 		require.NoError(f.t, <-done)
+		stopCaches()
 		f.caches.Wait()
 	}
 	return stop
