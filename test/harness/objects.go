@@ -161,8 +161,8 @@ func SetRunning(ctx context.Context, client kubernetes.Interface, pod *corev1.Po
 	pod = pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
-	others := slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ready.Type })
-	pod.Status.Conditions = append(others, ready)
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ready.Type })
+	pod.Status.Conditions = append(pod.Status.Conditions, ready)
 	if _, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("set pod %s/%s running: %w", pod.Namespace, pod.Name, err)
 	}
