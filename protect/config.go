@@ -168,11 +168,17 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 }
 
 // LiveSettings are the Settings in force.
-type LiveSettings struct{ atomic.Pointer[Settings] }
+type LiveSettings struct{ settings atomic.Pointer[Settings] }
 
 // NewLiveSettings starts with defaulted settings.
 func NewLiveSettings(settings Settings) *LiveSettings {
 	live := &LiveSettings{}
-	live.Store(&settings)
+	live.Swap(settings)
 	return live
 }
+
+// Swap puts settings, which are defaulted, in force.
+func (l *LiveSettings) Swap(settings Settings) { l.settings.Store(&settings) }
+
+// Load returns the settings in force.
+func (l *LiveSettings) Load() Settings { return *l.settings.Load() }

@@ -151,7 +151,7 @@ func New(p Params) (Result, error) {
 		Prover:       kube.Runnable{Name: "protect prover", Run: prover.Run},
 		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
 		Certificates: kube.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
-		Permissions:  permissions(needed(), *p.Settings.Load(), p.Options.Namespace),
+		Permissions:  permissions(needed(), p.Settings.Load(), p.Options.Namespace),
 		Check:        check(webhookNeeded, server, keeper),
 	}, nil
 }

@@ -1,9 +1,12 @@
 package reload
 
 import (
+	"net/url"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -14,6 +17,24 @@ type Config struct {
 	// Debounce is how long a workload is left alone after a change, so that
 	// several changes make one rollout.
 	Debounce *metav1.Duration `json:"debounce"`
+	// MinInterval is the least time between two restarts of one workload; it
+	// grows with those of the last hour. 0 is none.
+	MinInterval *metav1.Duration `json:"minInterval"`
+	// MaxRestartsPerHour of one workload hold its next one; 0 is no limit.
+	MaxRestartsPerHour *int `json:"maxRestartsPerHour"`
+	// Then is what follows a refresh of pods.
+	Then Then `json:"then"`
+}
+
+// Then says how an application is told that its files are new.
+type Then struct {
+	HTTPPost *HTTPPost `json:"httpPost,omitempty"`
+}
+
+// HTTPPost is a request without content to each pod that was refreshed.
+type HTTPPost struct {
+	Port int    `json:"port"`
+	Path string `json:"path"`
 }
 
 // Action says how consumers are made to pick a change up.
@@ -32,21 +53,12 @@ type Workloads struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// Settings is the reload section of the whole file.
-type Settings struct {
-	Compatibility         []string `json:"compatibility,omitzero"`
-	MaxConcurrentRollouts *int     `json:"maxConcurrentRollouts,omitempty"`
-	Windows               []Window `json:"windows,omitzero"`
-}
-
-// Window is a time in which restarts may start.
-type Window struct {
-	Schedule string          `json:"schedule"`
-	Duration metav1.Duration `json:"duration"`
-	TimeZone string          `json:"timeZone"`
-}
-
-const maxDebounce = 10 * time.Second
+const (
+	maxDebounce               = 10 * time.Second
+	defaultMinInterval        = 30 * time.Second
+	maxMinInterval            = time.Hour
+	defaultMaxRestartsPerHour = 10
+)
 
 // Default fills in every key that was left out.
 func (c *Config) Default() {
@@ -54,7 +66,16 @@ func (c *Config) Default() {
 		c.Action = Auto
 	}
 	if c.Debounce == nil {
-		c.Debounce = &metav1.Duration{Duration: time.Second}
+		c.Debounce = &metav1.Duration{Duration: defaultDebounce}
+	}
+	if c.MinInterval == nil {
+		c.MinInterval = &metav1.Duration{Duration: defaultMinInterval}
+	}
+	if c.MaxRestartsPerHour == nil {
+		c.MaxRestartsPerHour = new(defaultMaxRestartsPerHour)
+	}
+	if post := c.Then.HTTPPost; post != nil && post.Path == "" {
+		post.Path = "/"
 	}
 }
 
@@ -64,23 +85,28 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	if _, err := metav1.LabelSelectorAsSelector(c.Workloads.Selector); err != nil {
 		errs = append(errs, field.Invalid(at.Child("workloads", "selector"), "", err.Error()))
 	}
-	if c.Debounce.Duration < 0 || c.Debounce.Duration > maxDebounce {
-		errs = append(errs, field.Invalid(at.Child("debounce"), c.Debounce.Duration.String(), "must be between 0s and "+maxDebounce.String()))
+	errs = append(errs, validateDuration(at.Child("debounce"), c.Debounce, maxDebounce)...)
+	errs = append(errs, validateDuration(at.Child("minInterval"), c.MinInterval, maxMinInterval)...)
+	if post := c.Then.HTTPPost; post != nil {
+		errs = append(errs, post.validate(at.Child("then", "httpPost"))...)
 	}
 	return errs
 }
 
-// Validate reports everything that is wrong with s.
-func (s Settings) Validate(at *field.Path) field.ErrorList {
+func (p HTTPPost) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(s.Compatibility) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("compatibility"), "is not supported yet; remove it"))
+	for _, problem := range validation.IsValidPortNum(p.Port) {
+		errs = append(errs, field.Invalid(at.Child("port"), p.Port, problem))
 	}
-	if s.MaxConcurrentRollouts != nil {
-		errs = append(errs, field.Forbidden(at.Child("maxConcurrentRollouts"), "is not supported yet; remove it: restarts are not limited"))
-	}
-	if len(s.Windows) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("windows"), "is not supported yet; remove it: restarts may happen at any time"))
+	if parsed, err := url.ParseRequestURI(p.Path); err != nil || parsed.IsAbs() || strings.HasPrefix(p.Path, "//") {
+		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "write a path, such as /-/reload"))
 	}
 	return errs
+}
+
+func validateDuration(at *field.Path, d *metav1.Duration, most time.Duration) field.ErrorList {
+	if d.Duration < 0 || d.Duration > most {
+		return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be between 0s and "+most.String())}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -46,7 +47,7 @@ func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[R
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
 	needed := func() bool { return len(live.Load().All()) > 0 }
 	for kind, informer := range workloadInformers(clients.Typed) {
-		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepWorkload)
+		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepRolling)
 		if err != nil {
 			return nil, err
 		}
@@ -108,6 +109,19 @@ func (c *consumers) of(ref object.Ref) (workloads, pods []key) {
 		pods = append(pods, p.key())
 	}
 	return workloads, pods
+}
+
+// podsOf returns the pods of w that read anything that w does.
+func (c *consumers) podsOf(w *Workload) []*Pod {
+	var pods []*Pod
+	for _, value := range indexValues(w.Namespace, w.References) {
+		for _, pod := range c.pods.ByIndex(byReference, value) {
+			if pod.OwnerKind == w.Kind && pod.OwnerName == w.Name && !slices.Contains(pods, pod) {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	return pods
 }
 
 // all returns every consumer, workloads first.

@@ -2,6 +2,7 @@ package reload
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,7 @@ const (
 // controller turns changes into keys, and keys into reconciles.
 type controller struct {
 	rules     *rules.Live[Rule]
+	settings  *LiveSettings
 	caches    *kube.Caches
 	consumers *consumers
 	digestKey *kube.DigestKey
@@ -31,10 +33,16 @@ type controller struct {
 	log       *zap.Logger
 	now       func() time.Time
 
-	queue   *queue.Runner[key]
-	pending pending
-	echoes  echoes
-	told    told
+	queue    *queue.Runner[key]
+	posts    *posts
+	pending  pending
+	echoes   echoes
+	told     told
+	waits    *waits
+	rollouts *rollouts
+	turns    turns
+	// refreshed has when pods were refreshed that are still to be confirmed.
+	refreshed sync.Map
 }
 
 // dependencies are what the app gives to the controller.
@@ -44,6 +52,7 @@ type dependencies struct {
 	digestKey *kube.DigestKey
 	events    *kube.Events
 	rules     *rules.Live[Rule]
+	settings  *LiveSettings
 	registry  *prometheus.Registry
 	log       *zap.Logger
 	workers   int
@@ -51,13 +60,16 @@ type dependencies struct {
 
 func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
 	c := &controller{
-		rules: d.rules, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
+		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Typed}, events: d.events, metrics: metrics, log: d.log, now: time.Now,
+		waits: newWaits(metrics.waiting),
 	}
 	if d.workers <= 0 {
 		d.workers = defaultWorkers
 	}
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
+	c.rollouts = newRollouts(d.settings, c.queue.Fresh, c.now)
+	c.posts = newPosts(d, consumers, metrics)
 	return c
 }
 
@@ -67,6 +79,8 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 func (c *controller) run(ctx context.Context) error {
 	c.queue.Open()
 	defer c.queue.Close()
+	c.posts.queue.Open()
+	defer c.posts.queue.Close()
 	subscriptions, err := c.subscribe()
 	defer func() { subscriptions.Cancel() }()
 	if err != nil {
@@ -77,8 +91,28 @@ func (c *controller) run(ctx context.Context) error {
 		return nil
 	}
 	c.log.Info("started", zap.Int("rules", len(c.rules.Load().All())))
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { c.posts.queue.Run(ctx) })
+	beside.Go(func() { c.expireRollouts(ctx) })
 	c.queue.Run(ctx)
 	return nil
+}
+
+// expireEvery is how far a rollout may outlive rolloutPatience.
+const expireEvery = 5 * time.Second
+
+func (c *controller) expireRollouts(ctx context.Context) {
+	ticker := time.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.rollouts.expire()
+		}
+	}
 }
 
 func (c *controller) subscribe() (all kube.Subscriptions, err error) {
@@ -102,6 +136,7 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 }
 
 func (c *controller) workloadChanged(change kube.Change[*Workload]) {
+	c.rolloutChanged(change)
 	if change.Added && !change.New.relevant() {
 		return
 	}

@@ -42,7 +42,7 @@ type fixture struct {
 	key    *kube.DigestKey
 	live   *rules.Live[Rule]
 	work   []kube.Runnable
-	ctx    context.Context // of the current lead
+	ctx    context.Context // of the caches of the current lead
 }
 
 func testRule(t *testing.T, action Action) Rule {
@@ -52,6 +52,13 @@ func testRule(t *testing.T, action Action) Rule {
 	}, Config{Action: action, Debounce: &metav1.Duration{Duration: 20 * time.Millisecond}})
 	require.NoError(t, err)
 	return rule
+}
+
+// testSettings ask each kubelet once.
+func testSettings() *LiveSettings {
+	settings := Settings{ConfirmRefreshAfter: &metav1.Duration{}}
+	settings.Default()
+	return NewLiveSettings(settings)
 }
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
@@ -71,7 +78,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(clients, f.caches, f.key, f.live, testSettings(), prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
 	require.Len(t, contributed.Permissions, 5)
@@ -99,18 +106,21 @@ func (f *fixture) withResourceVersion() k8stesting.ReactionFunc {
 	}
 }
 
-// lead does what the app does: load the key, fill the caches, lead.
+// lead does what the app does: load the key, fill the caches, lead; and to
+// stop, end the work before the caches.
 func (f *fixture) lead() (stop func()) {
-	ctx, cancel := context.WithCancel(f.t.Context())
+	ctx, stopCaches := context.WithCancel(f.t.Context())
+	leading, cancel := context.WithCancel(ctx)
 	f.ctx = ctx
 	require.NoError(f.t, f.key.Load(ctx))
 	require.NoError(f.t, f.caches.Sources.Track(ctx, []kube.Place{{Kind: object.Secret, Namespace: "platform"}}))
 	f.caches.Start(ctx)
 	done := make(chan error, 1)
-	go func() { done <- f.work[0].Run(ctx) }()
+	go func() { done <- f.work[0].Run(leading) }()
 	stop = func() {
 		cancel()
 		require.NoError(f.t, <-done)
+		stopCaches()
 		f.caches.Wait()
 	}
 	return stop
@@ -175,7 +185,7 @@ func cloneOf(value string) *corev1.Secret {
 func web() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "web-uid", ResourceVersion: "1"},
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("base", "password")}}},
 		}}},
 	}

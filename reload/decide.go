@@ -19,6 +19,8 @@ const (
 	StepAdopt   Step = "Adopt"
 	StepRestart Step = "Restart"
 	StepRefresh Step = "Refresh"
+	// StepConfirm asks the kubelet for the same refresh once more.
+	StepConfirm Step = "Confirm"
 	// StepHold leaves a restart undone whose pods could not start.
 	StepHold Step = "Hold"
 )
@@ -44,6 +46,8 @@ const (
 	ReasonMissing Reason = "Missing"
 	// ReasonReplaced: a restart replaces the pod.
 	ReasonReplaced Reason = "Replaced"
+	// ReasonDelivered: the workload was rolled out with the change already.
+	ReasonDelivered Reason = "Delivered"
 	// ReasonNotRunning: the pod has no volumes on a node now.
 	ReasonNotRunning Reason = "NotRunning"
 )
@@ -67,6 +71,11 @@ type Consumed struct {
 	// ChangedAt is when the data was last written, by the API server's clock,
 	// in whole seconds.
 	ChangedAt time.Time
+	// Version is the object's resourceVersion.
+	Version string
+	// Pace and Post are the rule's.
+	Pace Pace
+	Post *HTTPPost
 }
 
 // lacks names what the pods need of c and is not there.
@@ -113,6 +122,12 @@ type Decision struct {
 	// Baseline is to be stored; empty means that there is nothing to store
 	// any more.
 	Baseline string
+	// Pace is how soon the restart may be, and Data when what it is for was
+	// written.
+	Pace Pace
+	Data Written
+	// Posts follow the refresh.
+	Posts []HTTPPost
 }
 
 // lostBaseline reports whether a stored baseline was of no use.
@@ -148,6 +163,7 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 	case len(changed) > 0:
 		decision.Step, decision.Reason = StepRestart, ReasonChanged
 		decision.Rule, decision.Changed = changed[0].Rule, names(changed)
+		decision.Pace, decision.Data = paceOf(changed), writtenOf(changed)
 	case trouble != "" && len(next.entries) > 0:
 		decision.Step, decision.Reason = StepAdopt, trouble
 	case trouble == "" && !next.equal(known):

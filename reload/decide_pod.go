@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,52 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 	}
 	return Decision{
 		Step: StepRefresh, Reason: ReasonChanged,
-		Rule: changed[0].Rule, Changed: names(changed), Baseline: next.String(),
+		Rule: changed[0].Rule, Changed: names(changed), Baseline: next.String(), Posts: postsOf(changed),
 	}
+}
+
+// decideConfirm decides whether the kubelet is to be asked once more for what
+// pod was refreshed for. It hears of the pod and of the object by two watches,
+// and writes what was there before when the pod's comes first. confirmed is
+// what it was asked for twice already. last is the refresh, if it is known;
+// otherwise what changed of late says what it was for.
+func decideConfirm(pod *Pod, stored, confirmed string, consumed []Consumed, last Decision, now time.Time) Decision {
+	recent := filter(consumed, func(c Consumed) bool {
+		return c.refreshes() && !c.ChangedAt.IsZero() && now.Sub(c.ChangedAt) <= kubeletSync
+	})
+	confirm := Decision{Step: StepConfirm, Reason: ReasonChanged, Baseline: stored}
+	switch {
+	case !pod.running() || stored == "" || stored == confirmed:
+		return Decision{Step: StepNothing, Reason: ReasonUnchanged}
+	case last.Baseline == stored:
+		confirm.Rule, confirm.Changed, confirm.Posts = last.Rule, last.Changed, last.Posts
+	case len(recent) > 0:
+		confirm.Rule, confirm.Changed, confirm.Posts = recent[0].Rule, names(recent), postsOf(recent)
+	default:
+		return Decision{Step: StepNothing, Reason: ReasonUnchanged}
+	}
+	return confirm
+}
+
+// postsOf are the requests that the rules of what changed ask for, each once.
+func postsOf(changed []Consumed) []HTTPPost {
+	var posts []HTTPPost
+	for _, c := range changed {
+		if c.Post != nil {
+			posts = eachOnce(posts, []HTTPPost{*c.Post})
+		}
+	}
+	return posts
+}
+
+// eachOnce are the posts of both.
+func eachOnce(posts, more []HTTPPost) []HTTPPost {
+	for _, post := range more {
+		if !slices.Contains(posts, post) {
+			posts = append(slices.Clip(posts), post)
+		}
+	}
+	return posts
 }
 
 // running reports whether the pod has, or is about to have, volumes on a node.

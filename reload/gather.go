@@ -65,7 +65,7 @@ func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Co
 	c.Reference, counts = of.narrowed(reference)
 	rule, current := g.governed(ref, of.labels)
 	if rule != nil {
-		c.Rule = rule.Name
+		c.Rule, c.Pace, c.Post = rule.Name, rule.pace(), rule.Then.HTTPPost
 	}
 	if rule != nil && counts {
 		c.Action = cmp.Or(of.action, rule.Action)
@@ -75,7 +75,7 @@ func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Co
 		return c
 	}
 	c.Exists, c.Digests = true, current.Digests
-	c.Immutable, c.ChangedAt = current.Immutable, current.ChangedAt
+	c.Immutable, c.ChangedAt, c.Version = current.Immutable, current.ChangedAt, current.ResourceVersion
 	return c
 }
 

@@ -60,3 +60,19 @@ func TestDebounceRunsFromTheFirstChange(t *testing.T) {
 	require.Equal(t, birth, at)
 	require.Zero(t, p.debounce(k, birth))
 }
+
+func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
+	var p pending
+	k := key{KindDeployment, "ns", "w"}
+	p.rewritten(k, "10")
+	require.Empty(t, p.template(k), "nothing waits")
+	p.add(k, birth, time.Second)
+	require.Empty(t, p.template(k), "it was written before the change was seen")
+	p.rewritten(k, "11")
+	p.add(k, birth.Add(time.Minute), time.Second)
+	p.rewritten(k, "12")
+	require.Equal(t, "12", p.template(k))
+	require.Equal(t, time.Second, p.debounce(k, birth))
+	p.done(k)
+	require.Empty(t, p.template(k))
+}

@@ -9,6 +9,9 @@ import (
 type metrics struct {
 	actions *prometheus.CounterVec
 	latency *prometheus.HistogramVec
+	waiting *prometheus.GaugeVec
+	breaker *prometheus.CounterVec
+	posts   *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -16,13 +19,25 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return &metrics{
 		actions: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_actions_total",
-			Help: "Restarts, refreshes and adopted baselines that were written, by the rule that governs the (first) object.",
+			Help: "Restarts, refreshes, their confirmations and adopted baselines that were written, by the rule that governs the (first) object.",
 		}, []string{"rule", "action", "reason"}),
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",
-			Help:    "Seconds from seeing an object change to having written its consumer, debounce included.",
+			Help:    "Seconds from seeing an object change to having written its consumer, debounce and waits included.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}, []string{"action"}),
+		waiting: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_reload_waiting",
+			Help: "Workloads whose restart waits, by what it waits for.",
+		}, []string{"reason"}),
+		breaker: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_breaker_opened_total",
+			Help: "How often a workload was not restarted any more, since it was too often in an hour, by rule.",
+		}, []string{"rule"}),
+		posts: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_posts_total",
+			Help: "Requests to refreshed pods, by their result: delivered, or failed after the last try.",
+		}, []string{"result"}),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,12 +48,16 @@ func adoptPatch(uid types.UID, baseline string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.Baseline: value}}}
 }
 
-// restartPatch sets the baseline and the time, and stamps the pod template, in
+// restartPatch sets the baseline and the times, and stamps the pod template, in
 // one write, so that none can be there without the others.
-func restartPatch(kind Kind, uid types.UID, baseline string, now time.Time) patch {
+func restartPatch(kind Kind, uid types.UID, baseline string, restarts mark.Restarts) patch {
 	p := adoptPatch(uid, baseline)
-	at := mark.FormatTime(now)
+	at, before := restarts.Format()
 	p.Metadata.Annotations[mark.RestartedAt] = &at
+	p.Metadata.Annotations[mark.RestartedBefore] = nil
+	if before != "" {
+		p.Metadata.Annotations[mark.RestartedBefore] = &before
+	}
 	p.Spec = &patchSpec{Template: &patchTemplate{patchMeta{Annotations: map[string]*string{mark.RestartedFor: &baseline}}}}
 	if kind == KindCronJob {
 		p.Spec = &patchSpec{JobTemplate: &patchJob{*p.Spec}}
@@ -64,6 +67,10 @@ func restartPatch(kind Kind, uid types.UID, baseline string, now time.Time) patc
 
 func refreshPatch(uid types.UID, refreshedFor string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshedFor: &refreshedFor}}}
+}
+
+func confirmPatch(uid types.UID, refreshedFor string) patch {
+	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshConfirmed: &refreshedFor}}}
 }
 
 // patcher sends patches. Its errors are the API server's own, wrapped.

@@ -26,6 +26,9 @@ func (c *controller) reconcile(ctx context.Context, k key) error {
 		err = c.reconcilePod(ctx, k)
 	} else {
 		err = c.reconcileWorkload(ctx, k)
+		if c.waits.reason(k) != WaitRollouts {
+			c.rollouts.leave(k)
+		}
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -67,17 +70,34 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		}
 	}
 	c.tellHeld(workload, decision)
+	if decision.Step == StepRestart {
+		var wait Wait
+		if decision, wait = c.pace(workload, decision); wait.Reason != "" {
+			c.postpone(workload, decision, wait)
+			return nil
+		}
+	}
+	c.proceed(k)
 	switch decision.Step {
 	case StepNothing, StepHold:
 		c.pending.done(k)
 		return nil
 	case StepRestart:
-		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.Kind, workload.UID, decision.Baseline, c.now()))
+		err = c.restart(ctx, workload, decision)
 	default:
-		err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
+		_, err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
 	}
 	if err == nil {
 		c.tell(workload, decision)
+	}
+	return err
+}
+
+func (c *controller) restart(ctx context.Context, w *Workload, decision Decision) error {
+	restarts := c.restarts(w).With(c.now())
+	version, err := c.apply(ctx, w.key(), w.UID, decision, restartPatch(w.Kind, w.UID, decision.Baseline, restarts))
+	if err == nil {
+		c.rollouts.began(w.key(), version)
 	}
 	return err
 }
@@ -91,52 +111,12 @@ func (c *controller) decide(w *Workload) (Decision, error) {
 	return decideWorkload(hasher, w.UID, c.echoes.read(w.key(), w, mark.Baseline), consumed), nil
 }
 
-func (c *controller) reconcilePod(ctx context.Context, k key) error {
-	pod, found := c.consumers.pods.Get(k.namespace, k.name)
-	if !found {
-		c.forget(k)
-		return nil
-	}
-	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod))
+// apply writes what was decided and records it. It returns the resourceVersion
+// that was written.
+func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision Decision, content patch) (version string, err error) {
+	version, err = c.patcher.send(ctx, k, content)
 	if err != nil {
-		return err
-	}
-	decision := decidePod(hasher, pod, c.echoes.read(k, pod, mark.RefreshedFor), consumed, c.now())
-	if decision.Step == StepRefresh {
-		if decision, err = c.unlessReplaced(pod, decision); err != nil {
-			return err
-		}
-	}
-	if decision.Step == StepNothing {
-		c.pending.done(k)
-		return nil
-	}
-	return c.apply(ctx, k, pod.UID, decision, refreshPatch(pod.UID, decision.Baseline))
-}
-
-// unlessReplaced is decision, or to do nothing about a pod that a restart of
-// its owner replaces.
-func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, error) {
-	owner, found := c.consumers.ownerOf(pod)
-	if !found {
-		return decision, nil
-	}
-	due, err := c.decide(owner)
-	if err != nil {
-		return Decision{}, err
-	}
-	restartedAt := mark.ParseTime(c.echoes.read(owner.key(), owner, mark.RestartedAt))
-	if replaces(pod, due, restartedAt, c.now()) {
-		return Decision{Step: StepNothing, Reason: ReasonReplaced}, nil
-	}
-	return decision, nil
-}
-
-// apply writes what was decided and records it.
-func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision Decision, content patch) error {
-	version, err := c.patcher.send(ctx, k, content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", decision.Step, err)
+		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
 	c.echoes.expect(k, uid, version, content.Metadata.Annotations)
 	c.metrics.record(decision)
@@ -144,7 +124,7 @@ func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision D
 		c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(c.now().Sub(at).Seconds())
 	}
 	c.logDone(k, decision)
-	return nil
+	return version, nil
 }
 
 func (c *controller) logDone(k key, decision Decision) {
@@ -154,6 +134,10 @@ func (c *controller) logDone(k key, decision Decision) {
 		log.Info("restarted", zap.Strings("changed", decision.Changed))
 	case decision.Step == StepRefresh:
 		log.Debug("refreshed", zap.Strings("changed", decision.Changed))
+	case decision.Step == StepConfirm:
+		log.Debug("refresh confirmed", zap.Strings("changed", decision.Changed))
+	case decision.Reason == ReasonDelivered:
+		log.Info("not restarted, its pods were replaced after the change already", zap.Strings("changed", decision.Changed))
 	case decision.lostBaseline():
 		log.Warn("adopted a new baseline in place of one that cannot be compared with")
 	default:
@@ -166,4 +150,7 @@ func (c *controller) forget(k key) {
 	c.pending.done(k)
 	c.echoes.forget(k)
 	c.told.forget(k)
+	c.waits.end(k)
+	c.refreshed.Delete(k)
+	c.turns.forget(k)
 }

@@ -27,3 +27,15 @@ func Compile(base rules.Base, config Config) (Rule, error) {
 	}
 	return Rule{Base: base, Config: config, workloads: selector}, nil
 }
+
+// pace is the one that the rule sets for each workload.
+func (r Rule) pace() Pace {
+	var pace Pace
+	if r.MinInterval != nil {
+		pace.Interval = r.MinInterval.Duration
+	}
+	if r.MaxRestartsPerHour != nil {
+		pace.PerHour = *r.MaxRestartsPerHour
+	}
+	return pace
+}

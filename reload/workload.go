@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -46,6 +47,8 @@ type Workload struct {
 	metav1.ObjectMeta
 	Kind       Kind
 	References []Reference
+	// Rollout is nil where there is nothing to do about the workload.
+	Rollout *Rollout
 }
 
 // Pod is what is kept of a pod.
@@ -54,7 +57,10 @@ type Pod struct {
 	References []Reference
 	// Bound is true once the pod has a node.
 	Bound bool
-	Phase corev1.PodPhase
+	// BoundAt is when it got the node, in whole seconds.
+	BoundAt time.Time
+	IP      string
+	Phase   corev1.PodPhase
 	// Owner is that controller when it is a workload, else empty. For a pod of
 	// a Deployment it is told by the name of the ReplicaSet between the two.
 	OwnerKind Kind
@@ -95,10 +101,23 @@ func keepPod(obj any) (*Pod, error) {
 		ObjectMeta: keepMeta(&o.ObjectMeta, true),
 		References: refs,
 		Bound:      o.Spec.NodeName != "",
+		BoundAt:    boundAt(o),
+		IP:         o.Status.PodIP,
 		Phase:      o.Status.Phase,
 		OwnerKind:  kind,
 		OwnerName:  name,
 	}, nil
+}
+
+// boundAt is when the API server gave pod its node; of a pod that was made with
+// one, when it was made.
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // keepReferences leaves out what never leads to anything, and most pods have.

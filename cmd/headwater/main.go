@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	_ "time/tzdata" // an image may have no time zones
 
 	"github.com/spf13/cobra"
 

@@ -93,7 +93,6 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 	return fx.Options(
 		fx.WithLogger(log.Fx),
 		fx.Supply(settings, loaded, clients, logger),
-		fx.Supply(loaded.Reload),
 		fx.Provide(
 			newRegistry,
 			newLiveRules,
@@ -101,6 +100,7 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 			func() *protect.Identity { return &protect.Identity{} },
 			func(s Settings) sync.Options { return sync.Options{Workers: s.Workers, Namespace: s.Namespace} },
 			func(c *config.Config) *sync.LiveSafety { return sync.NewLiveSafety(c.Safety) },
+			func(c *config.Config) *reload.LiveSettings { return reload.NewLiveSettings(c.Reload) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
 				return protect.Options{

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -32,6 +31,7 @@ type reloader struct {
 	sets       config.Sets
 	safety     *sync.LiveSafety
 	protection *protect.LiveSettings
+	pace       *reload.LiveSettings
 	sync       *rules.Live[sync.Rule]
 	protect    *rules.Live[protect.Rule]
 	reload     *rules.Live[reload.Rule]
@@ -49,6 +49,7 @@ type reloaderParams struct {
 	Log        *zap.Logger
 	Safety     *sync.LiveSafety
 	Protection *protect.LiveSettings
+	Pace       *reload.LiveSettings
 	Sync       *rules.Live[sync.Rule]
 	Protect    *rules.Live[protect.Rule]
 	Reload     *rules.Live[reload.Rule]
@@ -58,7 +59,8 @@ func newReloader(p reloaderParams) *reloader {
 	factory := promauto.With(p.Registry)
 	r := &reloader{
 		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
-		current: p.Loaded, sets: p.Sets, safety: p.Safety, protection: p.Protection, sync: p.Sync, protect: p.Protect, reload: p.Reload,
+		current: p.Loaded, sets: p.Sets, safety: p.Safety, protection: p.Protection, pace: p.Pace,
+		sync: p.Sync, protect: p.Protect, reload: p.Reload,
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_config_reloads_total", Help: "Changes of the configuration file, by result.",
 		}, []string{"result"}),
@@ -90,8 +92,8 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		r.refuse(err)
 		return
 	}
-	if !reflect.DeepEqual(loaded.Protect.Certificates, r.current.Protect.Certificates) || !reflect.DeepEqual(loaded.Reload, r.current.Reload) {
-		r.log.Warn("protect.certificates and the top-level reload section take effect at the next start, all else now")
+	if loaded.Protect.Certificates != r.current.Protect.Certificates {
+		r.log.Warn("protect.certificates takes effect at the next start; everything else takes effect now")
 	}
 	r.current, r.sets = loaded, sets
 	if err := r.trackSources(cacheCtx); err != nil {
@@ -99,7 +101,9 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		return
 	}
 	r.safety.Swap(loaded.Safety)
-	r.protection.Store(&loaded.Protect)
+	// Settings before the rules, whose change has everything looked at.
+	r.protection.Swap(loaded.Protect)
+	r.pace.Swap(loaded.Reload)
 	r.sync.Swap(sets.Sync)
 	r.protect.Swap(sets.Protect)
 	r.reload.Swap(sets.Reload)

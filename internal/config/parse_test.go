@@ -59,11 +59,30 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 			Allow:          protect.Allow{ClusterRoles: []string{"cluster-admin"}},
 			GuardNamespace: &yes,
 		},
-		Reload: &reload.Config{Action: reload.Auto, Debounce: &metav1.Duration{Duration: time.Second}},
+		Reload: &reload.Config{
+			Action: reload.Auto, Debounce: &metav1.Duration{Duration: time.Second},
+			MinInterval: &metav1.Duration{Duration: 30 * time.Second}, MaxRestartsPerHour: new(10),
+		},
 	}
 	got := parse(t, oneRule("  sync: {}", "  protect: {}", "  reload: {}"))
 	require.Equal(t, []config.Rule{want}, got.Rules)
 	require.Equal(t, protect.Settings{Engine: protect.EngineBoth}, got.Protect)
+	require.Equal(t, reload.Settings{
+		MaxConcurrentRollouts: new(50), MaxConcurrentRolloutsPerNamespace: new(10),
+		ConfirmRefreshAfter: &metav1.Duration{Duration: 2 * time.Second},
+	}, got.Reload)
+}
+
+func TestParseFillsInWhatIsInside(t *testing.T) {
+	got := parse(t, file("rules:",
+		"- name: a",
+		"  source: {kind: Secret, namespace: p, name: x}",
+		"  reload: {then: {httpPost: {port: 80}}}",
+		"reload: {windows: [{schedule: 0 2 * * 6, duration: 4h}]}"))
+	require.Equal(t, &reload.HTTPPost{Port: 80, Path: "/"}, got.Rules[0].Reload.Then.HTTPPost)
+	require.Equal(t, []reload.Window{
+		{Schedule: "0 2 * * 6", Duration: metav1.Duration{Duration: 4 * time.Hour}, TimeZone: "UTC"},
+	}, got.Reload.Windows)
 }
 
 func TestParseLeavesAbsentSectionsOut(t *testing.T) {

@@ -93,7 +93,7 @@ func TestParseReportsWrongShapes(t *testing.T) {
 		},
 		"a key that is like no other": {
 			raw:  oneRule("  reload: {speed: 3}"),
-			want: []string{`f.yaml:6: rules[0].reload.speed: unknown key; remove it, or use action, debounce or workloads`},
+			want: []string{`f.yaml:6: rules[0].reload.speed: unknown key; remove it, or use action, debounce, maxRestartsPerHour, minInterval, then or workloads`},
 		},
 		"a duration without a unit": {
 			raw:  oneRule("  reload:", "    debounce: 1"),
@@ -242,9 +242,30 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
 		},
 		"what is not supported yet": {
-			raw: file("reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),
+			raw: file("reload: {compatibility: [Wave]}"),
 			want: []string{
-				`f.yaml:3: reload.windows: is not supported yet; remove it: restarts may happen at any time`,
+				`f.yaml:3: reload.compatibility: is not supported yet; remove it`,
+			},
+		},
+		"a pace that cannot be kept": {
+			raw: file("rules:",
+				"- name: a",
+				"  source: {kind: Secret, namespace: p, name: x}",
+				"  reload:",
+				"    minInterval: 2h",
+				"    then: {httpPost: {port: 80, path: reload}}",
+				"reload:",
+				"  confirmRefreshAfter: 1m",
+				"  windows:",
+				"  - {schedule: weekly, duration: 1h}",
+				"  - {schedule: 0 2 * * *, duration: 5s, timeZone: Mars}"),
+			want: []string{
+				`f.yaml:7: rules[0].reload.minInterval: "2h0m0s" cannot be used: must be between 0s and 1h0m0s`,
+				`f.yaml:8: rules[0].reload.then.httpPost.path: "reload" cannot be used: write a path, such as /-/reload`,
+				`f.yaml:10: reload.confirmRefreshAfter: "1m0s" cannot be used: must be between 0s and 30s`,
+				`f.yaml:12: reload.windows[0].schedule: "weekly" cannot be used: write a cron expression of five fields, such as "0 2 * * 6": minute, hour, day of the month, month, day of the week`,
+				`f.yaml:13: reload.windows[1].duration: "5s" cannot be used: must be between 1m0s and 168h0m0s`,
+				`f.yaml:13: reload.windows[1].timeZone: "Mars" cannot be used: write a name of the IANA database, such as Europe/Berlin`,
 			},
 		},
 	})

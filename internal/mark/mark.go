@@ -39,10 +39,16 @@ const (
 	// RestartedAt on a workload is when Headwater last restarted it; see
 	// FormatTime.
 	RestartedAt = Domain + "restarted-at"
+	// RestartedBefore beside it says how many seconds earlier that was done
+	// before, within an hour, such as 30,90; see Restarts.
+	RestartedBefore = Domain + "restarted-before"
 	// RestartedFor on a pod template is the baseline it was restarted for.
 	RestartedFor = Domain + "restarted-for"
 	// RefreshedFor on a pod is the data its volumes were last refreshed for.
 	RefreshedFor = Domain + "refreshed-for"
+	// RefreshConfirmed on a pod is the RefreshedFor that its kubelet was asked
+	// for a second time.
+	RefreshConfirmed = Domain + "refresh-confirmed"
 	// Reload is set by the workload's owner, who thereby overrides the rule.
 	Reload = Domain + "reload"
 	// ReloadOn is theirs, too: objects that the workload is reloaded for

@@ -30,7 +30,8 @@ rules:
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + shared + `}
   sync: {namespaces: {include: ["` + targets + `*", "bench-new-*"]}}
   protect: {allow: {clusterRoles: [], users: [` + allowed + `]}}
-  reload: {debounce: 0s}
+  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
+reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
 `
 )
 

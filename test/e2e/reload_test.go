@@ -26,7 +26,7 @@ func reloadRule(prefix string) string {
 - name: PREFIX
   source: {kind: Secret, namespace: PREFIX-src, name: shared}
   sync: {namespaces: {include: [PREFIX-a]}}
-  reload: {debounce: 0s}
+  reload: {debounce: 0s, minInterval: 0s}
 `, "PREFIX", prefix)
 }
 

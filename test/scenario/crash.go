@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is for how long no write may come after a restart: well over the
-// debounce of reload.
+// debounce of reload, and the time after which it confirms a refresh.
 const quiet = 3 * time.Second
 
 func (s *Story) crash(ctx context.Context) error {
@@ -90,7 +90,7 @@ func (s *Story) settled(ctx context.Context) error {
 			return err
 		}
 		mark := s.options.Cluster.Mark()
-		return harness.Holds(ctx, 2*time.Second, func(ctx context.Context) error { return s.noWrites(ctx, mark) })
+		return harness.Holds(ctx, quiet, func(ctx context.Context) error { return s.noWrites(ctx, mark) })
 	})
 }
 

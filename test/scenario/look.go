@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -53,11 +54,12 @@ func (s *Story) look(ctx context.Context) (traces, error) {
 	return seen, nil
 }
 
-// trace is every annotation of Headwater's, in order.
+// trace is every annotation of Headwater's, in order, but that a refresh was
+// asked for twice.
 func trace(annotations map[string]string) string {
 	var ours []string
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if strings.Contains(key, "headwater") {
+		if strings.Contains(key, "headwater") && key != mark.RefreshConfirmed {
 			ours = append(ours, key+"="+annotations[key])
 		}
 	}

@@ -1,0 +1,97 @@
+package reload
+
+import "time"
+
+// Written is when data was last written.
+type Written struct {
+	// At is by the API server's clock, in whole seconds; zero is not known.
+	At time.Time
+	// Version is the resourceVersion; empty is not known.
+	Version string
+}
+
+// writtenOf is when the last of what changed was written.
+func writtenOf(changed []Consumed) Written {
+	var last Written
+	for _, c := range changed {
+		if c.ChangedAt.IsZero() || c.Version == "" {
+			return Written{}
+		}
+		if c.ChangedAt.After(last.At) {
+			last.At = c.ChangedAt
+		}
+		if last.Version == "" || older(last.Version, c.Version) {
+			last.Version = c.Version
+		}
+	}
+	return last
+}
+
+// Delivery is what a rollout that somebody else began does about a change.
+type Delivery string
+
+// The deliveries.
+const (
+	// Delivered: every pod started after the change.
+	Delivered Delivery = "Delivered"
+	// Underway: it may bring the change to every pod, or not.
+	Underway Delivery = "Underway"
+	// Undelivered: at least one pod stays that started before the change.
+	Undelivered Delivery = "Undelivered"
+)
+
+// deliveryOf says whether w, which changed together with data that its pods
+// read at their start, as by one helm upgrade, is rolled out with that data
+// already. A second rollout is then of no use; a change that reaches no pod
+// would be worse. So it is Delivered only when the rollout is complete, and
+// every pod of w was bound to its node
+//
+//   - in a later second than the data was written, by the clocks of the API
+//     servers, or
+//   - in the same second, while Headwater saw the pod template be written, at
+//     templateVersion, after the data was.
+//
+// Whatever order the two came in: a pod that was bound before the data was
+// written, or in its second and without that proof, makes it Undelivered. The
+// kubelet hears of a pod when it is bound, and has volumes and a sandbox to
+// make before it reads what the containers start with; by then the data has
+// long been there. The versions are compared across resources, which holds
+// where the API server keeps them in one etcd; elsewhere the same second is
+// the most that it can err by.
+//
+// It is Underway, for a while, as long as those pods can all be of the template
+// that is being replaced.
+func deliveryOf(w *Workload, pods []*Pod, data Written, templateVersion string, now time.Time) Delivery {
+	r := w.Rollout
+	if data.At.IsZero() || !r.moves() || r.Stalled || r.Kept > 0 {
+		return Undelivered
+	}
+	before, after := data.split(pods, older(data.Version, templateVersion))
+	switch {
+	case r.complete() && before == 0 && after >= r.Replicas:
+		return Delivered
+	case r.complete(), now.Sub(data.At) > rolloutPatience:
+		return Undelivered
+	case r.Observed < r.Generation || before <= r.Old:
+		return Underway
+	default:
+		return Undelivered
+	}
+}
+
+// split counts the pods that were bound before data was written, and those
+// bound after; proven says that those of the same second were. Pods that are
+// about to go do not matter.
+func (data Written) split(pods []*Pod, proven bool) (before, after int32) {
+	for _, pod := range pods {
+		bound := pod.BoundAt.Truncate(time.Second)
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case bound.After(data.At), bound.Equal(data.At) && proven:
+			after++
+		default:
+			before++
+		}
+	}
+	return before, after
+}

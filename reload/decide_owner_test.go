@@ -1,0 +1,78 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// boundPods are pods that were bound that many seconds after birth.
+func boundPods(seconds ...int) []*Pod {
+	var pods []*Pod
+	for _, s := range seconds {
+		pods = append(pods, &Pod{BoundAt: birth.Add(time.Duration(s) * time.Second)})
+	}
+	return pods
+}
+
+func TestWhetherARolloutDeliversAChange(t *testing.T) {
+	leaving := boundPods(5)[0]
+	leaving.DeletionTimestamp = &metav1.Time{Time: birth}
+	complete := Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 2, Available: 2}
+	begun := Rollout{Generation: 2, Observed: 1, Replicas: 2, Updated: 2, Available: 2}
+	surging := Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 2, Available: 2}
+	stuck := Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 2, Available: 1}
+	with := func(r Rollout, change func(*Rollout)) Rollout { change(&r); return r }
+	// The data was written at second 10, as version 100.
+	tests := map[string]struct {
+		rollout  Rollout
+		pods     []*Pod
+		template string
+		after    time.Duration
+		want     Delivery
+	}{
+		"every pod is younger":                          {complete, boundPods(11, 12), "", 0, Delivered},
+		"every pod is older":                            {complete, boundPods(5, 6), "", 0, Undelivered},
+		"one pod is older":                              {complete, boundPods(9, 12), "", 0, Undelivered},
+		"an older pod is leaving":                       {complete, append(boundPods(11, 12), leaving), "", 0, Delivered},
+		"pods of the same second":                       {complete, boundPods(10, 11), "", 0, Undelivered},
+		"of the same second, from a later template":     {complete, boundPods(10, 11), "101", 0, Delivered},
+		"of the same second, from an earlier template":  {complete, boundPods(10, 11), "99", 0, Undelivered},
+		"an older pod, in spite of a later template":    {complete, boundPods(9, 11), "101", 0, Undelivered},
+		"fewer pods in sight than there are":            {complete, boundPods(11), "", 0, Undelivered},
+		"no pods in sight":                              {complete, nil, "", 0, Undelivered},
+		"a template nobody has acted on yet":            {begun, boundPods(5, 6), "", 0, Underway},
+		"old pods that will go, a new one with no node": {surging, boundPods(5, 6), "", 0, Underway},
+		"old pods that will go, a new one younger":      {surging, boundPods(5, 6, 11), "", 0, Underway},
+		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, Undelivered},
+		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, Undelivered},
+		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, Underway},
+		"for too long":                                  {surging, boundPods(5, 6, 11), "", rolloutPatience, Undelivered},
+		"stalled, as Kubernetes says":                   {with(surging, func(r *Rollout) { r.Stalled = true }), boundPods(5, 6, 11), "", 0, Undelivered},
+		"paused":                                        {with(begun, func(r *Rollout) { r.Still = true }), boundPods(5, 6), "", 0, Undelivered},
+		"scaled to nothing":                             {Rollout{Generation: 2, Observed: 2}, nil, "101", 0, Undelivered},
+		"with a partition":                              {with(complete, func(r *Rollout) { r.Kept = 1 }), boundPods(11, 12), "", 0, Undelivered},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := &Workload{Rollout: &test.rollout}
+			written := birth.Add(10 * time.Second)
+			now := written.Add(time.Second + test.after)
+			require.Equal(t, test.want, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now))
+			require.Equal(t, Undelivered, deliveryOf(w, test.pods, Written{}, test.template, now), "when it is not known when the data was written")
+		})
+	}
+	require.Equal(t, Undelivered, deliveryOf(&Workload{}, nil, Written{birth, "1"}, "2", birth), "of what has no rollout")
+}
+
+func TestWhenChangesWereWritten(t *testing.T) {
+	one := Consumed{ChangedAt: birth, Version: "9"}
+	two := Consumed{ChangedAt: birth.Add(-time.Second), Version: "10"}
+	require.Equal(t, Written{birth, "10"}, writtenOf([]Consumed{one, two}))
+	require.Equal(t, Written{birth, "10"}, writtenOf([]Consumed{two, one}))
+	require.Zero(t, writtenOf([]Consumed{one, {Version: "11"}}), "one time that is not known makes it unknown")
+	require.Zero(t, writtenOf([]Consumed{one, {ChangedAt: birth}}))
+	require.Zero(t, writtenOf(nil))
+}

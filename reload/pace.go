@@ -1,0 +1,108 @@
+package reload
+
+import (
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// Pace is how often one workload may be restarted.
+type Pace struct {
+	// Interval is the least time between two restarts; 0 is none.
+	Interval time.Duration
+	// PerHour is the most restarts in any hour; 0 is no limit.
+	PerHour int
+}
+
+// Wait is why a restart does not begin now.
+type Wait struct {
+	// Reason is empty for a restart that begins.
+	Reason WaitReason
+	// Until is when it is looked at again; zero where something has to happen
+	// first.
+	Until time.Time
+}
+
+// WaitReason is the label by which metrics tell waits apart.
+type WaitReason string
+
+// The reasons to wait.
+const (
+	// WaitOwner: the rollout that is under way may bring the change to every
+	// pod.
+	WaitOwner WaitReason = "owner"
+	// WaitWindow: no window is open.
+	WaitWindow WaitReason = "window"
+	// WaitBreaker: the workload was restarted too often in an hour.
+	WaitBreaker WaitReason = "breaker"
+	// WaitInterval: it was restarted too recently.
+	WaitInterval WaitReason = "interval"
+	// WaitRollouts: too many other rollouts are under way.
+	WaitRollouts WaitReason = "rollouts"
+)
+
+func waitReasons() []WaitReason {
+	return []WaitReason{WaitOwner, WaitWindow, WaitBreaker, WaitInterval, WaitRollouts}
+}
+
+const (
+	// fewRestarts within an hour leave the interval as it is.
+	fewRestarts = 3
+	// slowest is how far it grows.
+	slowest = 10 * time.Minute
+)
+
+// and is a pace that is neither faster than p nor than other.
+func (p Pace) and(other Pace) Pace {
+	if p.PerHour == 0 || other.PerHour != 0 && other.PerHour < p.PerHour {
+		p.PerHour = other.PerHour
+	}
+	p.Interval = max(p.Interval, other.Interval)
+	return p
+}
+
+// paceOf is the pace of a restart for what changed: that of the strictest of
+// its rules.
+func paceOf(changed []Consumed) Pace {
+	var pace Pace
+	for _, c := range changed {
+		pace = pace.and(c.Pace)
+	}
+	return pace
+}
+
+// wait says what p makes of another restart after those.
+func (p Pace) wait(restarts mark.Restarts, now time.Time) Wait {
+	restarts = until(restarts, now)
+	if len(restarts) == 0 {
+		return Wait{}
+	}
+	lately := restarts.Since(now.Add(-mark.RestartsKept))
+	if p.PerHour > 0 && len(lately) >= p.PerHour {
+		return Wait{WaitBreaker, lately[len(lately)-p.PerHour].Add(mark.RestartsKept)}
+	}
+	if free := restarts[len(restarts)-1].Add(p.intervalAfter(len(lately))); free.After(now) {
+		return Wait{WaitInterval, free}
+	}
+	return Wait{}
+}
+
+// intervalAfter is how long to wait after the last of several restarts within an
+// hour. It doubles with each beyond the first few: somebody at work is hardly
+// slowed down, a source that never comes to rest is.
+func (p Pace) intervalAfter(lately int) time.Duration {
+	interval := p.Interval
+	for range lately - fewRestarts {
+		interval = min(2*interval, max(p.Interval, slowest))
+	}
+	return interval
+}
+
+// until leaves out what another clock dated ahead of now, which must not
+// block a workload.
+func until(restarts mark.Restarts, now time.Time) mark.Restarts {
+	for len(restarts) > 0 && restarts[len(restarts)-1].After(now) {
+		restarts = restarts[:len(restarts)-1]
+	}
+	return restarts
+}

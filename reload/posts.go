@@ -1,0 +1,129 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/queue"
+)
+
+const (
+	postWorkers = 16
+	postTimeout = 2 * time.Second
+	// postTries are made in all, each three times as long after the last as
+	// that was after the one before.
+	postTries = 4
+	// postDelay is what a kubelet takes to write the files that it was asked
+	// for: 0.3 to 0.7 s.
+	postDelay = time.Second
+)
+
+// posts sends requests without content to pods, apart from all other work.
+// What waits to be sent is lost with the process.
+type posts struct {
+	consumers *consumers
+	client    *http.Client
+	events    *kube.Events
+	metrics   *metrics
+	log       *zap.Logger
+	queue     *queue.Runner[post]
+}
+
+// post is one request to one pod.
+type post struct {
+	pod key
+	uid types.UID
+	HTTPPost
+	tries int
+}
+
+func newPosts(d dependencies, consumers *consumers, metrics *metrics) *posts {
+	p := &posts{consumers: consumers, events: d.events, metrics: metrics, log: d.log, client: &http.Client{
+		Timeout:       postTimeout,
+		Transport:     &http.Transport{DisableKeepAlives: true}, // each pod is asked once; and no proxy
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	p.queue = queue.New(queue.Options{Name: "reload-posts", Workers: postWorkers, Log: d.log, Registry: d.registry}, p.try)
+	return p
+}
+
+// send has every request sent to pod once its kubelet had time for the files.
+func (p *posts) send(pod *Pod, requests []HTTPPost) {
+	for _, request := range requests {
+		p.queue.After(post{pod: pod.key(), uid: pod.UID, HTTPPost: request}, postDelay)
+	}
+}
+
+// try sends one request, and has it tried again where that fails. A pod that is
+// gone needs none.
+func (p *posts) try(ctx context.Context, one post) error {
+	pod, found := p.consumers.pods.Get(one.pod.namespace, one.pod.name)
+	if !found || pod.UID != one.uid || !pod.running() {
+		return nil
+	}
+	err := p.request(ctx, pod.IP, one.HTTPPost)
+	one.tries++
+	switch {
+	case err == nil:
+		p.metrics.posts.WithLabelValues("delivered").Inc()
+	case one.tries < postTries:
+		p.queue.After(one, one.pause())
+	default:
+		p.metrics.posts.WithLabelValues("failed").Inc()
+		p.log.Warn("refreshed pod was not told", zap.Stringer("pod", one.pod), zap.Error(err))
+		p.events.Record(postFailed(one, err))
+	}
+	return nil
+}
+
+// pause is how long to wait after the tries so far.
+func (one post) pause() time.Duration {
+	pause := time.Second
+	for range one.tries - 1 {
+		pause *= 3
+	}
+	return pause
+}
+
+func (p *posts) request(ctx context.Context, ip string, to HTTPPost) error {
+	if ip == "" {
+		return fmt.Errorf("the pod has no address yet")
+	}
+	host := net.JoinHostPort(ip, strconv.Itoa(to.Port))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+to.Path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("User-Agent", "headwater")
+	response, err := p.client.Do(request)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return failed.Err // the address is told apart
+	}
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("it answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	return nil
+}
+
+func postFailed(one post, err error) kube.Event {
+	meta := &metav1.ObjectMeta{Namespace: one.pod.namespace, Name: one.pod.name, UID: one.uid}
+	return kube.Event{
+		About: kube.Reference("v1", string(KindPod), meta), Warning: true, Reason: "PostFailed", Action: "Post",
+		Note: fmt.Sprintf("Its files are new, but POST %.100s at port %d failed %d times: %.200s", one.Path, one.Port, one.tries, err),
+	}
+}

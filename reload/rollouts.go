@@ -1,0 +1,151 @@
+package reload
+
+import (
+	"cmp"
+	"sync"
+	"time"
+)
+
+// rollouts counts the rollouts that Headwater began and that are under way,
+// and holds the restarts that would be too many. What it counts follows from
+// the cached workloads, so that the next leader counts the same; what waits
+// comes back by itself. A decision costs the same however many there are.
+type rollouts struct {
+	settings *LiveSettings
+	// wake is called for a workload that may begin.
+	wake func(key)
+	now  func() time.Time
+
+	mu          sync.Mutex
+	running     map[key]running
+	inNamespace map[string]int
+	// waiting has the replicas of each workload that may not begin yet.
+	waiting map[key]int32
+}
+
+// running is one rollout that counts.
+type running struct {
+	until time.Time
+	// version is the resourceVersion that began it; older sights of the
+	// workload say nothing about it. Empty: it is about to be begun.
+	version string
+}
+
+func newRollouts(settings *LiveSettings, wake func(key), now func() time.Time) *rollouts {
+	return &rollouts{
+		settings: settings, wake: wake, now: now,
+		running: map[key]running{}, inNamespace: map[string]int{}, waiting: map[key]int32{},
+	}
+}
+
+// admit reports whether a restart of k may begin. If so it counts from now on,
+// until leave or observe says that it does not; if not, k waits and is woken.
+func (r *rollouts) admit(k key, replicas int32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, counts := r.running[k]; !counts && !r.room(k.namespace) {
+		r.waiting[k] = replicas
+		return false
+	}
+	delete(r.waiting, k)
+	r.put(k, running{until: r.now().Add(rolloutPatience)})
+	return true
+}
+
+// began says that k, which was admitted, was restarted by a write of that
+// version.
+func (r *rollouts) began(k key, version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, counts := r.running[k]; counts && last.version == "" {
+		r.put(k, running{until: r.now().Add(rolloutPatience), version: version})
+	}
+}
+
+// leave says that k is not restarted now, whether it waited or was admitted.
+func (r *rollouts) leave(k key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, k)
+	if last, counts := r.running[k]; counts && last.version == "" {
+		r.drop(k)
+	}
+}
+
+// observe takes the cached state of a workload into account: until when its
+// rollout counts, and the version that says so.
+func (r *rollouts) observe(k key, until time.Time, version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, counts := r.running[k]
+	switch {
+	case counts && (last.version == "" || older(version, last.version)):
+	case until.After(r.now()):
+		r.put(k, running{until, version})
+	case counts:
+		r.drop(k)
+	}
+}
+
+// gone forgets a workload.
+func (r *rollouts) gone(k key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, k)
+	r.drop(k)
+}
+
+// expire ends what has counted for too long.
+func (r *rollouts) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, last := range r.running {
+		if !last.until.After(r.now()) {
+			r.drop(k)
+		}
+	}
+}
+
+func (r *rollouts) put(k key, state running) {
+	if _, counts := r.running[k]; !counts {
+		r.inNamespace[k.namespace]++
+	}
+	r.running[k] = state
+}
+
+// drop frees the place of k, for the smallest workload that waits for it.
+func (r *rollouts) drop(k key) {
+	if _, counts := r.running[k]; !counts {
+		return
+	}
+	delete(r.running, k)
+	if r.inNamespace[k.namespace]--; r.inNamespace[k.namespace] == 0 {
+		delete(r.inNamespace, k.namespace)
+	}
+	if next, found := r.next(); found {
+		delete(r.waiting, next)
+		// It keeps the place until it is looked at.
+		r.put(next, running{until: r.now().Add(rolloutPatience)})
+		r.wake(next)
+	}
+}
+
+// next is the smallest workload that waits and has room.
+func (r *rollouts) next() (smallest key, found bool) {
+	for k := range r.waiting {
+		if r.room(k.namespace) && (!found || r.before(k, smallest)) {
+			smallest, found = k, true
+		}
+	}
+	return smallest, found
+}
+
+func (r *rollouts) before(a, b key) bool {
+	return cmp.Or(cmp.Compare(r.waiting[a], r.waiting[b]), cmp.Compare(a.String(), b.String())) < 0
+}
+
+func (r *rollouts) room(namespace string) bool {
+	limits := r.settings.load()
+	return (limits.maxRollouts == 0 || len(r.running) < limits.maxRollouts) &&
+		(limits.maxRolloutsPerNamespace == 0 || r.inNamespace[namespace] < limits.maxRolloutsPerNamespace)
+}

@@ -1,0 +1,118 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limited are rollouts under these limits. woken has the workloads that were
+// woken, in their order.
+func limited(all, perNamespace int) (r *rollouts, woken *[]key, clock *time.Time) {
+	settings := Settings{MaxConcurrentRollouts: &all, MaxConcurrentRolloutsPerNamespace: &perNamespace}
+	settings.Default()
+	woken, clock = &[]key{}, new(birth)
+	wake := func(k key) { *woken = append(*woken, k) }
+	return newRollouts(NewLiveSettings(settings), wake, func() time.Time { return *clock }), woken, clock
+}
+
+func inNamespace(namespace, name string) key { return key{KindDeployment, namespace, name} }
+
+func TestOnlySoManyRolloutsAreUnderWay(t *testing.T) {
+	r, woken, clock := limited(2, 0)
+	a, b, c := inNamespace("x", "a"), inNamespace("y", "b"), inNamespace("z", "c")
+	require.True(t, r.admit(a, 1))
+	require.True(t, r.admit(b, 1))
+	require.False(t, r.admit(c, 1))
+	r.began(a, "10")
+	r.began(b, "11")
+
+	r.observe(a, time.Time{}, "9")
+	require.Empty(t, *woken, "a cache that is behind says nothing")
+	r.observe(a, clock.Add(time.Minute), "12")
+	require.Empty(t, *woken, "it is still rolling out")
+	require.True(t, r.admit(a, 1), "what counts already may be restarted again")
+	r.began(a, "13")
+
+	r.observe(a, time.Time{}, "14")
+	require.Equal(t, []key{c}, *woken)
+	require.False(t, r.admit(inNamespace("w", "d"), 1), "the place is kept for the one that was woken")
+	require.True(t, r.admit(c, 1))
+}
+
+func TestTheSmallestWorkloadIsNext(t *testing.T) {
+	r, woken, _ := limited(1, 0)
+	first := inNamespace("x", "first")
+	require.True(t, r.admit(first, 9))
+	r.began(first, "10")
+	for name, replicas := range map[string]int32{"large": 7, "small": 2, "least": 1, "like-small": 2} {
+		require.False(t, r.admit(inNamespace("x", name), replicas))
+	}
+	r.leave(inNamespace("x", "least")) // it need not be restarted any more
+	r.gone(first)
+	for _, want := range []string{"like-small", "small", "large"} {
+		next := inNamespace("x", want)
+		require.Equal(t, next, (*woken)[len(*woken)-1])
+		require.True(t, r.admit(next, 1))
+		r.began(next, "20")
+		r.observe(next, time.Time{}, "21")
+	}
+	require.Len(t, *woken, 3)
+	require.Empty(t, r.running)
+	require.Empty(t, r.inNamespace)
+	require.Empty(t, r.waiting)
+}
+
+func TestANamespaceHasALimitOfItsOwn(t *testing.T) {
+	r, woken, _ := limited(3, 1)
+	require.True(t, r.admit(inNamespace("x", "a"), 1))
+	require.False(t, r.admit(inNamespace("x", "b"), 1))
+	require.True(t, r.admit(inNamespace("y", "c"), 9), "another namespace does not wait")
+	r.leave(inNamespace("y", "c"))
+	require.Empty(t, *woken, "a place in another namespace is of no use")
+	r.leave(inNamespace("x", "a"))
+	require.Equal(t, []key{inNamespace("x", "b")}, *woken)
+}
+
+func TestAPlaceThatIsNotUsedIsPassedOn(t *testing.T) {
+	r, woken, _ := limited(1, 0)
+	a, b, c := inNamespace("x", "a"), inNamespace("x", "b"), inNamespace("x", "c")
+	require.True(t, r.admit(a, 1))
+	require.False(t, r.admit(b, 1))
+	require.False(t, r.admit(c, 2))
+	r.leave(a) // the write failed
+	r.leave(b) // it was woken, and had nothing to do
+	require.Equal(t, []key{b, c}, *woken)
+}
+
+func TestARolloutThatNeverEndsDoesNotCountForEver(t *testing.T) {
+	r, woken, clock := limited(1, 0)
+	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	r.observe(a, clock.Add(rolloutPatience), "10") // as a new leader sees it
+	require.False(t, r.admit(b, 1))
+	*clock = clock.Add(rolloutPatience - time.Second)
+	r.expire()
+	require.Empty(t, *woken)
+	*clock = clock.Add(time.Second)
+	r.expire()
+	require.Equal(t, []key{b}, *woken)
+}
+
+func TestNoLimitIsNoLimit(t *testing.T) {
+	r, woken, _ := limited(0, 0)
+	for i := range 1000 {
+		require.True(t, r.admit(inNamespace("x", string(rune('a'+i))), 1))
+	}
+	require.Empty(t, *woken)
+}
+
+func BenchmarkARestartIsAdmitted(b *testing.B) {
+	r, _, _ := limited(0, 0)
+	for i := range b.N {
+		k := inNamespace("x", string(rune(i)))
+		r.admit(k, 1)
+		r.began(k, "10")
+		r.observe(k, time.Time{}, "11")
+	}
+}

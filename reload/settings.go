@@ -1,0 +1,105 @@
+package reload
+
+import (
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Settings is the reload section of the whole file.
+type Settings struct {
+	Compatibility []string `json:"compatibility,omitzero"`
+	// MaxConcurrentRollouts is how many of the workloads that Headwater
+	// restarted may be rolling out at a time, in the cluster and in one
+	// namespace. 0 is no limit.
+	MaxConcurrentRollouts             *int `json:"maxConcurrentRollouts"`
+	MaxConcurrentRolloutsPerNamespace *int `json:"maxConcurrentRolloutsPerNamespace"`
+	// Windows are the only times in which restarts begin; none is always.
+	Windows []Window `json:"windows,omitzero"`
+	// ConfirmRefreshAfter is how long after a refresh the kubelet is asked
+	// once more. 0 is never.
+	ConfirmRefreshAfter *metav1.Duration `json:"confirmRefreshAfter"`
+	// RefreshesPerSecond of all pods. 0 is no limit.
+	RefreshesPerSecond int `json:"refreshesPerSecond"`
+}
+
+// Window is a time in which restarts may begin.
+type Window struct {
+	// Schedule is when it opens, as a cron expression of five fields.
+	Schedule string `json:"schedule"`
+	// Duration is how long it stays open.
+	Duration metav1.Duration `json:"duration"`
+	// TimeZone is the schedule's, by its name in the IANA database.
+	TimeZone string `json:"timeZone"`
+}
+
+const (
+	defaultMaxRollouts             = 50
+	defaultMaxRolloutsPerNamespace = 10
+	defaultConfirmRefreshAfter     = 2 * time.Second
+	maxConfirmRefreshAfter         = 30 * time.Second
+	defaultTimeZone                = "UTC"
+)
+
+// Default fills in every key that was left out.
+func (s *Settings) Default() {
+	if s.MaxConcurrentRollouts == nil {
+		s.MaxConcurrentRollouts = new(defaultMaxRollouts)
+	}
+	if s.MaxConcurrentRolloutsPerNamespace == nil {
+		s.MaxConcurrentRolloutsPerNamespace = new(defaultMaxRolloutsPerNamespace)
+	}
+	if s.ConfirmRefreshAfter == nil {
+		s.ConfirmRefreshAfter = &metav1.Duration{Duration: defaultConfirmRefreshAfter}
+	}
+	for i := range s.Windows {
+		if s.Windows[i].TimeZone == "" {
+			s.Windows[i].TimeZone = defaultTimeZone
+		}
+	}
+}
+
+// Validate reports everything that is wrong with s.
+func (s Settings) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.Compatibility) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("compatibility"), "is not supported yet; remove it"))
+	}
+	for i, window := range s.Windows {
+		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
+	}
+	return append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
+}
+
+// LiveSettings is the Settings in force.
+type LiveSettings struct{ compiled atomic.Pointer[pacing] }
+
+// pacing is Settings as it is worked with.
+type pacing struct {
+	maxRollouts, maxRolloutsPerNamespace int
+	windows                              windows
+	confirmAfter                         time.Duration
+	refreshesPerSecond                   int
+}
+
+// NewLiveSettings starts with a defaulted and validated Settings.
+func NewLiveSettings(settings Settings) *LiveSettings {
+	live := &LiveSettings{}
+	live.Swap(settings)
+	return live
+}
+
+// Swap puts settings, which are defaulted and validated, in force.
+func (l *LiveSettings) Swap(settings Settings) {
+	l.compiled.Store(&pacing{
+		maxRollouts:             *settings.MaxConcurrentRollouts,
+		maxRolloutsPerNamespace: *settings.MaxConcurrentRolloutsPerNamespace,
+		windows:                 compileWindows(settings.Windows),
+		confirmAfter:            settings.ConfirmRefreshAfter.Duration,
+		refreshesPerSecond:      settings.RefreshesPerSecond,
+	})
+}
+
+func (l *LiveSettings) load() *pacing { return l.compiled.Load() }

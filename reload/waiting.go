@@ -1,0 +1,192 @@
+package reload
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// pace says whether the restart that was decided begins now, is of no use any
+// more, or waits. What waits is decided anew when it may begin, so that
+// whatever changes meanwhile makes one restart.
+func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
+	k, now := w.key(), c.now()
+	if w.Kind == KindCronJob {
+		return due, Wait{} // its stamp replaces no pod
+	}
+	switch c.delivery(w, due.Data) {
+	case Delivered:
+		due.Step, due.Reason = StepAdopt, ReasonDelivered
+		return due, Wait{}
+	case Underway:
+		return due, Wait{WaitOwner, due.Data.At.Add(rolloutPatience)}
+	case Undelivered:
+	}
+	if opens := c.settings.load().windows.opensNext(now); !opens.IsZero() {
+		return due, Wait{WaitWindow, opens}
+	}
+	if wait := due.Pace.wait(c.restarts(w), now); wait.Reason != "" {
+		return due, wait
+	}
+	if w.Rollout.moves() && !c.rollouts.admit(k, w.Rollout.Replicas) {
+		return due, Wait{Reason: WaitRollouts}
+	}
+	return due, Wait{}
+}
+
+// delivery says what a rollout that somebody else began does about data.
+func (c *controller) delivery(w *Workload, data Written) Delivery {
+	if !w.Rollout.moves() {
+		return Undelivered // spare the look at its pods
+	}
+	return deliveryOf(w, c.consumers.podsOf(w), data, c.pending.template(w.key()), c.now())
+}
+
+// restarts are those that w bears on record.
+func (c *controller) restarts(w *Workload) mark.Restarts {
+	read := func(annotation string) string { return c.echoes.read(w.key(), w, annotation) }
+	return mark.ParseRestarts(read(mark.RestartedAt), read(mark.RestartedBefore))
+}
+
+// postpone has w looked at when its restart may begin. Until then the pods
+// stay, so that the files they mount are refreshed.
+func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
+	k := w.key()
+	if c.waits.begin(k, wait.Reason) {
+		for _, pod := range c.consumers.podsOf(w) {
+			c.queue.Fresh(pod.key())
+		}
+		if wait.Reason == WaitBreaker {
+			c.metrics.breaker.WithLabelValues(due.Rule).Inc()
+		}
+	}
+	if !wait.Until.IsZero() {
+		c.queue.After(k, max(0, wait.Until.Sub(c.now())))
+	}
+	c.tellWaiting(w, due, wait)
+}
+
+// proceed says that nothing makes k wait.
+func (c *controller) proceed(k key) {
+	c.waits.end(k)
+	c.told.first(k, waiting, "")
+}
+
+// rolloutChanged has what hangs on the rollouts of workloads hear of a change.
+func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
+	w := change.Latest()
+	k := w.key()
+	if change.Deleted {
+		c.rollouts.gone(k)
+		return
+	}
+	if w.Rollout == nil {
+		return
+	}
+	c.rollouts.observe(k, w.countsUntil(), w.ResourceVersion)
+	if change.Added || change.Old.Rollout == nil || *change.Old.Rollout == *w.Rollout {
+		return
+	}
+	// One write was seen, rather than the last of several.
+	if change.Old.Rollout.Template != w.Rollout.Template && change.Old.Rollout.Generation+1 == w.Rollout.Generation {
+		c.pending.rewritten(k, w.ResourceVersion)
+	}
+	if c.waits.has(k) {
+		c.queue.Fresh(k)
+	}
+}
+
+// waiting is the topic of tellWaiting.
+const waiting = "waiting"
+
+// tellWaiting tells the owner of w once that its restart waits, for what, and
+// until when.
+func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
+	note := waitNote(due, wait)
+	if !c.told.first(w.key(), waiting, note) {
+		return
+	}
+	c.log.Info("restart waits", zap.Stringer("consumer", w.key()), zap.String("rule", due.Rule),
+		zap.String("reason", string(wait.Reason)), zap.Time("until", wait.Until))
+	event := about(w)
+	event.Warning = wait.Reason == WaitBreaker
+	event.Reason, event.Action, event.Note = "RestartWaits", "Wait", note
+	c.events.Record(event)
+}
+
+func waitNote(due Decision, wait Wait) string {
+	at := wait.Until.UTC().Format(time.RFC3339)
+	var why string
+	switch wait.Reason {
+	case WaitOwner:
+		why = fmt.Sprintf("while the rollout that is under way may bring it to every pod, until %s at most", at)
+	case WaitWindow:
+		why = "until the next of reload.windows opens at " + at
+	case WaitBreaker:
+		why = fmt.Sprintf("until %s, since it was restarted %d times within an hour: see to it that what it reads comes to rest, "+
+			"or raise maxRestartsPerHour of the rule", at, due.Pace.PerHour)
+	case WaitInterval:
+		why = "until " + at + ", the least time after its last restart"
+	case WaitRollouts:
+		why = "until others are rolled out that Headwater restarted, as reload.maxConcurrentRollouts says"
+	}
+	return "What it read at its start has changed: " + someOf(due.Changed, 1) + "; it is restarted for it, but not " + why
+}
+
+// waits remember which restarts wait, and for what. They are lost with the
+// process, which finds them again.
+type waits struct {
+	gauge *prometheus.GaugeVec
+
+	mu      sync.Mutex
+	reasons map[key]WaitReason
+}
+
+func newWaits(gauge *prometheus.GaugeVec) *waits {
+	for _, reason := range waitReasons() {
+		gauge.WithLabelValues(string(reason)).Set(0)
+	}
+	return &waits{gauge: gauge, reasons: map[key]WaitReason{}}
+}
+
+// begin reports whether k did not wait for that reason before.
+func (w *waits) begin(k key, reason WaitReason) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, waits := w.reasons[k]
+	if waits && last == reason {
+		return false
+	}
+	if waits {
+		w.gauge.WithLabelValues(string(last)).Dec()
+	}
+	w.gauge.WithLabelValues(string(reason)).Inc()
+	w.reasons[k] = reason
+	return true
+}
+
+// end says that k does not wait.
+func (w *waits) end(k key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, waits := w.reasons[k]; waits {
+		w.gauge.WithLabelValues(string(last)).Dec()
+		delete(w.reasons, k)
+	}
+}
+
+// has reports whether k waits.
+func (w *waits) has(k key) bool { return w.reason(k) != "" }
+
+// reason is what k waits for; empty when it does not.
+func (w *waits) reason(k key) WaitReason {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reasons[k]
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// pacedRule is reloadRule with this pace in place of none at all.
+func pacedRule(prefix, pace string) string {
+	return strings.ReplaceAll(reloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
+}
+
+// lone starts Headwater without a lease, which would outlive a SIGKILL.
+func (e *env) lone(rules string) *harness.Headwater {
+	e.Helper()
+	o := e.options(rules)
+	o.Args = []string{alone}
+	h := e.launch(o)
+	require.NoError(e, h.Ready(e.Context()))
+	return h
+}
+
+// read reads a Deployment.
+func (e *env) read(namespace, name string) *appsv1.Deployment {
+	e.Helper()
+	deployment, err := e.admin.AppsV1().Deployments(namespace).Get(e.Context(), name, metav1.GetOptions{})
+	require.NoError(e, err)
+	return deployment
+}
+
+// waits waits until that many restarts wait for that reason.
+func (e *env) waits(h *harness.Headwater, want float64, reason string) {
+	e.Helper()
+	e.hasMetric(h, want, "headwater_reload_waiting", map[string]string{"reason": reason})
+}
+
+// patched patches a Deployment as its owner would.
+func (e *env) patched(namespace, name, patch string) {
+	e.Helper()
+	_, err := e.admin.AppsV1().Deployments(namespace).Patch(e.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(e, err)
+}
+
+func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
+	const interval = 8 * time.Second
+	e := newEnv(t)
+	namespace := e.stage("interval")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	rule := pacedRule("interval", "debounce: 0s, minInterval: "+interval.String())
+	h := e.lone(rule)
+	e.cloned("interval", "used", "1")
+	e.settled(h)
+	before := e.stamps(namespace)
+	e.change("interval", "used", "2")
+	e.eventually(func(context.Context) error {
+		if e.stamps(namespace)["Deployment/by-env"] == before["Deployment/by-env"] {
+			return fmt.Errorf("not restarted")
+		}
+		return nil
+	})
+	first := e.read(namespace, "by-env")
+
+	h.Kill()
+	e.change("interval", "used", "3")
+	h = e.lone(rule)
+	e.waits(h, 1, "interval")
+	require.Contains(t, e.hasEvent(namespace, "by-env", "RestartWaits"), "the least time after its last restart")
+	e.change("interval", "used", "4") // folded in
+	e.eventually(func(context.Context) error {
+		if e.read(namespace, "by-env").Generation == first.Generation {
+			return fmt.Errorf("not restarted again")
+		}
+		return nil
+	})
+	second := e.read(namespace, "by-env")
+	began, again := mark.ParseTime(first.Annotations[mark.RestartedAt]), mark.ParseTime(second.Annotations[mark.RestartedAt])
+	require.GreaterOrEqual(t, again.Sub(began), interval)
+	require.Equal(t, "8", second.Annotations[mark.RestartedBefore])
+	e.waits(h, 0, "interval")
+	e.settled(h)
+	require.Equal(t, first.Generation+1, e.read(namespace, "by-env").Generation, "both changes made one restart")
+}
+
+func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("breaker")
+	e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.start(pacedRule("breaker", "debounce: 0s, minInterval: 0s, maxRestartsPerHour: 2"))
+	e.cloned("breaker", "used", "1")
+	e.settled(h)
+	for _, value := range []string{"2", "3"} {
+		before := e.stamps(namespace)
+		e.change("breaker", "used", value)
+		e.restarted(namespace, before, "Deployment/by-env")
+	}
+	before := e.stamps(namespace)
+	e.change("breaker", "used", "4")
+	e.waits(h, 1, "breaker")
+	require.Contains(t, e.hasEvent(namespace, "by-env", "RestartWaits"), "restarted 2 times within an hour")
+	e.hasMetric(h, 1, "headwater_reload_breaker_opened_total", nil)
+	e.restarted(namespace, before)
+
+	// As if the hour had passed.
+	e.patched(namespace, "by-env", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, mark.RestartedAt, mark.FormatTime(time.Now().Add(-time.Hour))))
+	e.restarted(namespace, before, "Deployment/by-env")
+	e.waits(h, 0, "breaker")
+}
+
+func TestHowManyRolloutsABurstMakes(t *testing.T) {
+	tests := map[string]struct {
+		pace        string
+		changes     int
+		every       time.Duration
+		least, most int64
+	}{
+		"at-once":   {"debounce: 1s, minInterval: 30s", 10, 0, 1, 1},
+		"a-trickle": {"debounce: 0s, minInterval: 2s", 20, 250 * time.Millisecond, 2, 5},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		t.Run(name, func(t *testing.T) {
+			test := tests[name]
+			e := newEnv(t)
+			namespace := e.stage(name)
+			e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+			h := e.start(pacedRule(name, test.pace))
+			e.cloned(name, "used", "1")
+			e.settled(h)
+			before := e.read(namespace, "by-env")
+			ticker := time.NewTicker(max(test.every, time.Millisecond))
+			defer ticker.Stop()
+			for i := range test.changes {
+				<-ticker.C
+				e.change(name, "used", fmt.Sprint("v", i))
+			}
+			e.cloned(name, "used", fmt.Sprint("v", test.changes-1))
+			e.eventually(func(ctx context.Context) error {
+				if waiting, err := h.Metric(ctx, "headwater_reload_waiting", nil); err != nil || waiting != 0 {
+					return fmt.Errorf("%v restarts wait (%w)", waiting, err)
+				}
+				if e.read(namespace, "by-env").Annotations[mark.Baseline] == before.Annotations[mark.Baseline] {
+					return fmt.Errorf("not restarted")
+				}
+				return nil
+			})
+			e.settled(h)
+			rollouts := e.read(namespace, "by-env").Generation - before.Generation
+			require.GreaterOrEqual(t, rollouts, test.least)
+			require.LessOrEqual(t, rollouts, test.most)
+		})
+	}
+}
+
+func TestOutsideOfTheWindowsRestartsWaitAndRefreshesDoNot(t *testing.T) {
+	e := newEnv(t)
+	e.node("window-node")
+	namespace := e.stage("window")
+	spec := harness.ByEnv("shared", "used")
+	spec.Volumes, spec.Containers[0].VolumeMounts = harness.ByVolume("shared").Volumes, harness.ByVolume("shared").Containers[0].VolumeMounts
+	spec.NodeName = "window-node"
+	_, err := e.admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, spec), metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod := e.runningPod(namespace, "both")
+	e.sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
+	h := e.start(reloadRule("window"))
+	e.cloned("window", "used", "1")
+	e.settled(h)
+	before, last := e.stamps(namespace), e.refreshes(namespace)[pod]
+
+	e.edit("window-src", "shared", func(s *corev1.Secret) { s.Data["used"], s.Data["unused"] = []byte("2"), []byte("2") })
+	e.waits(h, 1, "window")
+	require.Contains(t, e.hasEvent(namespace, "both", "RestartWaits"), "the next of reload.windows opens at 20")
+	e.refreshed(namespace, pod, last)
+	e.restarted(namespace, before)
+
+	// The file changes, and the window is open.
+	e.sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
+	e.configFile(reloadRule("window"))
+	e.restarted(namespace, before, "Deployment/both")
+	e.waits(h, 0, "window")
+}
