@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,11 @@ type Workloads struct {
 
 // Settings is the reload section of the whole file.
 type Settings struct {
-	Compatibility         []string `json:"compatibility,omitzero"`
+	// OptIn says that the owner of a workload may have it reloaded, by its
+	// annotations, for objects of its namespace that no rule covers.
+	OptIn *bool `json:"optIn"`
+	// Compatibility names other tools whose annotations are honoured as well.
+	Compatibility         []Tool   `json:"compatibility,omitzero"`
 	MaxConcurrentRollouts *int     `json:"maxConcurrentRollouts,omitempty"`
 	Windows               []Window `json:"windows,omitzero"`
 }
@@ -70,11 +75,24 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// Default fills in every key that was left out.
+func (s *Settings) Default() {
+	if s.OptIn == nil {
+		s.OptIn = new(true)
+	}
+}
+
+func (s Settings) optIn() bool { return s.OptIn != nil && *s.OptIn }
+
+// honours reports whether the annotations of tool count.
+func (s Settings) honours(tool Tool) bool { return slices.Contains(s.Compatibility, tool) }
+
 // Validate reports everything that is wrong with s.
 func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(s.Compatibility) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("compatibility"), "is not supported yet; remove it"))
+	if len(s.Compatibility) > 0 && !s.optIn() {
+		errs = append(errs, field.Forbidden(at.Child("compatibility"),
+			"would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them"))
 	}
 	if s.MaxConcurrentRollouts != nil {
 		errs = append(errs, field.Forbidden(at.Child("maxConcurrentRollouts"), "is not supported yet; remove it: restarts are not limited"))

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -17,8 +18,13 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// byReference is the index from object.Ref.String to its consumers.
-const byReference = "reference"
+const (
+	// byReference is the index from object.Ref.String to its consumers.
+	byReference = "reference"
+	// byPattern is the index from a namespace to the workloads whose owners list
+	// objects of it by patterns.
+	byPattern = "pattern"
+)
 
 // workloadKinds is the order in which workloads are listed.
 func workloadKinds() []Kind {
@@ -41,16 +47,16 @@ type consumers struct {
 }
 
 // newConsumers adds its caches to caches. They are started as soon as there is
-// a rule.
-func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], log *zap.Logger) (*consumers, error) {
+// a rule, or consumers may do without one.
+func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], settings Settings, log *zap.Logger) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
-	needed := func() bool { return len(live.Load().All()) > 0 }
+	needed := func() bool { return settings.optIn() || len(live.Load().All()) > 0 }
 	for kind, informer := range workloadInformers(clients.Typed) {
 		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepWorkload)
 		if err != nil {
 			return nil, err
 		}
-		if err := view.AddIndex(byReference, func(w *Workload) []string { return indexValues(w.Namespace, w.References) }); err != nil {
+		if err := indexWorkloads(view); err != nil {
 			return nil, err
 		}
 		c.workloads[kind] = view
@@ -66,6 +72,25 @@ func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[R
 	c.pods = pods
 	caches.Add(pods, needed)
 	return c, nil
+}
+
+func indexWorkloads(view *kube.View[*Workload]) error {
+	err := view.AddIndex(byReference, func(w *Workload) []string {
+		values := indexValues(w.Namespace, w.References)
+		for _, ref := range w.foreign.lists() {
+			values = append(values, ref.String())
+		}
+		return values
+	})
+	if err != nil {
+		return err
+	}
+	return view.AddIndex(byPattern, func(w *Workload) []string {
+		if len(w.foreign.patterns()) == 0 {
+			return nil
+		}
+		return []string{w.Namespace}
+	})
 }
 
 func workloadInformers(client kubernetes.Interface) map[Kind]cache.SharedIndexInformer {
@@ -97,18 +122,24 @@ func indexValues(namespace string, references []Reference) []string {
 	return values
 }
 
-// of returns the consumers of ref.
-func (c *consumers) of(ref object.Ref) (workloads, pods []key) {
+// workloadsOf returns the workloads that consume ref, or list it.
+func (c *consumers) workloadsOf(ref object.Ref) []*Workload {
+	var found []*Workload
 	for _, kind := range workloadKinds() {
-		for _, w := range c.workloads[kind].ByIndex(byReference, ref.String()) {
-			workloads = append(workloads, w.key())
+		view := c.workloads[kind]
+		found = append(found, view.ByIndex(byReference, ref.String())...)
+		for _, w := range view.ByIndex(byPattern, ref.Namespace) {
+			listed := slices.ContainsFunc(w.foreign.patterns(), func(p pattern) bool { return p.matches(ref) })
+			if listed && !slices.Contains(found, w) {
+				found = append(found, w)
+			}
 		}
 	}
-	for _, p := range c.pods.ByIndex(byReference, ref.String()) {
-		pods = append(pods, p.key())
-	}
-	return workloads, pods
+	return found
 }
+
+// podsOf returns the pods that consume ref.
+func (c *consumers) podsOf(ref object.Ref) []*Pod { return c.pods.ByIndex(byReference, ref.String()) }
 
 // all returns every consumer, workloads first.
 func (c *consumers) all() []key {
@@ -145,7 +176,9 @@ func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
 func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }
 
 // relevant reports whether there may be something to do about w.
-func (w *Workload) relevant() bool { return len(w.References) > 0 || len(w.Annotations) > 0 }
+func (w *Workload) relevant() bool {
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.foreign != nil
+}
 
 func (p *Pod) key() key { return key{KindPod, p.Namespace, p.Name} }
 

@@ -2,6 +2,8 @@ package reload
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +24,10 @@ const (
 // controller turns changes into keys, and keys into reconciles.
 type controller struct {
 	rules     *rules.Live[Rule]
+	settings  Settings
 	caches    *kube.Caches
 	consumers *consumers
+	reads     *reads
 	digestKey *kube.DigestKey
 	patcher   patcher
 	events    *kube.Events
@@ -44,6 +48,7 @@ type dependencies struct {
 	digestKey *kube.DigestKey
 	events    *kube.Events
 	rules     *rules.Live[Rule]
+	settings  Settings
 	registry  *prometheus.Registry
 	log       *zap.Logger
 	workers   int
@@ -51,22 +56,27 @@ type dependencies struct {
 
 func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
 	c := &controller{
-		rules: d.rules, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
+		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Typed}, events: d.events, metrics: metrics, log: d.log, now: time.Now,
 	}
 	if d.workers <= 0 {
 		d.workers = defaultWorkers
 	}
+	c.reads = newReads(d)
+	c.reads.wanted, c.reads.done = c.asked, func(ref object.Ref) { c.objectChanged(ref) }
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	return c
 }
 
 // run works until ctx ends. What is there when it starts is looked at like
 // what changes later, so that changes missed before are acted on. Without
-// rules the caches of consumers never fill, and it waits for the first rule.
+// rules and opt-in the caches of consumers never fill, and it waits for the
+// first rule.
 func (c *controller) run(ctx context.Context) error {
 	c.queue.Open()
 	defer c.queue.Close()
+	c.reads.queue.Open()
+	defer c.reads.queue.Close()
 	subscriptions, err := c.subscribe()
 	defer func() { subscriptions.Cancel() }()
 	if err != nil {
@@ -77,7 +87,10 @@ func (c *controller) run(ctx context.Context) error {
 		return nil
 	}
 	c.log.Info("started", zap.Int("rules", len(c.rules.Load().All())))
+	var reading sync.WaitGroup
+	reading.Go(func() { c.reads.queue.Run(ctx) })
 	c.queue.Run(ctx)
+	reading.Wait()
 	return nil
 }
 
@@ -108,6 +121,9 @@ func (c *controller) workloadChanged(change kube.Change[*Workload]) {
 	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
 		return
 	}
+	if !change.Added {
+		c.reads.reviewOf(change.Old.Namespace, change.Old.References, change.Old.foreign)
+	}
 	c.queue.Fresh(change.Latest().key())
 }
 
@@ -118,59 +134,91 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
 		return
 	}
+	if !change.Added {
+		c.reads.reviewOf(change.Old.Namespace, change.Old.References, nil)
+	}
 	c.queue.Fresh(change.Latest().key())
 }
 
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
-	marks, readable := mark.Of(change.Latest())
-	if !readable {
-		return
-	}
+	marks, _ := mark.Of(change.Latest())
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
 		c.objectChanged(change.Latest().Ref(), rule)
+	} else {
+		c.objectChanged(change.Latest().Ref())
 	}
 }
 
-// foreignChanged has the workloads looked at that may be held for want of an
-// object that no rule governs.
+// foreignChanged has an object read that an owner asks about, and the workloads
+// looked at that may be held for want of one that nobody does.
 func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.Foreign]) {
 	return func(change kube.Change[*kube.Foreign]) {
+		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
+		c.reads.review(ref)
 		if !change.Added && !change.Deleted {
 			return
 		}
-		workloads, _ := c.consumers.of(object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name})
-		for _, k := range workloads {
-			c.queue.Fresh(k)
+		for _, w := range c.consumers.workloadsOf(ref) {
+			c.queue.Fresh(w.key())
 		}
 	}
 }
 
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	source := change.Latest()
-	if governing := c.rules.Load().ForSource(source.Ref(), source.Labels); len(governing) > 0 {
-		c.objectChanged(source.Ref(), governing...)
-	}
+	c.objectChanged(source.Ref(), c.rules.Load().ForSource(source.Ref(), source.Labels)...)
 }
 
 // objectChanged has the consumers of ref looked at, at once: what is seen for
 // the first time must be adopted before it changes again. A restart waits
 // until the longest debounce of the rules that may govern ref has passed, so
-// that several changes make one rollout.
+// that several changes make one rollout. Without such a rule it is about those
+// alone whose owners ask.
 func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
-	var delay time.Duration
+	delay := defaultDebounce
+	if len(governing) > 0 {
+		delay = 0
+	}
 	for _, rule := range governing {
 		delay = max(delay, rule.debounce())
 	}
-	workloads, pods := c.consumers.of(ref)
 	now := c.now()
-	for _, k := range pods {
-		c.pending.add(k, now, 0)
-		c.queue.Fresh(k)
+	for _, p := range c.consumers.podsOf(ref) {
+		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.settings)) {
+			c.pending.add(p.key(), now, 0)
+			c.queue.Fresh(p.key())
+		}
 	}
-	for _, k := range workloads {
-		c.pending.add(k, now, delay)
-		c.queue.Fresh(k)
+	for _, w := range c.consumers.workloadsOf(ref) {
+		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.settings)) {
+			c.pending.add(w.key(), now, delay)
+			c.queue.Fresh(w.key())
+		}
 	}
+}
+
+// asked reports whether the owner of any consumer asks about ref, and its data
+// is in no cache.
+func (c *controller) asked(ref object.Ref) bool {
+	if source, _ := c.caches.Sources.Get(ref); source != nil {
+		return false
+	}
+	return slices.ContainsFunc(c.consumers.workloadsOf(ref), func(w *Workload) bool {
+		return c.asks(ref, w.References, w.wishes(c.settings))
+	}) || slices.ContainsFunc(c.consumers.podsOf(ref), func(p *Pod) bool {
+		return c.asks(ref, p.References, c.consumers.wishesFor(p, c.settings))
+	})
+}
+
+// asks reports whether the owner of a consumer with these references asks to
+// have something done about a change of ref.
+func (c *controller) asks(ref object.Ref, references []Reference, of wishes) bool {
+	if len(of.asks) == 0 {
+		return false
+	}
+	g := gatherer{caches: c.caches, rules: c.rules.Load()}
+	o := g.look(ref)
+	return slices.ContainsFunc(of.referencesTo(ref, references), func(r Reference) bool { return g.governed(o, r, of).wantsRead() })
 }
 
 // lookAtAll follows a change of the rules.

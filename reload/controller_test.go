@@ -55,6 +55,10 @@ func testRule(t *testing.T, action Action) Rule {
 }
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
+	return newFixtureWith(t, Settings{}, objects...)
+}
+
+func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) *fixture {
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
 	f.client.PrependReactor("patch", "*", f.withResourceVersion())
 	scheme := metadatafake.NewTestScheme()
@@ -71,10 +75,10 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(settings, clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
-	require.Len(t, contributed.Permissions, 5)
+	require.Len(t, contributed.Permissions, 7)
 	f.work = contributed.Work
 	return f
 }

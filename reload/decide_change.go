@@ -8,7 +8,8 @@ type Outcome struct {
 
 // The reasons of an Outcome.
 const (
-	// ReasonUngoverned: no rule reloads this consumer for the object.
+	// ReasonUngoverned: no rule reloads this consumer for the object, and its
+	// owner does not ask for it.
 	ReasonUngoverned Reason = "Ungoverned"
 	// ReasonOff: the rule or the workload's owner wants nothing done.
 	ReasonOff Reason = "Off"
@@ -30,7 +31,7 @@ const (
 // onChange decides by how c is consumed what a change of its data means.
 func (c Consumed) onChange() Outcome {
 	switch {
-	case c.Rule == "":
+	case !c.governed():
 		return Outcome{StepNothing, ReasonUngoverned}
 	case c.Action == None:
 		return Outcome{StepNothing, ReasonOff}

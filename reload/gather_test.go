@@ -96,7 +96,7 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	live := rules.NewLive(rules.NewSet(testRule(t, Auto)))
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
-	consumers, err := newConsumers(clients, &caches, live, zaptest.NewLogger(t))
+	consumers, err := newConsumers(clients, &caches, live, Settings{}, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)
@@ -105,9 +105,9 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})
-	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, action: None}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, how: None}, consumers.wishesFor(pod, Settings{}))
 	pod.OwnerName = "unknown"
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
 	pod.OwnerKind = ""
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
 }

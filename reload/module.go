@@ -32,6 +32,7 @@ type Params struct {
 	DigestKey *kube.DigestKey
 	Events    *kube.Events
 	Rules     *rules.Live[Rule]
+	Settings  Settings
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
 	Options   Options `optional:"true"`
@@ -48,7 +49,7 @@ type Result struct {
 func newDependencies(p Params) dependencies {
 	return dependencies{
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
-		rules: p.Rules, registry: p.Registry, log: p.Log, workers: p.Options.Workers,
+		rules: p.Rules, settings: p.Settings, registry: p.Registry, log: p.Log, workers: p.Options.Workers,
 	}
 }
 
@@ -64,5 +65,7 @@ func permissions() []kube.Permission {
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: "restart consumers"},
 		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: "restart consumers"},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
+		{Resource: "secrets", Verbs: []string{"get"}, For: "compare what workloads opt in to with what they run"},
+		{Resource: "configmaps", Verbs: []string{"get"}, For: "compare what workloads opt in to with what they run"},
 	}
 }

@@ -88,6 +88,7 @@ func Parse(name string, raw []byte) (*Config, error) {
 // Default fills in every key that was left out.
 func (c *Config) Default() {
 	c.Protect.Default()
+	c.Reload.Default()
 	c.Safety.Default()
 	for _, rule := range c.Rules {
 		if rule.Sync != nil {
