@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,12 +15,11 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// nothingRuled is a configuration without a rule that reloads.
-const nothingRuled = `
-- name: elsewhere
-  source: {kind: Secret, namespace: nowhere, name: nothing}
-  protect: {}
-`
+// syncRule is reloadRule, without the reload.
+func syncRule(prefix string) string {
+	rule, _, _ := strings.Cut(reloadRule(prefix), "  reload:")
+	return rule
+}
 
 // data sets one key of a Secret that is nobody's but its namespace's.
 func (e *env) data(namespace, name, key, value string) {
@@ -63,7 +63,7 @@ func (e *env) reads(mark cluster.Mark, namespace string) (names []string) {
 
 func TestOwnersOptInWithoutARule(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.namespace("optin")
+	namespace := e.stage("optin")
 	e.secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
 	e.secret(namespace, "private", map[string]string{"k": "1"})
 	e.secret(namespace, "beside", map[string]string{"k": "1"})
@@ -76,11 +76,12 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 	e.deployment(namespace, "mounts", harness.ByVolume("own"), map[string]string{mark.Reload: "Auto"})
 	e.deployment(namespace, "refresh", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Refresh"})
 	e.deployment(namespace, "off", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Off", mark.ReloadOn: "Secret/own"})
+	e.deployment(namespace, "cloned", harness.ByEnvFrom("shared"), map[string]string{mark.Reload: "Auto"})
 	e.deployment(namespace, "silent", both, nil)
 	e.deployment(namespace, "garbled", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "always"})
 	start := e.cluster.Mark()
-	h := e.start(nothingRuled)
-	before := e.adopted(h, namespace, "auto", "restart", "by-key", "listed")
+	h := e.start(syncRule("optin"))
+	before := e.adopted(h, namespace, "auto", "restart", "by-key", "listed", "cloned")
 	require.Contains(t, e.hasEvent(namespace, "garbled", "UnknownReload"), mark.Reload)
 	require.ElementsMatch(t, []string{"own", "beside"}, e.reads(start, namespace), "each is read once, and none that nobody asks for")
 
@@ -88,7 +89,7 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 	e.data(namespace, "own", "used", "2")
 	e.restarted(namespace, before, "Deployment/auto", "Deployment/by-key", "Deployment/listed", "Deployment/restart")
 	require.Equal(t, []string{"own"}, e.reads(from, namespace))
-	require.Contains(t, e.hasEvent(namespace, "auto", "Restarted"), "Secret/optin/own")
+	require.Contains(t, e.hasEvent(namespace, "auto", "Restarted"), "Secret/optin-a/own")
 
 	before = e.stamps(namespace)
 	e.data(namespace, "own", "unused", "2")
@@ -106,16 +107,21 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 	e.restarted(namespace, before) // first sight
 	e.data(namespace, "later", "k", "2")
 	e.restarted(namespace, before, "Deployment/listed")
+
+	before = e.stamps(namespace)
+	e.change("optin", "used", "2") // a clone, of a rule that leaves its consumers alone
+	e.restarted(namespace, before, "Deployment/cloned")
 	e.settled(h)
+	require.NotContains(t, e.reads(start, namespace), "shared", "a clone is cached")
 }
 
 // Invariant 8, where no rule says so.
 func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.namespace("optidle")
+	namespace := e.stage("optidle")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
-	h := e.start(nothingRuled)
+	h := e.start(syncRule("optidle"))
 	before := e.adopted(h, namespace, "auto")
 	mark := e.cluster.Mark()
 
@@ -125,7 +131,7 @@ func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 	e.holds(settle, e.noWrites(mark))
 
 	require.NoError(t, e.admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
-	require.Contains(t, e.hasEvent(namespace, "auto", "RestartHeld"), "Secret/optidle/own")
+	require.Contains(t, e.hasEvent(namespace, "auto", "RestartHeld"), "Secret/optidle-a/own")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.restarted(namespace, before) // it came back as it was
 
@@ -138,30 +144,30 @@ func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 // Invariants 2 and 7, where no rule says so.
 func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.namespace("optmissed")
+	namespace := e.stage("optmissed")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.secret(namespace, "same", map[string]string{"k": "1"})
 	e.deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
 	e.deployment(namespace, "other", harness.ByEnvFrom("same"), map[string]string{mark.Reload: "Auto"})
-	h := e.start(nothingRuled)
+	h := e.start(syncRule("optmissed"))
 	before := e.adopted(h, namespace, "auto", "other")
 	h.Stop()
 	e.data(namespace, "own", "k", "2")
 	e.edit(namespace, "same", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
-	h = e.start(nothingRuled)
+	h = e.start(syncRule("optmissed"))
 	e.restarted(namespace, before, "Deployment/auto")
 	e.settled(h)
 
 	h.Stop()
 	mark := e.cluster.Mark()
-	h = e.start(nothingRuled)
+	h = e.start(syncRule("optmissed"))
 	e.settled(h)
 	require.Empty(t, e.writes(mark), "nothing changed")
 }
 
 func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.namespace("optlive")
+	namespace := e.stage("optlive")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.deployment(namespace, "web", harness.ByEnvFrom("own"), nil)
 	annotate := func(value string) {
@@ -176,7 +182,7 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 			return err
 		})
 	}
-	h := e.start(nothingRuled)
+	h := e.start(syncRule("optlive"))
 	e.settled(h)
 	before := e.stamps(namespace)
 	e.data(namespace, "own", "k", "2")
@@ -197,7 +203,7 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	e.sections = "reload: {optIn: false}\n"
 	h.Stop()
 	annotate("Auto")
-	e.start(nothingRuled)
+	e.start(syncRule("optlive"))
 	e.data(namespace, "own", "k", "5")
 	e.restarted(namespace, before)
 	require.Empty(t, e.reads(mark, namespace), "the file says that nobody may")
@@ -206,7 +212,7 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
 	e := newEnv(t)
 	e.node("optpods-node")
-	namespace := e.namespace("optpods")
+	namespace := e.stage("optpods")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	spec := harness.ByVolume("own")
 	spec.NodeName = "optpods-node"
@@ -219,7 +225,7 @@ func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	asks, silent := e.runningPod(namespace, "asks"), e.runningPod(namespace, "silent")
-	h := e.start(nothingRuled)
+	h := e.start(syncRule("optpods"))
 	e.settled(h)
 	last, stamps := e.refreshes(namespace), e.stamps(namespace)
 	e.data(namespace, "own", "k", "2")
