@@ -102,8 +102,11 @@ func (a *reloaderAsk) readBool(says map[string]string, key string) bool {
 	return value
 }
 
+// fault adds what is wrong with an annotation, once for all kinds.
 func (a *reloaderAsk) fault(annotation, problem string) {
-	a.faults = append(a.faults, fault{annotation: annotation, problem: problem})
+	if found := (fault{annotation: annotation, problem: problem}); !slices.Contains(a.faults, found) {
+		a.faults = append(a.faults, found)
+	}
 }
 
 func (a *reloaderAsk) tool() Tool { return Reloader }
