@@ -15,7 +15,6 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 const (
@@ -46,11 +45,10 @@ type consumers struct {
 	pods      *kube.View[*Pod]
 }
 
-// newConsumers adds its caches to caches. They are started as soon as there is
-// a rule, or consumers may do without one.
-func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], settings Settings, log *zap.Logger) (*consumers, error) {
+// newConsumers adds its caches to caches, which starts them as soon as needed
+// says so.
+func newConsumers(clients *kube.Clients, caches *kube.Caches, needed func() bool, log *zap.Logger) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
-	needed := func() bool { return settings.optIn() || len(live.Load().All()) > 0 }
 	for kind, informer := range workloadInformers(clients.Typed) {
 		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepWorkload)
 		if err != nil {

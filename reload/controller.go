@@ -63,7 +63,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 		d.workers = defaultWorkers
 	}
 	c.reads = newReads(d)
-	c.reads.wanted, c.reads.done = c.asked, func(ref object.Ref) { c.objectChanged(ref) }
+	c.reads.wanted, c.reads.done = c.asked, c.objectRead
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	return c
 }
@@ -175,6 +175,18 @@ func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 // that several changes make one rollout. Without such a rule it is about those
 // alone whose owners ask.
 func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
+	c.lookAt(ref, c.queue.Fresh, governing...)
+}
+
+// readsTogether is how long the consumers of an object that was read are left
+// alone, so that a workload is adopted once for all that is read for it.
+const readsTogether = 50 * time.Millisecond
+
+func (c *controller) objectRead(ref object.Ref) {
+	c.lookAt(ref, func(k key) { c.queue.FreshAfter(k, readsTogether) })
+}
+
+func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
 	delay := defaultDebounce
 	if len(governing) > 0 {
 		delay = 0
@@ -186,13 +198,13 @@ func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
 	for _, p := range c.consumers.podsOf(ref) {
 		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.settings)) {
 			c.pending.add(p.key(), now, 0)
-			c.queue.Fresh(p.key())
+			look(p.key())
 		}
 	}
 	for _, w := range c.consumers.workloadsOf(ref) {
 		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.settings)) {
 			c.pending.add(w.key(), now, delay)
-			c.queue.Fresh(w.key())
+			look(w.key())
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 		"Reloader: names on the pod template": {
 			template: notes{secretNames: "unused"}, want: []string{"Secret/unused"}, by: Reloader,
 		},
-		"Reloader: a pattern is anchored": {annotations: notes{secretNames: "un.*,.*x"}, want: []string{"Secret/unused"}, by: Reloader},
+		"Reloader: a pattern is anchored":               {annotations: notes{secretNames: "un.*,.*x"}, want: []string{"Secret/unused"}, by: Reloader},
 		"Reloader: a pattern must match the whole name": {annotations: notes{secretNames: "nuse."}},
 		"Reloader: one bad pattern leaves the others": {
 			annotations: notes{secretNames: "(,unused"}, want: []string{"Secret/unused"}, by: Reloader,

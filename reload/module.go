@@ -12,7 +12,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newConsumers, newMetrics, newDependencies, newController),
+	fx.Provide(fx.Private, newNeededConsumers, newMetrics, newDependencies, newController),
 	fx.Provide(newResult),
 )
 
@@ -51,6 +51,13 @@ func newDependencies(p Params) dependencies {
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
 		rules: p.Rules, settings: p.Settings, registry: p.Registry, log: p.Log, workers: p.Options.Workers,
 	}
+}
+
+// newNeededConsumers has consumers read as soon as there is a rule, or they may
+// do without one.
+func newNeededConsumers(p Params) (*consumers, error) {
+	needed := func() bool { return p.Settings.optIn() || len(p.Rules.Load().All()) > 0 }
+	return newConsumers(p.Clients, p.Caches, needed, p.Log)
 }
 
 func newResult(c *controller) Result {

@@ -44,6 +44,6 @@ func run() error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
-		versionCommand())
+		explainCommand(), consumersCommand(), versionCommand())
 	return root.ExecuteContext(context.Background())
 }

@@ -34,7 +34,7 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 		"typed":   {"configmap.reloader.stakater.com/auto": "true"},
 		"waves":   {"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "beside,compat-src/shared"},
 		"ours":    {"reloader.stakater.com/auto": "true", mark.Reload: "Off"},
-		"garbled": {"secret.reloader.stakater.com/reload": "*"},
+		"garbled": {"secret.reloader.stakater.com/reload": "("},
 		"silent":  nil,
 	} {
 		e.deployment(namespace, name, all, annotations)
@@ -48,7 +48,7 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	h := e.start(syncRule("compat"))
 	before := e.adopted(h, namespace, "auto", "named", "waves", "template")
 	require.Contains(t, e.hasEvent(namespace, "waves", "UnknownReload"), "another namespace")
-	require.Contains(t, e.hasEvent(namespace, "garbled", "UnknownReload"), `"*" is neither a name nor a regular expression`)
+	require.Contains(t, e.hasEvent(namespace, "garbled", "UnknownReload"), `"(" is neither a name nor a regular expression`)
 
 	changes := func(secret string, want ...string) {
 		t.Helper()
