@@ -32,7 +32,8 @@ func (c *controller) tell(w *Workload, decision Decision) {
 // complain tells the owner of w once which of its annotations mean nothing, as
 // far as anybody would heed them. Of what is wrong with one, the first counts.
 func (c *controller) complain(w *Workload, decision Decision) {
-	_, faults := wishesOf(&w.ObjectMeta, w.foreign, c.settings)
+	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.settings)
+	faults = append(faults, (&gatherer{caches: c.caches}).tooMany(w.Namespace, of)...)
 	problems := map[string]fault{}
 	for _, fault := range faults {
 		_, known := problems[fault.annotation]

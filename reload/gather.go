@@ -2,6 +2,7 @@ package reload
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,8 +35,8 @@ func (c *consumers) wishesFor(pod *Pod, settings Settings) wishes {
 // source whose cache is not full yet.
 const rereadDelay = time.Second
 
-// maxMatched bounds the objects that an owner's patterns make references of:
-// the baseline has an entry for each.
+// maxMatched bounds the objects of one kind that an owner's patterns make
+// references of: the baseline has an entry for each.
 const maxMatched = 100
 
 // gather reads from the caches what holds of the objects that k references.
@@ -87,34 +88,47 @@ func (g *gatherer) listed(namespace string, of wishes) []Reference {
 	for _, ref := range of.named {
 		references = append(references, listedReference(ref))
 	}
-	for _, ref := range g.matched(namespace, of.patterns) {
-		references = append(references, listedReference(ref))
+	for _, kind := range object.Kinds {
+		matched := g.matched(kind, namespace, of.patterns)
+		for _, ref := range matched[:min(len(matched), maxMatched)] {
+			references = append(references, listedReference(ref))
+		}
 	}
 	return references
 }
 
-// matched returns the first maxMatched objects that any of patterns matches.
-func (g *gatherer) matched(namespace string, patterns []pattern) []object.Ref {
+// matched returns the objects that any of patterns matches, sorted by name.
+func (g *gatherer) matched(kind object.Kind, namespace string, patterns []pattern) []object.Ref {
 	if len(patterns) == 0 {
 		return nil
 	}
 	var found []object.Ref
-	add := func(ref object.Ref) {
+	add := func(name string) {
+		ref := object.Ref{Kind: kind, Namespace: namespace, Name: name}
 		if slices.ContainsFunc(patterns, func(p pattern) bool { return p.matches(ref) }) {
 			found = append(found, ref)
 		}
 	}
+	for _, clone := range g.caches.Clones[kind].InNamespace(namespace) {
+		add(clone.Name)
+	}
+	for _, foreign := range g.caches.Foreign[kind].InNamespace(namespace) {
+		add(foreign.Name)
+	}
+	slices.SortFunc(found, func(a, b object.Ref) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(found)
+}
+
+// tooMany are the faults of patterns that match more than maxMatched.
+func (g *gatherer) tooMany(namespace string, of wishes) []fault {
+	var faults []fault
 	for _, kind := range object.Kinds {
-		for _, clone := range g.caches.Clones[kind].InNamespace(namespace) {
-			add(clone.Ref())
-		}
-		for _, foreign := range g.caches.Foreign[kind].InNamespace(namespace) {
-			add(object.Ref{Kind: kind, Namespace: namespace, Name: foreign.Name})
+		if matched := g.matched(kind, namespace, of.patterns); len(matched) > maxMatched {
+			faults = append(faults, fault{annotation: mark.ReloaderNames(kind), inPart: true, problem: fmt.Sprintf(
+				"it matches %d objects, of which the first %d by name count; narrow it", len(matched), maxMatched)})
 		}
 	}
-	slices.SortFunc(found, func(a, b object.Ref) int { return strings.Compare(a.String(), b.String()) })
-	found = slices.Compact(found)
-	return found[:min(len(found), maxMatched)]
+	return faults
 }
 
 // consumed is what holds of reference: who wants what done about a change, and

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -109,4 +111,29 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
 	pod.OwnerKind = ""
 	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
+}
+
+func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
+	objects := []runtime.Object{cloneOf("1")}
+	for i := range maxMatched + 1 {
+		objects = append(objects, ownSecret(fmt.Sprintf("own-%03d", i), "1"))
+	}
+	f := newFixture(t, objects...)
+	stop := f.lead()
+	defer stop()
+	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	g := gatherer{caches: f.caches}
+	matching := func(patterns string) wishes {
+		of, faults := wishesOf(together(notes{secretNames: patterns}))
+		require.Empty(t, faults)
+		return of
+	}
+	for patterns, want := range map[string]int{"own-00.": 10, "own-00.,own-.*5": 19, "ba.*,none.": 1, "own-.*": maxMatched} {
+		require.Len(t, g.listed("team", matching(patterns)), want, patterns)
+		require.Empty(t, g.listed("elsewhere", matching(patterns)))
+	}
+	require.Empty(t, g.tooMany("team", matching("own-00.")))
+	faults := g.tooMany("team", matching(".*"))
+	require.Len(t, faults, 1)
+	require.Contains(t, faults[0].problem, "matches 102 objects, of which the first 100")
 }

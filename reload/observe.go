@@ -191,8 +191,8 @@ func (l *observation) explainWorkload(w *Workload) Explanation {
 	if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
 		e.RestartedAt = &at
 	}
-	_, faults := wishesOf(&w.ObjectMeta, w.foreign, l.settings)
-	for _, fault := range faults {
+	of, faults := wishesOf(&w.ObjectMeta, w.foreign, l.settings)
+	for _, fault := range append(faults, l.gatherer.tooMany(w.Namespace, of)...) {
 		e.Ignored = append(e.Ignored, fault.annotation+": "+fault.problem)
 	}
 	return e
