@@ -120,8 +120,8 @@ func indexValues(namespace string, references []Reference) []string {
 	return values
 }
 
-// workloadsOf returns the workloads that consume ref, or list it.
-func (c *consumers) workloadsOf(ref object.Ref) []*Workload {
+// workloadsUsing returns the workloads that consume ref, or list it.
+func (c *consumers) workloadsUsing(ref object.Ref) []*Workload {
 	var found []*Workload
 	for _, kind := range workloadKinds() {
 		view := c.workloads[kind]
@@ -136,8 +136,8 @@ func (c *consumers) workloadsOf(ref object.Ref) []*Workload {
 	return found
 }
 
-// podsOf returns the pods that consume ref.
-func (c *consumers) podsOf(ref object.Ref) []*Pod { return c.pods.ByIndex(byReference, ref.String()) }
+// podsUsing returns the pods that consume ref.
+func (c *consumers) podsUsing(ref object.Ref) []*Pod { return c.pods.ByIndex(byReference, ref.String()) }
 
 // all returns every consumer, workloads first.
 func (c *consumers) all() []key {

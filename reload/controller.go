@@ -68,6 +68,9 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 	return c
 }
 
+// honoured is what the file says about the wishes of owners.
+func (c *controller) honoured() Settings { return c.settings }
+
 // run works until ctx ends. What is there when it starts is looked at like
 // what changes later, so that changes missed before are acted on. Without
 // rules and opt-in the caches of consumers never fill, and it waits for the
@@ -158,7 +161,7 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 		if !change.Added && !change.Deleted {
 			return
 		}
-		for _, w := range c.consumers.workloadsOf(ref) {
+		for _, w := range c.consumers.workloadsUsing(ref) {
 			c.queue.Fresh(w.key())
 		}
 	}
@@ -195,14 +198,14 @@ func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
 		delay = max(delay, rule.debounce())
 	}
 	now := c.now()
-	for _, p := range c.consumers.podsOf(ref) {
-		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.settings)) {
+	for _, p := range c.consumers.podsUsing(ref) {
+		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured())) {
 			c.pending.add(p.key(), now, 0)
 			look(p.key())
 		}
 	}
-	for _, w := range c.consumers.workloadsOf(ref) {
-		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.settings)) {
+	for _, w := range c.consumers.workloadsUsing(ref) {
+		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.honoured())) {
 			c.pending.add(w.key(), now, delay)
 			look(w.key())
 		}
@@ -215,10 +218,10 @@ func (c *controller) asked(ref object.Ref) bool {
 	if source, _ := c.caches.Sources.Get(ref); source != nil {
 		return false
 	}
-	return slices.ContainsFunc(c.consumers.workloadsOf(ref), func(w *Workload) bool {
-		return c.asks(ref, w.References, w.wishes(c.settings))
-	}) || slices.ContainsFunc(c.consumers.podsOf(ref), func(p *Pod) bool {
-		return c.asks(ref, p.References, c.consumers.wishesFor(p, c.settings))
+	return slices.ContainsFunc(c.consumers.workloadsUsing(ref), func(w *Workload) bool {
+		return c.asks(ref, w.References, w.wishes(c.honoured()))
+	}) || slices.ContainsFunc(c.consumers.podsUsing(ref), func(p *Pod) bool {
+		return c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured()))
 	})
 }
 

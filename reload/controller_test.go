@@ -79,7 +79,11 @@ func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) 
 		fx.Supply(settings, f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
-	require.Len(t, contributed.Permissions, 7)
+	wanted := 5
+	if settings.optIn() {
+		wanted += len(object.Kinds)
+	}
+	require.Len(t, contributed.Permissions, wanted)
 	f.work = contributed.Work
 	return f
 }

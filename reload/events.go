@@ -32,12 +32,12 @@ func (c *controller) tell(w *Workload, decision Decision) {
 // complain tells the owner of w once which of its annotations mean nothing, as
 // far as anybody would heed them. Of what is wrong with one, the first counts.
 func (c *controller) complain(w *Workload, decision Decision) {
-	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.settings)
+	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.honoured())
 	faults = append(faults, (&gatherer{caches: c.caches}).tooMany(w.Namespace, of)...)
 	problems := map[string]fault{}
 	for _, fault := range faults {
 		_, known := problems[fault.annotation]
-		if !known && (c.settings.optIn() || decision.Rule != "" || fault.annotation == mark.ReloadOn) {
+		if !known && (c.honoured().optIn() || decision.Rule != "" || fault.annotation == mark.ReloadOn) {
 			problems[fault.annotation] = fault
 		}
 	}

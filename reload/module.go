@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -61,18 +62,23 @@ func newNeededConsumers(p Params) (*consumers, error) {
 }
 
 func newResult(c *controller) Result {
-	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions()}
+	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions(c.honoured())}
 }
 
-func permissions() []kube.Permission {
+// permissions are what the module needs for what the file says at the start.
+func permissions(settings Settings) []kube.Permission {
 	verbs := []string{"list", "watch", "patch"}
-	return []kube.Permission{
+	needed := []kube.Permission{
 		{Group: "apps", Resource: "deployments", Verbs: verbs, For: "restart consumers"},
 		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: "restart consumers"},
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: "restart consumers"},
 		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: "restart consumers"},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
-		{Resource: "secrets", Verbs: []string{"get"}, For: "compare what workloads opt in to with what they run"},
-		{Resource: "configmaps", Verbs: []string{"get"}, For: "compare what workloads opt in to with what they run"},
 	}
+	for _, kind := range object.Kinds {
+		if settings.optIn() {
+			needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads ask about"})
+		}
+	}
+	return needed
 }

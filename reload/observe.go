@@ -159,10 +159,10 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 			}
 		}
 	}
-	for _, w := range o.consumers.workloadsOf(ref) {
+	for _, w := range o.consumers.workloadsUsing(ref) {
 		add(look.usesOfWorkload(w, look.consumedBy(w)))
 	}
-	for _, p := range o.consumers.podsOf(ref) {
+	for _, p := range o.consumers.podsUsing(ref) {
 		if _, owned := o.consumers.ownerOf(p); !owned {
 			add(look.usesOfPod(p, look.consumedByPod(p)))
 		}
@@ -232,7 +232,7 @@ func (l *observation) usesOfPod(p *Pod, consumed []Consumed) []Use {
 
 // countPods sets what the pods of w show of c.
 func (l *observation) countPods(w *Workload, c Consumed, use *Use) {
-	for _, p := range l.consumers.podsOf(c.Object) {
+	for _, p := range l.consumers.podsUsing(c.Object) {
 		if owner, owned := l.consumers.ownerOf(p); !owned || owner.key() != w.key() || !p.running() {
 			continue
 		}

@@ -84,7 +84,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 
 // decide gathers what w consumes, and decides.
 func (c *controller) decide(w *Workload) (Decision, error) {
-	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes(c.settings))
+	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes(c.honoured()))
 	if err != nil {
 		return Decision{}, err
 	}
@@ -97,7 +97,7 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 		c.forget(k)
 		return nil
 	}
-	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod, c.settings))
+	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod, c.honoured()))
 	if err != nil {
 		return err
 	}

@@ -241,6 +241,10 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 			raw:  oneRule("  protect:", "    clones: Deny"),
 			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
 		},
+		"other tools' opt-in where there is none": {
+			raw:  file("reload: {optIn: false, compatibility: [Wave]}"),
+			want: []string{`f.yaml:3: reload.compatibility: would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them`},
+		},
 		"what is not supported yet": {
 			raw: file("protect: {engine: Both}", "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),
 			want: []string{
