@@ -137,7 +137,9 @@ func (c *consumers) workloadsUsing(ref object.Ref) []*Workload {
 }
 
 // podsUsing returns the pods that consume ref.
-func (c *consumers) podsUsing(ref object.Ref) []*Pod { return c.pods.ByIndex(byReference, ref.String()) }
+func (c *consumers) podsUsing(ref object.Ref) []*Pod {
+	return c.pods.ByIndex(byReference, ref.String())
+}
 
 // all returns every consumer, workloads first.
 func (c *consumers) all() []key {

@@ -233,7 +233,7 @@ func (c *controller) asks(ref object.Ref, references []Reference, of wishes) boo
 	}
 	g := gatherer{caches: c.caches, rules: c.rules.Load()}
 	o := g.look(ref)
-	return slices.ContainsFunc(of.referencesTo(ref, references), func(r Reference) bool { return g.governed(o, r, of).wantsRead() })
+	return slices.ContainsFunc(of.referencesTo(ref, references), func(r Reference) bool { return g.wanted(o, r, of).wantsRead() })
 }
 
 // lookAtAll follows a change of the rules.

@@ -3,6 +3,7 @@ package reload
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"time"
@@ -13,9 +14,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// maxPattern bounds the length of a pattern: no name is longer than 253
-// characters, and every name of a namespace is compared.
-const maxPattern = 512
+// The bounds of a pattern, which anybody may write: in characters, no name being
+// longer than 253, and in steps of its compiled form.
+const (
+	maxPattern      = 512
+	maxPatternSteps = 1000
+)
 
 // reloaderAsk is what an owner asks of Reloader, which restarts.
 type reloaderAsk struct {
@@ -66,7 +70,12 @@ func whoSays(kind object.Kind, annotations, template map[string]string) map[stri
 func (a *reloaderAsk) readKind(kind object.Kind, namespace string, says map[string]string) {
 	a.auto[kind] = a.readBool(says, mark.ReloaderAuto) || a.readBool(says, mark.ReloaderTypedAuto(kind))
 	a.search[kind] = says[mark.ReloaderSearch] == "true"
-	for _, item := range items(says[mark.ReloaderNames(kind)]) {
+	list := items(says[mark.ReloaderNames(kind)])
+	if len(list) > mark.MaxListed {
+		a.faults = append(a.faults, fault{annotation: mark.ReloaderNames(kind), inPart: true,
+			problem: fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed)})
+	}
+	for _, item := range list[:min(len(list), mark.MaxListed)] {
 		if len(validation.IsDNS1123Subdomain(item)) == 0 {
 			a.names = append(a.names, object.Ref{Kind: kind, Namespace: namespace, Name: item})
 			continue
@@ -86,11 +95,16 @@ func readPattern(item string) (*regexp.Regexp, error) {
 	if len(item) > maxPattern {
 		return nil, fmt.Errorf("the pattern %.40q… is longer than %d characters", item, maxPattern)
 	}
-	compiled, err := regexp.Compile("^" + item + "$")
+	anchored := "^" + item + "$"
+	parsed, err := syntax.Parse(anchored, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("%.40q is neither a name nor a regular expression", item)
 	}
-	return compiled, nil
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil || len(program.Inst) > maxPatternSteps {
+		return nil, fmt.Errorf("the pattern %.40q is too costly to match", item)
+	}
+	return regexp.Compile(anchored)
 }
 
 func (a *reloaderAsk) readBool(says map[string]string, key string) bool {

@@ -63,6 +63,26 @@ func readForeign(kind Kind, namespace string, annotations, template map[string]s
 	}
 }
 
+// unheard are the tools that the owner speaks to and that are not honoured.
+func (f *foreign) unheard(settings Settings) (tools []Tool) {
+	if f == nil {
+		return nil
+	}
+	spoken := map[Tool]bool{}
+	for _, annotations := range []map[string]string{f.annotations, f.template} {
+		for annotation := range annotations {
+			spoken[Reloader] = spoken[Reloader] || mark.ForReloader(annotation)
+			spoken[Wave] = spoken[Wave] || !mark.ForReloader(annotation)
+		}
+	}
+	for _, tool := range []Tool{Reloader, Wave} {
+		if spoken[tool] && !settings.honours(tool) {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
 // equal reports whether f and other say the same.
 func (f *foreign) equal(other *foreign) bool {
 	if f == nil || other == nil {

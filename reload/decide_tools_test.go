@@ -87,6 +87,18 @@ func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 		"Reloader: a pattern without end": {
 			annotations: notes{secretNames: strings.Repeat("x*", 600)}, faults: []string{"is longer than 512 characters"},
 		},
+		"Reloader: a pattern that takes long": {
+			annotations: notes{secretNames: "x{900}y{900}"}, faults: []string{"is too costly to match"},
+		},
+		"Reloader: too many": {
+			annotations: notes{secretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: []string{consumedSecret}, by: Reloader,
+			faults: []string{"it lists 101 objects, of which the first 100 count"},
+		},
+		"Wave: too many": {
+			annotations: notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": strings.Repeat("s,", mark.MaxListed) + "unused"},
+			want:        []string{consumedSecret, consumedConfigMap}, by: Wave,
+			faults: []string{"it lists 101 objects, of which the first 100 count"},
+		},
 		"Reloader: an empty list": {annotations: notes{secretNames: " , "}},
 		"Reloader: excluded, although listed": {
 			annotations: notes{secretNames: "s,unused", secretExcludes: "other, s"}, want: []string{"Secret/unused"}, by: Reloader,
@@ -217,6 +229,15 @@ func together(all ...notes) (*metav1.ObjectMeta, *foreign, Settings) {
 	}
 	meta, theirs := saying(annotations, nil)
 	return meta, theirs, bothTools()
+}
+
+func TestToolsThatNobodyHonoursAreNamed(t *testing.T) {
+	_, theirs := saying(notes{"wave.pusher.com/update-on-config-change": "true"}, notes{"reloader.stakater.com/auto": "true"})
+	require.Equal(t, []Tool{Reloader, Wave}, theirs.unheard(Settings{}))
+	require.Equal(t, []Tool{Reloader}, theirs.unheard(Settings{Compatibility: []Tool{Wave}}))
+	require.Empty(t, theirs.unheard(bothTools()))
+	_, nothing := saying(nil, nil)
+	require.Empty(t, nothing.unheard(Settings{}))
 }
 
 func TestNobodyOptsInWhereTheFileSaysSo(t *testing.T) {

@@ -24,17 +24,26 @@ func readWave(namespace string, annotations map[string]string) *waveAsk {
 		return a
 	}
 	for _, kind := range object.Kinds {
-		annotation := mark.WaveExtras(kind)
-		for _, item := range items(annotations[annotation]) {
-			name, err := readExtra(namespace, item)
-			if err != nil {
-				a.faults = append(a.faults, fault{annotation: annotation, problem: err.Error(), inPart: true})
-				continue
-			}
-			a.extras = append(a.extras, object.Ref{Kind: kind, Namespace: namespace, Name: name})
-		}
+		a.readExtras(kind, namespace, items(annotations[mark.WaveExtras(kind)]))
 	}
 	return a
+}
+
+func (a *waveAsk) readExtras(kind object.Kind, namespace string, list []string) {
+	fail := func(problem string) {
+		a.faults = append(a.faults, fault{annotation: mark.WaveExtras(kind), problem: problem, inPart: true})
+	}
+	if len(list) > mark.MaxListed {
+		fail(fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed))
+	}
+	for _, item := range list[:min(len(list), mark.MaxListed)] {
+		name, err := readExtra(namespace, item)
+		if err != nil {
+			fail(err.Error())
+			continue
+		}
+		a.extras = append(a.extras, object.Ref{Kind: kind, Namespace: namespace, Name: name})
+	}
 }
 
 // readExtra reads NAME or NAMESPACE/NAME. Wave would look into any namespace;

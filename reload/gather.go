@@ -35,10 +35,6 @@ func (c *consumers) wishesFor(pod *Pod, settings Settings) wishes {
 // source whose cache is not full yet.
 const rereadDelay = time.Second
 
-// maxMatched bounds the objects of one kind that an owner's patterns make
-// references of: the baseline has an entry for each.
-const maxMatched = 100
-
 // gather reads from the caches what holds of the objects that k references.
 func (c *controller) gather(k key, references []Reference, of wishes) (*digest.Hasher, []Consumed, error) {
 	g, err := c.gatherer()
@@ -90,7 +86,7 @@ func (g *gatherer) listed(namespace string, of wishes) []Reference {
 	}
 	for _, kind := range object.Kinds {
 		matched := g.matched(kind, namespace, of.patterns)
-		for _, ref := range matched[:min(len(matched), maxMatched)] {
+		for _, ref := range matched[:min(len(matched), mark.MaxListed)] {
 			references = append(references, listedReference(ref))
 		}
 	}
@@ -119,13 +115,13 @@ func (g *gatherer) matched(kind object.Kind, namespace string, patterns []patter
 	return slices.Compact(found)
 }
 
-// tooMany are the faults of patterns that match more than maxMatched.
+// tooMany are the faults of patterns that match more than mark.MaxListed.
 func (g *gatherer) tooMany(namespace string, of wishes) []fault {
 	var faults []fault
 	for _, kind := range object.Kinds {
-		if matched := g.matched(kind, namespace, of.patterns); len(matched) > maxMatched {
+		if matched := g.matched(kind, namespace, of.patterns); len(matched) > mark.MaxListed {
 			faults = append(faults, fault{annotation: mark.ReloaderNames(kind), inPart: true, problem: fmt.Sprintf(
-				"it matches %d objects, of which the first %d by name count; narrow it", len(matched), maxMatched)})
+				"it matches %d objects, of which the first %d by name count; narrow it", len(matched), mark.MaxListed)})
 		}
 	}
 	return faults
@@ -135,7 +131,7 @@ func (g *gatherer) tooMany(namespace string, of wishes) []fault {
 // which data there is.
 func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
 	o := g.look(object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name})
-	c := g.governed(o, reference, of)
+	c := g.wanted(o, reference, of)
 	var current *object.Digested
 	if c.governed() {
 		current = g.current(o, c)
@@ -167,20 +163,20 @@ func (g *gatherer) current(o looked, c Consumed) *object.Digested {
 // holds: a rule's objects are all in one.
 func (c Consumed) wantsRead() bool { return c.OptIn != "" && c.onChange().Step != StepNothing }
 
-// governed finds who wants something done about a change of o, and what.
-func (g *gatherer) governed(o looked, reference Reference, of wishes) Consumed {
+// wanted finds who wants something done about a change of o, and what.
+func (g *gatherer) wanted(o looked, reference Reference, of wishes) Consumed {
 	c := Consumed{Object: o.ref, Action: None}
 	var counts bool
 	c.Reference, counts = of.narrowed(reference)
-	var ruled, wanted Action
+	var ruled, asked Action
 	if rule := g.rule(o, of.labels); rule != nil {
 		c.Rule, ruled = rule.Name, rule.Action
 	}
-	if asked := of.asked(reference, o.ref, o.tags()); asked != nil {
-		c.OptIn, wanted = asked.tool(), asked.action()
+	if ask := of.asked(reference, o.ref, o.tags()); ask != nil {
+		c.OptIn, asked = ask.tool(), ask.action()
 	}
 	if c.governed() && counts {
-		c.Action = cmp.Or(of.how, wanted, ruled, Auto)
+		c.Action = cmp.Or(of.how, asked, ruled, Auto)
 	}
 	return c
 }

@@ -115,7 +115,7 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 
 func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
 	objects := []runtime.Object{cloneOf("1")}
-	for i := range maxMatched + 1 {
+	for i := range mark.MaxListed + 1 {
 		objects = append(objects, ownSecret(fmt.Sprintf("own-%03d", i), "1"))
 	}
 	f := newFixture(t, objects...)
@@ -128,7 +128,7 @@ func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
 		require.Empty(t, faults)
 		return of
 	}
-	for patterns, want := range map[string]int{"own-00.": 10, "own-00.,own-.*5": 19, "ba.*,none.": 1, "own-.*": maxMatched} {
+	for patterns, want := range map[string]int{"own-00.": 10, "own-00.,own-.*5": 19, "ba.*,none.": 1, "own-.*": mark.MaxListed} {
 		require.Len(t, g.listed("team", matching(patterns)), want, patterns)
 		require.Empty(t, g.listed("elsewhere", matching(patterns)))
 	}

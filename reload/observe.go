@@ -195,6 +195,9 @@ func (l *observation) explainWorkload(w *Workload) Explanation {
 	for _, fault := range append(faults, l.gatherer.tooMany(w.Namespace, of)...) {
 		e.Ignored = append(e.Ignored, fault.annotation+": "+fault.problem)
 	}
+	for _, tool := range w.foreign.unheard(l.settings) {
+		e.Ignored = append(e.Ignored, "annotations of "+string(tool)+": reload.compatibility does not name it")
+	}
 	return e
 }
 

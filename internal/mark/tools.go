@@ -81,6 +81,9 @@ func WishAnnotations() []string {
 	return append(slices.Sorted(maps.Keys(forTools)), Reload, ReloadOn, ReloadKeys)
 }
 
+// ForReloader reports whether an annotation is read by Reloader, and not Wave.
+func ForReloader(annotation string) bool { return strings.Contains(annotation, reloaderDomain) }
+
 // ForTools returns the annotations of a workload or pod template by which its
 // owner tells other tools what to reload it for; nil when there are none.
 func ForTools(annotations map[string]string) map[string]string {
