@@ -59,6 +59,9 @@ type Consumed struct {
 	OptIn Tool
 	// Action is the rule's, or the workload owner's own wish.
 	Action Action
+	// Spared is why the owner wants nothing done, where there is more to say
+	// than that.
+	Spared Reason
 	// Exists is true when the data is known, Absent when it is known that there
 	// is no such object. Of an object that is left alone, and while it is being
 	// read, neither may be true.

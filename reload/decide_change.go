@@ -1,5 +1,7 @@
 package reload
 
+import "cmp"
+
 // Outcome is what a change of one object means to one consumer, and why.
 type Outcome struct {
 	Step   Step
@@ -11,6 +13,12 @@ const (
 	// ReasonUngoverned: no rule reloads this consumer for the object, and its
 	// owner does not ask for it.
 	ReasonUngoverned Reason = "Ungoverned"
+	// ReasonIgnored: the object tells Reloader, whom the owner asks, to ignore it.
+	ReasonIgnored Reason = "Ignored"
+	// ReasonExcluded: the owner excludes the object from what Reloader is asked.
+	ReasonExcluded Reason = "Excluded"
+	// ReasonKeys: the owner lists the keys that count, and it reads none of them.
+	ReasonKeys Reason = "KeysDoNotCount"
 	// ReasonOff: the rule or the workload's owner wants nothing done.
 	ReasonOff Reason = "Off"
 	// ReasonReadByNode: the kubelet or a CSI driver reads it, and reads it
@@ -32,9 +40,9 @@ const (
 func (c Consumed) onChange() Outcome {
 	switch {
 	case !c.governed():
-		return Outcome{StepNothing, ReasonUngoverned}
+		return Outcome{StepNothing, cmp.Or(c.Spared, ReasonUngoverned)}
 	case c.Action == None:
-		return Outcome{StepNothing, ReasonOff}
+		return Outcome{StepNothing, cmp.Or(c.Spared, ReasonOff)}
 	case c.Mode.byNode():
 		return Outcome{StepNothing, ReasonReadByNode}
 	case c.Action == Restart:

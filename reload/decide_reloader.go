@@ -128,15 +128,29 @@ func (a *reloaderAsk) tool() Tool { return Reloader }
 func (a *reloaderAsk) action() Action { return Restart }
 
 func (a *reloaderAsk) covers(ref object.Ref, mode Mode, tags mark.Tags) bool {
-	switch {
-	case tags.Ignore, slices.Contains(a.excluded[ref.Kind], ref.Name):
-		return false
-	case a.lists(ref):
+	return a.wants(ref, mode, tags) && a.spares(ref, tags) == ""
+}
+
+// wants is covers, but for what spares says.
+func (a *reloaderAsk) wants(ref object.Ref, mode Mode, tags mark.Tags) bool {
+	if a.lists(ref) {
 		return true
-	case mode == Listed:
-		return false // by another tool: no pod consumes it
 	}
-	return a.auto[ref.Kind] || a.search[ref.Kind] && tags.Match
+	consumed := mode != Listed // or else another tool lists it
+	return consumed && (a.auto[ref.Kind] || a.search[ref.Kind] && tags.Match)
+}
+
+// spares returns why nothing is done for the object, whatever the owner wants
+// otherwise.
+func (a *reloaderAsk) spares(ref object.Ref, tags mark.Tags) Reason {
+	switch {
+	case tags.Ignore:
+		return ReasonIgnored
+	case slices.Contains(a.excluded[ref.Kind], ref.Name):
+		return ReasonExcluded
+	default:
+		return ""
+	}
 }
 
 func (a *reloaderAsk) lists(ref object.Ref) bool {

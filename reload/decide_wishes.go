@@ -123,6 +123,16 @@ func (w wishes) asked(r Reference, ref object.Ref, tags mark.Tags) ask {
 	return nil
 }
 
+// spared returns why r, which no ask covers, is not covered after all.
+func (w wishes) spared(r Reference, ref object.Ref, tags mark.Tags) Reason {
+	for _, asked := range w.asks {
+		if reloader, is := asked.(*reloaderAsk); is && reloader.wants(ref, r.Mode, tags) {
+			return reloader.spares(ref, tags)
+		}
+	}
+	return ""
+}
+
 // referencesTo are those of references that are to ref, and the one by which
 // other tools are told of it.
 func (w wishes) referencesTo(ref object.Ref, references []Reference) []Reference {

@@ -175,7 +175,12 @@ func (g *gatherer) wanted(o looked, reference Reference, of wishes) Consumed {
 	if ask := of.asked(reference, o.ref, o.tags()); ask != nil {
 		c.OptIn, asked = ask.tool(), ask.action()
 	}
-	if c.governed() && counts {
+	switch {
+	case !c.governed():
+		c.Spared = of.spared(reference, o.ref, o.tags())
+	case !counts:
+		c.Spared = ReasonKeys
+	default:
 		c.Action = cmp.Or(of.how, asked, ruled, Auto)
 	}
 	return c

@@ -211,7 +211,8 @@ func explainCommand() *cobra.Command {
 		Long: `Say what a workload or pod consumes and how, which rule or annotation has it
 reloaded, what a change would do and why, and whether it runs the data of now.
 
-KIND is that of a workload or Pod, also in short: deploy/team-a/web.`,
+KIND is that of a workload or Pod, also in short: deploy/team-a/web. Pull
+secrets are left out: nodes read them anew.`,
 		Args: cobra.ExactArgs(1),
 	}
 	in := newInspection(command).withOutput()

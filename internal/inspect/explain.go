@@ -149,6 +149,9 @@ func words(reason reload.Reason) string {
 	known := map[reload.Reason]string{
 		reload.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
 		reload.ReasonOff:         "switched off, by rule or annotation",
+		reload.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
+		reload.ReasonExcluded:    "excluded by an annotation of Reloader",
+		reload.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
 		reload.ReasonReadByNode:  "no container sees it; the node reads it anew",
 		reload.ReasonAsked:       "a restart is asked for",
 		reload.ReasonReadAtStart: "read when containers start, and never again",
