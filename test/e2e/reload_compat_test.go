@@ -70,6 +70,11 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	e.tag(namespace, "searched", "reloader.stakater.com/ignore")
 	changes("searched", "Deployment/waves")
 	e.settled(h)
+	out, problem, exit := e.command(e.viewer("compat-viewer"), "explain", "deploy/compat-a/auto", "--config", e.configFile(syncRule("compat")))
+	require.Zero(t, exit, problem)
+	require.Regexp(t, `Secret/compat-a/excluded +EnvFrom +- +Nothing +Untracked +excluded by an annotation of Reloader`, out)
+	require.Regexp(t, `Secret/compat-a/searched +EnvFrom +- +Nothing +Untracked +the object bears the annotation reloader.stakater.com/ignore`, out)
+	require.Regexp(t, `Secret/compat-a/own +EnvFrom +annotation of Reloader +Restart +Current +a restart is asked for`, out)
 
 	e.eventually(func(ctx context.Context) error {
 		template, err := e.admin.AppsV1().Deployments(namespace).Get(ctx, "template", metav1.GetOptions{})
@@ -100,6 +105,9 @@ func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	e.data(namespace, "own", "k", "2")
 	e.restarted(namespace, before)
 	require.Empty(t, e.reads(start, namespace))
+	out, problem, exit := e.command(e.viewer("incompat-viewer"), "explain", "deploy/incompat-a/auto", "--config", e.configFile(syncRule("incompat")))
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "ignored: annotations of Reloader: reload.compatibility does not name it")
 
 	h.Stop()
 	e.sections = "reload: {compatibility: [Wave]}\n"
