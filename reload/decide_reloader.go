@@ -72,8 +72,10 @@ func (a *reloaderAsk) readKind(kind object.Kind, namespace string, says map[stri
 	a.search[kind] = says[mark.ReloaderSearch] == "true"
 	list := items(says[mark.ReloaderNames(kind)])
 	if len(list) > mark.MaxListed {
-		a.faults = append(a.faults, fault{annotation: mark.ReloaderNames(kind), inPart: true,
-			problem: fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed)})
+		a.faults = append(a.faults, fault{
+			annotation: mark.ReloaderNames(kind), inPart: true,
+			problem: fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed),
+		})
 	}
 	for _, item := range list[:min(len(list), mark.MaxListed)] {
 		if len(validation.IsDNS1123Subdomain(item)) == 0 {

@@ -107,20 +107,24 @@ func (o *Observer) observe(ctx context.Context, now time.Time) (*observation, er
 		return nil, err
 	}
 	look := &observation{Observer: o, now: now}
-	read := map[object.Ref]*object.Digested{}
-	look.gatherer = &gatherer{caches: o.caches, rules: o.rules.Load(), hasher: hasher,
-		read: func(ref object.Ref, _ string) *object.Digested {
-			if known, done := read[ref]; done {
-				return known
-			}
-			found, err := o.reader.Describe(ctx, ref, o.key)
-			if err != nil && look.failed == nil {
-				look.failed = err
-			}
-			read[ref] = found
-			return found
-		}}
+	look.gatherer = &gatherer{caches: o.caches, rules: o.rules.Load(), hasher: hasher, read: look.reading(ctx)}
 	return look, nil
+}
+
+// reading reads each object once, whatever its resourceVersion.
+func (l *observation) reading(ctx context.Context) func(object.Ref, string) *object.Digested {
+	read := map[object.Ref]*object.Digested{}
+	return func(ref object.Ref, _ string) *object.Digested {
+		if known, done := read[ref]; done {
+			return known
+		}
+		found, err := l.reader.Describe(ctx, ref, l.key)
+		if err != nil && l.failed == nil {
+			l.failed = err
+		}
+		read[ref] = found
+		return found
+	}
 }
 
 // Explain says what the consumer of that name consumes; found is false when
@@ -135,13 +139,15 @@ func (o *Observer) Explain(ctx context.Context, kind Kind, namespace, name strin
 		if !found {
 			return e, false, nil
 		}
-		return look.explainPod(pod), true, look.failed
+		e = look.explainPod(pod)
+		return e, true, look.failed
 	}
 	workload, found := o.consumers.workload(key{kind, namespace, name})
 	if !found {
 		return e, false, nil
 	}
-	return look.explainWorkload(workload), true, look.failed
+	e = look.explainWorkload(workload)
+	return e, true, look.failed
 }
 
 // Consumers says who consumes ref: workloads, and the pods that belong to none
