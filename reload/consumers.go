@@ -15,11 +15,15 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// byReference is the index from object.Ref.String to its consumers.
-const byReference = "reference"
+const (
+	// byReference is the index from object.Ref.String to its consumers.
+	byReference = "reference"
+	// byPattern is the index from a namespace to the workloads whose owners list
+	// objects of it by patterns.
+	byPattern = "pattern"
+)
 
 // workloadKinds is the order in which workloads are listed.
 func workloadKinds() []Kind {
@@ -41,17 +45,16 @@ type consumers struct {
 	pods      *kube.View[*Pod]
 }
 
-// newConsumers adds its caches to caches. They are started as soon as there is
-// a rule.
-func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], log *zap.Logger) (*consumers, error) {
+// newConsumers adds its caches to caches, which starts them as soon as needed
+// says so.
+func newConsumers(clients *kube.Clients, caches *kube.Caches, needed func() bool, log *zap.Logger) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
-	needed := func() bool { return len(live.Load().All()) > 0 }
 	for kind, informer := range workloadInformers(clients.Typed) {
 		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepRolling)
 		if err != nil {
 			return nil, err
 		}
-		if err := view.AddIndex(byReference, func(w *Workload) []string { return indexValues(w.Namespace, w.References) }); err != nil {
+		if err := indexWorkloads(view); err != nil {
 			return nil, err
 		}
 		c.workloads[kind] = view
@@ -67,6 +70,25 @@ func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[R
 	c.pods = pods
 	caches.Add(pods, needed)
 	return c, nil
+}
+
+func indexWorkloads(view *kube.View[*Workload]) error {
+	err := view.AddIndex(byReference, func(w *Workload) []string {
+		values := indexValues(w.Namespace, w.References)
+		for _, ref := range w.foreign.lists() {
+			values = append(values, ref.String())
+		}
+		return values
+	})
+	if err != nil {
+		return err
+	}
+	return view.AddIndex(byPattern, func(w *Workload) []string {
+		if len(w.foreign.patterns()) == 0 {
+			return nil
+		}
+		return []string{w.Namespace}
+	})
 }
 
 func workloadInformers(client kubernetes.Interface) map[Kind]cache.SharedIndexInformer {
@@ -98,17 +120,25 @@ func indexValues(namespace string, references []Reference) []string {
 	return values
 }
 
-// of returns the consumers of ref.
-func (c *consumers) of(ref object.Ref) (workloads, pods []key) {
+// workloadsUsing returns the workloads that consume ref, or list it.
+func (c *consumers) workloadsUsing(ref object.Ref) []*Workload {
+	var found []*Workload
 	for _, kind := range workloadKinds() {
-		for _, w := range c.workloads[kind].ByIndex(byReference, ref.String()) {
-			workloads = append(workloads, w.key())
+		view := c.workloads[kind]
+		found = append(found, view.ByIndex(byReference, ref.String())...)
+		for _, w := range view.ByIndex(byPattern, ref.Namespace) {
+			listed := slices.ContainsFunc(w.foreign.patterns(), func(p pattern) bool { return p.matches(ref) })
+			if listed && !slices.Contains(found, w) {
+				found = append(found, w)
+			}
 		}
 	}
-	for _, p := range c.pods.ByIndex(byReference, ref.String()) {
-		pods = append(pods, p.key())
-	}
-	return workloads, pods
+	return found
+}
+
+// podsUsing returns the pods that consume ref.
+func (c *consumers) podsUsing(ref object.Ref) []*Pod {
+	return c.pods.ByIndex(byReference, ref.String())
 }
 
 // podsOf returns the pods of w that read anything that w does.
@@ -159,7 +189,9 @@ func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
 func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }
 
 // relevant reports whether there may be something to do about w.
-func (w *Workload) relevant() bool { return len(w.References) > 0 || len(w.Annotations) > 0 }
+func (w *Workload) relevant() bool {
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.foreign != nil
+}
 
 func (p *Pod) key() key { return key{KindPod, p.Namespace, p.Name} }
 

@@ -36,13 +36,14 @@ const (
 
 // fixture is the module over a fake API server.
 type fixture struct {
-	t      *testing.T
-	client *fake.Clientset
-	caches *kube.Caches
-	key    *kube.DigestKey
-	live   *rules.Live[Rule]
-	work   []kube.Runnable
-	ctx    context.Context // of the caches of the current lead
+	t       *testing.T
+	client  *fake.Clientset
+	clients *kube.Clients
+	caches  *kube.Caches
+	key     *kube.DigestKey
+	live    *rules.Live[Rule]
+	work    []kube.Runnable
+	ctx     context.Context // of the caches of the current lead
 }
 
 func testRule(t *testing.T, action Action) Rule {
@@ -54,23 +55,30 @@ func testRule(t *testing.T, action Action) Rule {
 	return rule
 }
 
-// testSettings ask each kubelet once.
-func testSettings() *LiveSettings {
-	settings := Settings{ConfirmRefreshAfter: &metav1.Duration{}}
+// withDefaults ask each kubelet once.
+func withDefaults(settings Settings) Settings {
+	if settings.ConfirmRefreshAfter == nil {
+		settings.ConfirmRefreshAfter = &metav1.Duration{}
+	}
 	settings.Default()
-	return NewLiveSettings(settings)
+	return settings
 }
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
+	return newFixtureWith(t, Settings{OptIn: new(false)}, objects...)
+}
+
+func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) *fixture {
+	settings = withDefaults(settings)
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
 	f.client.PrependReactor("patch", "*", f.withResourceVersion())
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
-	clients := &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
+	f.clients = &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme, metadataOf(objects)...)}
 	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	f.key = kube.NewDigestKey(f.client, "headwater")
 	var err error
-	f.caches, err = kube.NewCaches(clients, f.key, log)
+	f.caches, err = kube.NewCaches(f.clients, f.key, log)
 	require.NoError(t, err)
 	var contributed struct {
 		fx.In
@@ -78,12 +86,29 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(clients, f.caches, f.key, f.live, testSettings(), prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(NewLiveSettings(settings), f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
-	require.Len(t, contributed.Permissions, 5)
+	wanted := 5
+	if settings.optIn() {
+		wanted += len(object.Kinds)
+	}
+	require.Len(t, contributed.Permissions, wanted)
 	f.work = contributed.Work
 	return f
+}
+
+// metadataOf are the Secrets among objects, as metadata. The fake does not
+// select by label, so that clones are among them.
+func metadataOf(objects []runtime.Object) (found []runtime.Object) {
+	for _, o := range objects {
+		if secret, is := o.(*corev1.Secret); is {
+			found = append(found, &metav1.PartialObjectMetadata{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: *secret.ObjectMeta.DeepCopy(),
+			})
+		}
+	}
+	return found
 }
 
 // withResourceVersion gives every patched object a new resourceVersion, as the

@@ -56,14 +56,19 @@ const (
 type Consumed struct {
 	Reference
 	Object object.Ref
-	// Rule governs the object for this consumer; empty: none does, and the
-	// reference is left alone.
-	Rule string
+	// Rule governs the object for this consumer; OptIn is the tool by whose
+	// annotation the owner asks. Where both are empty the reference is left
+	// alone.
+	Rule  string
+	OptIn Tool
 	// Action is the rule's, or the workload owner's own wish.
 	Action Action
+	// Spared is why the owner wants nothing done, where there is more to say
+	// than that.
+	Spared Reason
 	// Exists is true when the data is known, Absent when it is known that there
-	// is no such object. Of an object that no rule governs, and while a cache
-	// fills, neither may be true.
+	// is no such object. Of an object that is left alone, and while it is being
+	// read, neither may be true.
 	Exists    bool
 	Absent    bool
 	Digests   object.Digests
@@ -97,7 +102,10 @@ func (c Consumed) lacks() []string {
 
 // known reports whether there is data to compare. What lacks a key that is
 // needed does not count: it is compared when it is whole again.
-func (c Consumed) known() bool { return c.Rule != "" && c.Exists && len(c.lacks()) == 0 }
+func (c Consumed) known() bool { return c.governed() && c.Exists && len(c.lacks()) == 0 }
+
+// governed reports whether anybody wants something done about a change.
+func (c Consumed) governed() bool { return c.Rule != "" || c.OptIn != "" }
 
 func (c Consumed) restarts() bool { return c.known() && c.onChange().Step == StepRestart }
 
@@ -112,7 +120,8 @@ func (c Consumed) holds() bool { return !c.known() || c.onChange().Step != StepR
 type Decision struct {
 	Step   Step
 	Reason Reason
-	// Rule governs the first of Changed, or the first reference at all.
+	// Rule governs the first of Changed, or the first reference at all; empty
+	// where that is by opt-in.
 	Rule string
 	// Changed names the objects whose data changed.
 	Changed []string

@@ -1,5 +1,7 @@
 package reload
 
+import "cmp"
+
 // Outcome is what a change of one object means to one consumer, and why.
 type Outcome struct {
 	Step   Step
@@ -8,8 +10,15 @@ type Outcome struct {
 
 // The reasons of an Outcome.
 const (
-	// ReasonUngoverned: no rule reloads this consumer for the object.
+	// ReasonUngoverned: no rule reloads this consumer for the object, and its
+	// owner does not ask for it.
 	ReasonUngoverned Reason = "Ungoverned"
+	// ReasonIgnored: the object tells Reloader, whom the owner asks, to ignore it.
+	ReasonIgnored Reason = "Ignored"
+	// ReasonExcluded: the owner excludes the object from what Reloader is asked.
+	ReasonExcluded Reason = "Excluded"
+	// ReasonKeys: the owner lists the keys that count, and it reads none of them.
+	ReasonKeys Reason = "KeysDoNotCount"
 	// ReasonOff: the rule or the workload's owner wants nothing done.
 	ReasonOff Reason = "Off"
 	// ReasonReadByNode: the kubelet or a CSI driver reads it, and reads it
@@ -30,10 +39,10 @@ const (
 // onChange decides by how c is consumed what a change of its data means.
 func (c Consumed) onChange() Outcome {
 	switch {
-	case c.Rule == "":
-		return Outcome{StepNothing, ReasonUngoverned}
+	case !c.governed():
+		return Outcome{StepNothing, cmp.Or(c.Spared, ReasonUngoverned)}
 	case c.Action == None:
-		return Outcome{StepNothing, ReasonOff}
+		return Outcome{StepNothing, cmp.Or(c.Spared, ReasonOff)}
 	case c.Mode.byNode():
 		return Outcome{StepNothing, ReasonReadByNode}
 	case c.Action == Restart:

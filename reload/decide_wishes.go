@@ -3,31 +3,46 @@ package reload
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // wishes are what the owner of a consumer says about it: its labels, which
 // rules select by, and annotations.
 type wishes struct {
 	labels labels.Set
-	// action applies instead of the rule's; empty leaves it to the rule.
-	action Action
+	// how applies instead of a rule's action; empty leaves it to the rule.
+	how Action
 	// keys are the only ones that count; nil means all.
 	keys []string
+	// asks are what it is reloaded for without a rule.
+	asks []ask
+	// named and patterns are what other tools are told to reload it for beside
+	// what its pods consume.
+	named    []object.Ref
+	patterns []pattern
+	// minInterval is the least time between two restarts; 0 leaves it open.
+	minInterval time.Duration
 }
 
-// fault is an annotation that is ignored, since it cannot be read.
-type fault struct{ annotation, problem string }
+// fault is an annotation that is ignored, wholly or in part, since it cannot be
+// read or honoured.
+type fault struct {
+	annotation, problem string
+	inPart              bool
+}
 
 // reloadOff is what None is called in the annotation.
 const reloadOff = "Off"
 
-// wishesOf reads the wishes on a consumer.
-func wishesOf(meta *metav1.ObjectMeta) (wishes, []fault) {
+// wishesOf reads the wishes on a consumer. Who says something to Headwater says
+// nothing to other tools.
+func wishesOf(meta *metav1.ObjectMeta, theirs *foreign, settings Settings) (wishes, []fault) {
 	of := wishes{labels: meta.Labels}
 	var faults []fault
 	read := func(annotation string, parse func(value string) error) {
@@ -36,13 +51,39 @@ func wishesOf(meta *metav1.ObjectMeta) (wishes, []fault) {
 			return
 		}
 		if err := parse(value); err != nil {
-			faults = append(faults, fault{annotation, err.Error()})
+			faults = append(faults, fault{annotation: annotation, problem: err.Error()})
 		}
 	}
-	read(mark.Reload, func(value string) (err error) { of.action, err = parseAction(value); return err })
-	read(mark.ReloadOn, func(value string) error { _, err := mark.ParseReloadOn(meta.Namespace, value); return err })
+	var own headwaterAsk
+	read(mark.Reload, func(value string) (err error) { of.how, err = parseAction(value); return err })
+	read(mark.ReloadOn, func(value string) (err error) { own.on, err = mark.ParseReloadOn(meta.Namespace, value); return err })
 	read(mark.ReloadKeys, func(value string) (err error) { of.keys, err = mark.ParseReloadKeys(value); return err })
+	switch {
+	case !settings.optIn() || of.how == None:
+	case of.how != "" || own.on != nil:
+		own.how = of.how
+		of.asks = []ask{own}
+	case theirs != nil:
+		faults = append(faults, of.heed(theirs, settings)...)
+	}
 	return of, faults
+}
+
+// heed adds what the owner tells the tools that are honoured.
+func (w *wishes) heed(theirs *foreign, settings Settings) []fault {
+	var faults []fault
+	if settings.honours(Reloader) {
+		w.asks = append(w.asks, theirs.reloader)
+		w.named, w.patterns = theirs.reloader.names, theirs.reloader.patterns
+		w.minInterval = theirs.reloader.pause
+		faults = theirs.reloader.faults
+	}
+	if settings.honours(Wave) && theirs.wave.asked {
+		w.asks = append(w.asks, theirs.wave)
+		w.named = slices.Concat(w.named, theirs.wave.extras)
+		faults = slices.Concat(faults, theirs.wave.faults)
+	}
+	return faults
 }
 
 func parseAction(value string) (Action, error) {
@@ -54,6 +95,57 @@ func parseAction(value string) (Action, error) {
 	default:
 		return "", fmt.Errorf("%.40q is not Auto, Restart, Refresh or Off", value)
 	}
+}
+
+// headwaterAsk is what an owner asks of Headwater: to reload the workload for
+// all that its pods consume, when it is said how, or for what is listed alone.
+type headwaterAsk struct {
+	how Action
+	on  []object.Ref
+}
+
+func (a headwaterAsk) tool() Tool { return Headwater }
+
+func (a headwaterAsk) action() Action { return a.how }
+
+func (a headwaterAsk) covers(ref object.Ref, _ Mode, _ mark.Tags) bool {
+	return a.how != "" || slices.Contains(a.on, ref)
+}
+
+// asked returns the first of the asks that covers r, which is ref and bears
+// tags; nil when none does.
+func (w wishes) asked(r Reference, ref object.Ref, tags mark.Tags) ask {
+	for _, asked := range w.asks {
+		if asked.covers(ref, r.Mode, tags) {
+			return asked
+		}
+	}
+	return nil
+}
+
+// spared returns why r, which no ask covers, is not covered after all.
+func (w wishes) spared(r Reference, ref object.Ref, tags mark.Tags) Reason {
+	for _, asked := range w.asks {
+		if reloader, is := asked.(*reloaderAsk); is && reloader.wants(ref, r.Mode, tags) {
+			return reloader.spares(ref, tags)
+		}
+	}
+	return ""
+}
+
+// referencesTo are those of references that are to ref, and the one by which
+// other tools are told of it.
+func (w wishes) referencesTo(ref object.Ref, references []Reference) []Reference {
+	var found []Reference
+	for _, r := range references {
+		if r.Kind == ref.Kind && r.Name == ref.Name {
+			found = append(found, r)
+		}
+	}
+	if slices.Contains(w.named, ref) || slices.ContainsFunc(w.patterns, func(p pattern) bool { return p.matches(ref) }) {
+		found = append(found, listedReference(ref))
+	}
+	return found
 }
 
 // narrowed is r with the keys that count, and false when none of them does.
@@ -73,13 +165,19 @@ func (w wishes) narrowed(r Reference) (Reference, bool) {
 	return r, true
 }
 
-// listed are the references that the owner of a workload lists beside those of
-// its pods. No pod needs them to start.
+// listed are the references that the owner of a workload lists for Headwater
+// beside those of its pods.
 func listed(meta *metav1.ObjectMeta) []Reference {
 	refs, _ := mark.ParseReloadOn(meta.Namespace, meta.Annotations[mark.ReloadOn]) // a fault is told by wishesOf
 	references := make([]Reference, 0, len(refs))
 	for _, ref := range refs {
-		references = append(references, Reference{Kind: ref.Kind, Name: ref.Name, Mode: Listed, Optional: true})
+		references = append(references, listedReference(ref))
 	}
 	return references
+}
+
+// listedReference is that of an object that an owner lists. No pod needs it to
+// start.
+func listedReference(ref object.Ref) Reference {
+	return Reference{Kind: ref.Kind, Name: ref.Name, Mode: Listed, Optional: true}
 }

@@ -17,10 +17,10 @@ func TestOwnersWishes(t *testing.T) {
 		fault       string
 	}{
 		"no annotation leaves it to the rule":      {},
-		"Auto overrides":                           {annotations: map[string]string{mark.Reload: "Auto"}, want: wishes{action: Auto}},
-		"Restart overrides":                        {annotations: map[string]string{mark.Reload: "Restart"}, want: wishes{action: Restart}},
-		"Refresh overrides":                        {annotations: map[string]string{mark.Reload: "Refresh"}, want: wishes{action: Refresh}},
-		"Off is nothing":                           {annotations: map[string]string{mark.Reload: "Off"}, want: wishes{action: None}},
+		"Auto overrides":                           {annotations: map[string]string{mark.Reload: "Auto"}, want: wishes{how: Auto}},
+		"Restart overrides":                        {annotations: map[string]string{mark.Reload: "Restart"}, want: wishes{how: Restart}},
+		"Refresh overrides":                        {annotations: map[string]string{mark.Reload: "Refresh"}, want: wishes{how: Refresh}},
+		"Off is nothing":                           {annotations: map[string]string{mark.Reload: "Off"}, want: wishes{how: None}},
 		"an unknown value leaves it to the rule":   {annotations: map[string]string{mark.Reload: "always"}, fault: mark.Reload},
 		"None is the rule's word, not the owner's": {annotations: map[string]string{mark.Reload: "None"}, fault: mark.Reload},
 		"only these keys count":                    {annotations: map[string]string{mark.ReloadKeys: "b,a"}, want: wishes{keys: []string{"a", "b"}}},
@@ -30,7 +30,7 @@ func TestOwnersWishes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			of, faults := wishesOf(&metav1.ObjectMeta{Annotations: test.annotations})
+			of, faults := wishesOf(&metav1.ObjectMeta{Namespace: "ns", Annotations: test.annotations}, nil, Settings{})
 			require.Equal(t, test.want, of)
 			if test.fault == "" {
 				require.Empty(t, faults)

@@ -29,22 +29,21 @@ func (c *controller) tell(w *Workload, decision Decision) {
 	}
 }
 
-// wishAnnotations are what the owner of a workload says to Headwater.
-func wishAnnotations() []string { return []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} }
-
 // complain tells the owner of w once which of its annotations mean nothing, as
-// far as a rule would heed them.
+// far as anybody would heed them. Of what is wrong with one, the first counts.
 func (c *controller) complain(w *Workload, decision Decision) {
-	_, faults := wishesOf(&w.ObjectMeta)
-	problems := map[string]string{}
+	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.honoured())
+	faults = append(faults, (&gatherer{caches: c.caches}).tooMany(w.Namespace, of)...)
+	problems := map[string]fault{}
 	for _, fault := range faults {
-		if decision.Rule != "" || fault.annotation == mark.ReloadOn {
-			problems[fault.annotation] = fault.problem
+		_, known := problems[fault.annotation]
+		if !known && (c.honoured().optIn() || decision.Rule != "" || fault.annotation == mark.ReloadOn) {
+			problems[fault.annotation] = fault
 		}
 	}
-	for _, annotation := range wishAnnotations() {
-		if c.told.first(w.key(), annotation, problems[annotation]) {
-			c.events.Record(unknownReload(w, annotation, problems[annotation]))
+	for _, annotation := range mark.WishAnnotations() {
+		if c.told.first(w.key(), annotation, problems[annotation].problem) {
+			c.events.Record(unknownReload(w, problems[annotation]))
 		}
 	}
 }
@@ -85,7 +84,7 @@ func (t *told) first(k key, about, text string) bool {
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range append(wishAnnotations(), held, waiting) {
+	for _, about := range append(mark.WishAnnotations(), held, waiting) {
 		t.said.Delete(topic{k, about})
 	}
 }
@@ -132,10 +131,14 @@ func baselineAdopted(w *Workload, decision Decision) kube.Event {
 	return event
 }
 
-func unknownReload(w *Workload, annotation, problem string) kube.Event {
+func unknownReload(w *Workload, fault fault) kube.Event {
 	event := about(w)
 	event.Warning = true
 	event.Reason, event.Action = "UnknownReload", "Read"
-	event.Note = fmt.Sprintf("The annotation %s is ignored: %s", annotation, problem)
+	ignored := "ignored"
+	if fault.inPart {
+		ignored = "ignored in part"
+	}
+	event.Note = fmt.Sprintf("The annotation %s is %s: %s", fault.annotation, ignored, fault.problem)
 	return event
 }

@@ -48,8 +48,10 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	key := "key " + strings.Repeat("k", 253) + " of " + long
 	require.Less(t, len(restartHeld(w, Decision{Missing: []string{key, key, key}}).Note), maxNote)
 
-	_, faults := wishesOf(&metav1.ObjectMeta{Annotations: map[string]string{mark.Reload: strings.Repeat("x", 5000)}})
-	unknown := unknownReload(w, faults[0].annotation, faults[0].problem)
+	_, faults := wishesOf(&metav1.ObjectMeta{Annotations: map[string]string{mark.Reload: strings.Repeat("x", 5000)}}, nil, Settings{})
+	unknown := unknownReload(w, faults[0])
 	require.True(t, unknown.Warning)
 	require.Less(t, len(unknown.Note), maxNote)
+	require.Contains(t, unknown.Note, "is ignored: ")
+	require.Contains(t, unknownReload(w, fault{inPart: true}).Note, "is ignored in part: ")
 }

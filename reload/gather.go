@@ -2,6 +2,9 @@ package reload
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,18 +16,18 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-func (w *Workload) wishes() wishes {
-	of, _ := wishesOf(&w.ObjectMeta)
+func (w *Workload) wishes(settings Settings) wishes {
+	of, _ := wishesOf(&w.ObjectMeta, w.foreign, settings)
 	return of
 }
 
 // wishesFor takes the wishes for a pod from the workload it belongs to. Those
 // of a pod without one, or whose workload is not cached, are its own.
-func (c *consumers) wishesFor(pod *Pod) wishes {
+func (c *consumers) wishesFor(pod *Pod, settings Settings) wishes {
 	if owner, found := c.ownerOf(pod); found {
-		return owner.wishes()
+		return owner.wishes(settings)
 	}
-	of, _ := wishesOf(&pod.ObjectMeta)
+	of, _ := wishesOf(&pod.ObjectMeta, nil, settings)
 	return of
 }
 
@@ -34,19 +37,23 @@ const rereadDelay = time.Second
 
 // gather reads from the caches what holds of the objects that k references.
 func (c *controller) gather(k key, references []Reference, of wishes) (*digest.Hasher, []Consumed, error) {
-	hasher, err := c.digestKey.Hasher()
+	g, err := c.gatherer()
 	if err != nil {
 		return nil, nil, err
 	}
-	g := gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher}
-	consumed := make([]Consumed, 0, len(references))
-	for _, reference := range references {
-		consumed = append(consumed, g.consumed(k.namespace, reference, of))
-	}
+	consumed := g.gather(k.namespace, references, of)
 	if g.reading {
 		c.queue.After(k, rereadDelay)
 	}
-	return hasher, consumed, nil
+	return g.hasher, consumed, nil
+}
+
+func (c *controller) gatherer() (*gatherer, error) {
+	hasher, err := c.digestKey.Hasher()
+	if err != nil {
+		return nil, err
+	}
+	return &gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher, read: c.reads.get}, nil
 }
 
 // gatherer reads with one set of rules.
@@ -54,24 +61,83 @@ type gatherer struct {
 	caches *kube.Caches
 	rules  *rules.Set[Rule]
 	hasher *digest.Hasher
+	// read returns an object whose data no cache holds; nil when it is not
+	// known, or not yet.
+	read func(ref object.Ref, resourceVersion string) *object.Digested
 	// reading is set when a source could not be looked up yet.
 	reading bool
 }
 
-func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
-	ref := object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name}
-	c := Consumed{Object: ref, Action: None}
-	var counts bool
-	c.Reference, counts = of.narrowed(reference)
-	rule, current := g.governed(ref, of.labels)
-	if rule != nil {
-		c.Rule, c.Pace, c.Post = rule.Name, rule.pace(), rule.Then.HTTPPost
+func (g *gatherer) gather(namespace string, references []Reference, of wishes) []Consumed {
+	references = slices.Concat(references, g.listed(namespace, of))
+	consumed := make([]Consumed, 0, len(references))
+	for _, reference := range references {
+		consumed = append(consumed, g.consumed(namespace, reference, of))
 	}
-	if rule != nil && counts {
-		c.Action = cmp.Or(of.action, rule.Action)
+	return consumed
+}
+
+// listed are the references that the owner lists for other tools: by name, and
+// those that a pattern matches.
+func (g *gatherer) listed(namespace string, of wishes) []Reference {
+	var references []Reference
+	for _, ref := range of.named {
+		references = append(references, listedReference(ref))
+	}
+	for _, kind := range object.Kinds {
+		matched := g.matched(kind, namespace, of.patterns)
+		for _, ref := range matched[:min(len(matched), mark.MaxListed)] {
+			references = append(references, listedReference(ref))
+		}
+	}
+	return references
+}
+
+// matched returns the objects that any of patterns matches, sorted by name.
+func (g *gatherer) matched(kind object.Kind, namespace string, patterns []pattern) []object.Ref {
+	if len(patterns) == 0 {
+		return nil
+	}
+	var found []object.Ref
+	add := func(name string) {
+		ref := object.Ref{Kind: kind, Namespace: namespace, Name: name}
+		if slices.ContainsFunc(patterns, func(p pattern) bool { return p.matches(ref) }) {
+			found = append(found, ref)
+		}
+	}
+	for _, clone := range g.caches.Clones[kind].InNamespace(namespace) {
+		add(clone.Name)
+	}
+	for _, foreign := range g.caches.Foreign[kind].InNamespace(namespace) {
+		add(foreign.Name)
+	}
+	slices.SortFunc(found, func(a, b object.Ref) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(found)
+}
+
+// tooMany are the faults of patterns that match more than mark.MaxListed.
+func (g *gatherer) tooMany(namespace string, of wishes) []fault {
+	var faults []fault
+	for _, kind := range object.Kinds {
+		if matched := g.matched(kind, namespace, of.patterns); len(matched) > mark.MaxListed {
+			faults = append(faults, fault{annotation: mark.ReloaderNames(kind), inPart: true, problem: fmt.Sprintf(
+				"it matches %d objects, of which the first %d by name count; narrow it", len(matched), mark.MaxListed)})
+		}
+	}
+	return faults
+}
+
+// consumed is what holds of reference: who wants what done about a change, and
+// which data there is.
+func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
+	o := g.look(object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name})
+	c := g.wanted(o, reference, of)
+	var current *object.Digested
+	if c.governed() {
+		current = g.current(o, c)
 	}
 	if current == nil {
-		c.Absent = !g.exists(ref)
+		c.Absent = !o.exists()
 		return c
 	}
 	c.Exists, c.Digests = true, current.Digests
@@ -79,41 +145,108 @@ func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Co
 	return c
 }
 
-// exists reports whether there is an object of that name, whoever governs it.
-func (g *gatherer) exists(ref object.Ref) bool {
-	_, cloned := g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
-	_, foreign := g.caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
-	return cloned || foreign
+// current is o as it is now; nil when that is not known.
+func (g *gatherer) current(o looked, c Consumed) *object.Digested {
+	switch {
+	case o.clone != nil:
+		return o.clone
+	case o.source != nil:
+		return o.source.Digested(g.hasher)
+	case o.foreign != nil && c.wantsRead():
+		return g.read(o.ref, o.foreign.ResourceVersion)
+	default:
+		return nil
+	}
 }
 
-// governed returns the rule that governs ref for a consumer with those labels,
-// and ref itself where it exists. Clones are governed by the rule they belong
-// to, sources by the first rule that selects the consumer.
-func (g *gatherer) governed(ref object.Ref, of labels.Set) (*Rule, *object.Digested) {
-	if clone, found := g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
-		if marks, readable := mark.Of(clone); readable {
-			if rule, known := g.rules.Named(marks.Rule); known && rule.selects(of) {
-				return &rule, clone
-			}
-			return nil, nil
+// wantsRead reports whether it is of any use to read an object that no cache
+// holds: a rule's objects are all in one.
+func (c Consumed) wantsRead() bool { return c.OptIn != "" && c.onChange().Step != StepNothing }
+
+// wanted finds who wants something done about a change of o, and what.
+func (g *gatherer) wanted(o looked, reference Reference, of wishes) Consumed {
+	c := Consumed{Object: o.ref, Action: None}
+	var counts bool
+	c.Reference, counts = of.narrowed(reference)
+	var ruled, asked Action
+	if rule := g.rule(o, of.labels); rule != nil {
+		c.Rule, ruled = rule.Name, rule.Action
+		c.Pace, c.Post = rule.pace(), rule.Then.HTTPPost
+	}
+	if ask := of.asked(reference, o.ref, o.tags()); ask != nil {
+		c.OptIn, asked = ask.tool(), ask.action()
+		if c.Rule == "" {
+			c.Pace = defaultPace()
 		}
 	}
+	c.Pace = c.Pace.and(Pace{Interval: of.minInterval})
+	switch {
+	case !c.governed():
+		c.Spared = of.spared(reference, o.ref, o.tags())
+	case !counts:
+		c.Spared = ReasonKeys
+	default:
+		c.Action = cmp.Or(of.how, asked, ruled, Auto)
+	}
+	return c
+}
+
+// looked is what the caches hold of an object.
+type looked struct {
+	ref     object.Ref
+	clone   *object.Digested
+	source  *object.Full
+	foreign *kube.Foreign
+	// unsynced is true while sources of its place may be missing.
+	unsynced bool
+}
+
+func (g *gatherer) look(ref object.Ref) looked {
+	o := looked{ref: ref}
+	o.clone, _ = g.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	o.foreign, _ = g.caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
 	source, synced := g.caches.Sources.Get(ref)
+	o.source, o.unsynced = source, !synced
+	return o
+}
+
+// exists reports whether there is an object of that name, whoever governs it.
+func (o looked) exists() bool { return o.clone != nil || o.foreign != nil }
+
+func (o looked) tags() mark.Tags {
+	switch {
+	case o.clone != nil:
+		return mark.TagsOf(o.clone.Annotations)
+	case o.foreign != nil:
+		return o.foreign.Tags
+	default:
+		return mark.Tags{}
+	}
+}
+
+// rule returns the rule that governs o for a consumer with those labels. Clones
+// are governed by the rule they belong to, sources by the first rule that
+// selects the consumer.
+func (g *gatherer) rule(o looked, of labels.Set) *Rule {
+	if o.clone != nil {
+		if marks, readable := mark.Of(o.clone); readable {
+			if rule, known := g.rules.Named(marks.Rule); known && rule.selects(of) {
+				return &rule
+			}
+			return nil
+		}
+	}
 	var labelled labels.Set
-	if source != nil {
-		labelled = source.Labels
+	if o.source != nil {
+		labelled = o.source.Labels
 	}
-	for _, rule := range g.rules.ForSource(ref, labelled) {
-		if !rule.selects(of) {
-			continue
+	for _, rule := range g.rules.ForSource(o.ref, labelled) {
+		if rule.selects(of) {
+			g.reading = g.reading || o.source == nil && o.unsynced
+			return &rule
 		}
-		if source != nil {
-			return &rule, source.Digested(g.hasher)
-		}
-		g.reading = g.reading || !synced
-		return &rule, nil
 	}
-	return nil, nil
+	return nil
 }
 
 func (r Rule) selects(of labels.Set) bool { return r.workloads == nil || r.workloads.Matches(of) }

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -93,10 +95,9 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	deployment.Labels = map[string]string{"app": "web"}
 	deployment.Annotations = map[string]string{mark.Reload: "Off"}
 	clients := &kube.Clients{Typed: fake.NewClientset(deployment)}
-	live := rules.NewLive(rules.NewSet(testRule(t, Auto)))
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
-	consumers, err := newConsumers(clients, &caches, live, zaptest.NewLogger(t))
+	consumers, err := newConsumers(clients, &caches, kube.Always, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)
@@ -105,9 +106,34 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})
-	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, action: None}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, how: None}, consumers.wishesFor(pod, Settings{}))
 	pod.OwnerName = "unknown"
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
 	pod.OwnerKind = ""
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod))
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
+}
+
+func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
+	objects := []runtime.Object{cloneOf("1")}
+	for i := range mark.MaxListed + 1 {
+		objects = append(objects, ownSecret(fmt.Sprintf("own-%03d", i), "1"))
+	}
+	f := newFixture(t, objects...)
+	stop := f.lead()
+	defer stop()
+	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	g := gatherer{caches: f.caches}
+	matching := func(patterns string) wishes {
+		of, faults := wishesOf(together(notes{secretNames: patterns}))
+		require.Empty(t, faults)
+		return of
+	}
+	for patterns, want := range map[string]int{"own-00.": 10, "own-00.,own-.*5": 19, "ba.*,none.": 1, "own-.*": mark.MaxListed} {
+		require.Len(t, g.listed("team", matching(patterns)), want, patterns)
+		require.Empty(t, g.listed("elsewhere", matching(patterns)))
+	}
+	require.Empty(t, g.tooMany("team", matching("own-00.")))
+	faults := g.tooMany("team", matching(".*"))
+	require.Len(t, faults, 1)
+	require.Contains(t, faults[0].problem, "matches 102 objects, of which the first 100")
 }

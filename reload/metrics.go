@@ -19,7 +19,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return &metrics{
 		actions: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_actions_total",
-			Help: "Restarts, refreshes, their confirmations and adopted baselines that were written, by the rule that governs the (first) object.",
+			Help: "Restarts, refreshes, their confirmations and adopted baselines that were written, by the rule that governs the (first) object; empty where its owner opts in.",
 		}, []string{"rule", "action", "reason"}),
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",

@@ -6,13 +6,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newConsumers, newMetrics, newDependencies, newController),
+	fx.Provide(fx.Private, newNeededConsumers, newMetrics, newDependencies, newController),
 	fx.Provide(newResult),
 )
 
@@ -53,17 +54,31 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-func newResult(c *controller) Result {
-	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions()}
+// newNeededConsumers has consumers read as soon as there is a rule, or they may
+// do without one.
+func newNeededConsumers(p Params) (*consumers, error) {
+	needed := func() bool { return p.Settings.Load().optIn() || len(p.Rules.Load().All()) > 0 }
+	return newConsumers(p.Clients, p.Caches, needed, p.Log)
 }
 
-func permissions() []kube.Permission {
+func newResult(c *controller) Result {
+	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions(c.honoured())}
+}
+
+// permissions are what the module needs for what the file says at the start.
+func permissions(settings Settings) []kube.Permission {
 	verbs := []string{"list", "watch", "patch"}
-	return []kube.Permission{
+	needed := []kube.Permission{
 		{Group: "apps", Resource: "deployments", Verbs: verbs, For: "restart consumers"},
 		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: "restart consumers"},
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: "restart consumers"},
 		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: "restart consumers"},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
 	}
+	for _, kind := range object.Kinds {
+		if settings.optIn() {
+			needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads ask about"})
+		}
+	}
+	return needed
 }

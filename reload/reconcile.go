@@ -104,7 +104,7 @@ func (c *controller) restart(ctx context.Context, w *Workload, decision Decision
 
 // decide gathers what w consumes, and decides.
 func (c *controller) decide(w *Workload) (Decision, error) {
-	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes())
+	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes(c.honoured()))
 	if err != nil {
 		return Decision{}, err
 	}

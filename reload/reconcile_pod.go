@@ -13,7 +13,7 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 		c.forget(k)
 		return nil
 	}
-	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod))
+	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod, c.honoured()))
 	if err != nil {
 		return err
 	}

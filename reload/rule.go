@@ -39,3 +39,8 @@ func (r Rule) pace() Pace {
 	}
 	return pace
 }
+
+// defaultPace is that of a workload whose owner opts in without a rule.
+func defaultPace() Pace {
+	return Pace{Interval: defaultMinInterval, PerHour: defaultMaxRestartsPerHour}
+}

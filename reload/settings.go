@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,7 +11,11 @@ import (
 
 // Settings is the reload section of the whole file.
 type Settings struct {
-	Compatibility []string `json:"compatibility,omitzero"`
+	// OptIn says that the owner of a workload may have it reloaded, by its
+	// annotations, for objects of its namespace that no rule covers.
+	OptIn *bool `json:"optIn"`
+	// Compatibility names other tools whose annotations are honoured as well.
+	Compatibility []Tool `json:"compatibility,omitzero"`
 	// MaxConcurrentRollouts is how many of the workloads that Headwater
 	// restarted may be rolling out at a time, in the cluster and in one
 	// namespace. 0 is no limit.
@@ -45,6 +50,9 @@ const (
 
 // Default fills in every key that was left out.
 func (s *Settings) Default() {
+	if s.OptIn == nil {
+		s.OptIn = new(true)
+	}
 	if s.MaxConcurrentRollouts == nil {
 		s.MaxConcurrentRollouts = new(defaultMaxRollouts)
 	}
@@ -64,8 +72,9 @@ func (s *Settings) Default() {
 // Validate reports everything that is wrong with s.
 func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(s.Compatibility) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("compatibility"), "is not supported yet; remove it"))
+	if len(s.Compatibility) > 0 && !s.optIn() {
+		errs = append(errs, field.Forbidden(at.Child("compatibility"),
+			"would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them"))
 	}
 	for i, window := range s.Windows {
 		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
@@ -73,11 +82,17 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	return append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
 }
 
+func (s Settings) optIn() bool { return s.OptIn != nil && *s.OptIn }
+
+// honours reports whether the annotations of tool count.
+func (s Settings) honours(tool Tool) bool { return slices.Contains(s.Compatibility, tool) }
+
 // LiveSettings is the Settings in force.
 type LiveSettings struct{ compiled atomic.Pointer[pacing] }
 
 // pacing is Settings as it is worked with.
 type pacing struct {
+	settings                             Settings
 	maxRollouts, maxRolloutsPerNamespace int
 	windows                              windows
 	confirmAfter                         time.Duration
@@ -94,6 +109,7 @@ func NewLiveSettings(settings Settings) *LiveSettings {
 // Swap puts settings, which are defaulted and validated, in force.
 func (l *LiveSettings) Swap(settings Settings) {
 	l.compiled.Store(&pacing{
+		settings:                settings,
 		maxRollouts:             *settings.MaxConcurrentRollouts,
 		maxRolloutsPerNamespace: *settings.MaxConcurrentRolloutsPerNamespace,
 		windows:                 compileWindows(settings.Windows),
@@ -101,5 +117,8 @@ func (l *LiveSettings) Swap(settings Settings) {
 		refreshesPerSecond:      settings.RefreshesPerSecond,
 	})
 }
+
+// Load returns the settings in force.
+func (l *LiveSettings) Load() Settings { return l.load().settings }
 
 func (l *LiveSettings) load() *pacing { return l.compiled.Load() }

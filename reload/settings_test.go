@@ -14,7 +14,7 @@ func TestSettingsTakeEffectAsTheyAreSwapped(t *testing.T) {
 	standard.Default()
 	require.Empty(t, standard.Validate(field.NewPath("reload")))
 	live := NewLiveSettings(standard)
-	require.Equal(t, &pacing{maxRollouts: 50, maxRolloutsPerNamespace: 10, confirmAfter: 2 * time.Second}, live.load())
+	require.Equal(t, &pacing{settings: standard, maxRollouts: 50, maxRolloutsPerNamespace: 10, confirmAfter: 2 * time.Second}, live.load())
 
 	own := Settings{
 		MaxConcurrentRollouts: new(0), MaxConcurrentRolloutsPerNamespace: new(3), ConfirmRefreshAfter: &metav1.Duration{},
@@ -26,5 +26,5 @@ func TestSettingsTakeEffectAsTheyAreSwapped(t *testing.T) {
 	got := live.load()
 	require.Len(t, got.windows, 1)
 	got.windows = nil
-	require.Equal(t, &pacing{maxRolloutsPerNamespace: 3, refreshesPerSecond: 7}, got)
+	require.Equal(t, &pacing{settings: own, maxRolloutsPerNamespace: 3, refreshesPerSecond: 7}, got)
 }

@@ -49,6 +49,8 @@ type Workload struct {
 	References []Reference
 	// Rollout is nil where there is nothing to do about the workload.
 	Rollout *Rollout
+	// foreign is what its owner tells other tools; mostly nil.
+	foreign *foreign
 }
 
 // Pod is what is kept of a pod.
@@ -70,21 +72,22 @@ type Pod struct {
 func keepWorkload(obj any) (*Workload, error) {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		return newWorkload(KindDeployment, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+		return newWorkload(KindDeployment, &o.ObjectMeta, &o.Spec.Template), nil
 	case *appsv1.StatefulSet:
-		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template), nil
 	case *appsv1.DaemonSet:
-		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template.Spec), nil
+		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template), nil
 	case *batchv1.CronJob:
-		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec), nil
+		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template), nil
 	default:
 		return nil, fmt.Errorf("object of type %T is no workload", obj)
 	}
 }
 
-func newWorkload(kind Kind, meta *metav1.ObjectMeta, spec *corev1.PodSpec) *Workload {
-	refs := slices.Clip(append(keepReferences(spec), listed(meta)...))
-	return &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0), Kind: kind, References: refs}
+func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *Workload {
+	refs := slices.Clip(append(keepReferences(&template.Spec), listed(meta)...))
+	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
+	return &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
 }
 
 func keepPod(obj any) (*Pod, error) {
@@ -172,7 +175,7 @@ func owner(pod *corev1.Pod) (Kind, string) {
 // sameInputs reports whether a and b lead to the same decision. A workload's
 // status changes often, and is of no interest.
 func (w *Workload) sameInputs(other *Workload) bool {
-	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && slices.EqualFunc(w.References, other.References, Reference.equal)
+	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.foreign.equal(other.foreign) && slices.EqualFunc(w.References, other.References, Reference.equal)
 }
 
 func (p *Pod) sameInputs(other *Pod) bool {

@@ -21,8 +21,8 @@ import (
 // errChanges makes plan exit 2: there would be changes.
 var errChanges = errors.New("there would be changes")
 
-// inspection is what status, plan, approve and who-can-edit have in common:
-// they look at a cluster from outside the service.
+// inspection is what these commands have in common: they look at a cluster from
+// outside the service.
 type inspection struct {
 	settings *viper.Viper
 	flags    *pflag.FlagSet
@@ -63,8 +63,21 @@ func (in inspection) options() (inspect.Options, error) {
 	}, nil
 }
 
-func (in inspection) format() (inspect.Format, error) {
-	return inspect.ParseFormat(in.settings.GetString("output"))
+// show prints what find finds out, in the form that is asked for.
+func (in inspection) show(command *cobra.Command, find func(context.Context, inspect.Options) (inspect.Printable, error)) error {
+	options, err := in.options()
+	if err != nil {
+		return err
+	}
+	format, err := inspect.ParseFormat(in.settings.GetString("output"))
+	if err != nil {
+		return err
+	}
+	found, err := find(command.Context(), options)
+	if err != nil {
+		return err
+	}
+	return inspect.Print(command.OutOrStdout(), format, found)
 }
 
 func statusCommand() *cobra.Command {
@@ -83,18 +96,21 @@ fail and how long the last change took.`,
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		inspector, err := in.open(ctx)
-		if err != nil {
-			return err
-		}
-		if in.settings.GetBool("watch") {
+		command.SetContext(ctx)
+		if watch, _ := command.Flags().GetBool("watch"); watch {
+			inspector, err := in.open(ctx)
+			if err != nil {
+				return err
+			}
 			return inspector.Watch(ctx, command.OutOrStdout(), term.IsTerminal(int(os.Stdout.Fd())))
 		}
-		format, err := in.format()
-		if err != nil {
-			return err
-		}
-		return inspect.Print(command.OutOrStdout(), format, inspector.Status(ctx))
+		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			inspector, err := inspect.Open(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return inspector.Status(ctx), nil
+		})
 	}
 	return command
 }
@@ -112,22 +128,19 @@ not be found out.`,
 	}
 	in := newInspection(command).withOutput()
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		inspector, err := in.open(command.Context())
-		if err != nil {
-			return err
-		}
-		format, err := in.format()
-		if err != nil {
-			return err
-		}
-		plan := inspector.Plan(command.Context())
-		if err := inspect.Print(command.OutOrStdout(), format, plan); err != nil {
-			return err
-		}
-		if plan.Changes() {
+		var plan inspect.Plan
+		err := in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			inspector, err := inspect.Open(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			plan = inspector.Plan(ctx)
+			return plan, nil
+		})
+		if err == nil && plan.Changes() {
 			return errChanges
 		}
-		return nil
+		return err
 	}
 	return command
 }
@@ -184,19 +197,46 @@ Needs list of ClusterRoles and ClusterRoleBindings.`,
 	}
 	in := newInspection(command).withOutput()
 	command.RunE = func(command *cobra.Command, args []string) error {
-		options, err := in.options()
-		if err != nil {
-			return err
-		}
-		format, err := in.format()
-		if err != nil {
-			return err
-		}
-		editors, err := inspect.WhoCanEdit(command.Context(), options, args[0])
-		if err != nil {
-			return err
-		}
-		return inspect.Print(command.OutOrStdout(), format, editors)
+		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			return inspect.WhoCanEdit(ctx, options, args[0])
+		})
+	}
+	return command
+}
+
+func explainCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "explain KIND/NAMESPACE/NAME",
+		Short: "Say what a workload or pod consumes, what a change of it would do, and why",
+		Long: `Say what a workload or pod consumes and how, which rule or annotation has it
+reloaded, what a change would do and why, and whether it runs the data of now.
+
+KIND is that of a workload or Pod, also in short: deploy/team-a/web. Pull
+secrets are left out: nodes read them anew.`,
+		Args: cobra.ExactArgs(1),
+	}
+	in := newInspection(command).withOutput()
+	command.RunE = func(command *cobra.Command, args []string) error {
+		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			return inspect.Explain(ctx, options, args[0])
+		})
+	}
+	return command
+}
+
+func consumersCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "consumers KIND/NAMESPACE/NAME",
+		Short: "List who consumes a Secret or ConfigMap, and what a change of it would do to each",
+		Long: `List the workloads that consume a Secret or ConfigMap, and the pods that belong
+to none, what a change would do to each, and whether each runs the data of now.`,
+		Args: cobra.ExactArgs(1),
+	}
+	in := newInspection(command).withOutput()
+	command.RunE = func(command *cobra.Command, args []string) error {
+		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			return inspect.FindConsumers(ctx, options, args[0])
+		})
 	}
 	return command
 }

@@ -45,6 +45,6 @@ func run() error {
 		SilenceErrors: true,
 	}
 	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
-		versionCommand())
+		explainCommand(), consumersCommand(), versionCommand())
 	return root.ExecuteContext(context.Background())
 }

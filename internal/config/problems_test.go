@@ -241,11 +241,9 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 			raw:  oneRule("  protect:", "    clones: Deny"),
 			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
 		},
-		"what is not supported yet": {
-			raw: file("reload: {compatibility: [Wave]}"),
-			want: []string{
-				`f.yaml:3: reload.compatibility: is not supported yet; remove it`,
-			},
+		"other tools' opt-in where there is none": {
+			raw:  file("reload: {optIn: false, compatibility: [Wave]}"),
+			want: []string{`f.yaml:3: reload.compatibility: would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them`},
 		},
 		"a pace that cannot be kept": {
 			raw: file("rules:",

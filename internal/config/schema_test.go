@@ -163,6 +163,7 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	require.Equal(t, texts(protect.Revert, protect.Deny), rule("protect", "clones"))
 	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))
 	require.Equal(t, texts(protect.EngineWebhook, protect.EnginePolicy, protect.EngineBoth), s.at("protect", "engine")["enum"])
+	require.Equal(t, texts(reload.Reloader, reload.Wave), s.at("reload", "compatibility", "[]")["enum"])
 	require.Equal(t, config.APIVersion, s.at("apiVersion")["const"])
 	require.Equal(t, config.Kind, s.at("kind")["const"])
 }

@@ -29,26 +29,19 @@ type Editors struct {
 // WhoCanEdit reads who may change the source of the rule of that name, and
 // through what. It reads RBAC, and the configuration, and nothing else.
 func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, error) {
-	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
+	c, err := connect(ctx, options, rolePermissions())
 	if err != nil {
 		return Editors{}, err
 	}
-	rule, err := protectingRule(ctx, clients, options, name)
-	if err != nil {
-		return Editors{}, err
+	rule, found := c.sets.Protect.Named(name)
+	if !found {
+		return Editors{}, fmt.Errorf("no rule %q protects anything; those that do: %s", name, namesOf(c.sets.Protect))
 	}
-	user, err := kube.WhoAmI(ctx, clients)
-	if err != nil {
-		return Editors{}, err
-	}
-	if err := kube.CheckPermissions(ctx, clients.Typed, user, rolePermissions()); err != nil {
-		return Editors{}, err
-	}
-	roles, err := clients.Typed.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+	roles, err := c.clients.Typed.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return Editors{}, fmt.Errorf("list ClusterRoles: %w", err)
 	}
-	bindings, err := clients.Typed.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	bindings, err := c.clients.Typed.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return Editors{}, fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
@@ -57,22 +50,6 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(rule),
 		Editors: protect.Editors(rule, headwater, roles.Items, bindings.Items),
 	}, nil
-}
-
-func protectingRule(ctx context.Context, clients *kube.Clients, options Options, name string) (protect.Rule, error) {
-	loaded, err := loadConfig(ctx, clients, options)
-	if err != nil {
-		return protect.Rule{}, err
-	}
-	sets, err := loaded.Compile(options.Namespace)
-	if err != nil {
-		return protect.Rule{}, err
-	}
-	rule, found := sets.Protect.Named(name)
-	if !found {
-		return rule, fmt.Errorf("no rule %q protects anything; those that do: %s", name, namesOf(sets.Protect))
-	}
-	return rule, nil
 }
 
 func namesOf(set *rules.Set[protect.Rule]) string {
@@ -113,7 +90,5 @@ func (e Editors) table(out io.Writer) {
 		rows = append(rows, []string{editor.Subject(), editor.Through()})
 	}
 	writeTable(out, rows)
-	for _, note := range e.Notes {
-		_, _ = fmt.Fprintln(out, "\nnote:", note)
-	}
+	writeNotes(out, e.Notes)
 }

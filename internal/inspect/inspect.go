@@ -57,6 +57,40 @@ type Inspector struct {
 // Open connects and reads until everything is there; it follows what changes
 // until ctx ends.
 func Open(ctx context.Context, options Options) (*Inspector, error) {
+	c, err := connect(ctx, options, permissions())
+	if err != nil {
+		return nil, err
+	}
+	key, err := kube.NewPassingDigestKey()
+	if err != nil {
+		return nil, err
+	}
+	caches, err := kube.NewCaches(c.clients, key, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	observer, err := sync.NewObserver(rules.NewLive(c.sets.Sync), c.clients, caches, options.Namespace, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	if err := c.fill(ctx, caches); err != nil {
+		return nil, err
+	}
+	return &Inspector{
+		options: options, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect,
+		observer: observer, writer: kube.NewWriter(c.clients), key: key,
+	}, nil
+}
+
+// connection is a cluster, and what is configured for it.
+type connection struct {
+	clients *kube.Clients
+	config  *config.Config
+	sets    config.Sets
+}
+
+// connect fails when the caller lacks any of needed.
+func connect(ctx context.Context, options Options, needed []kube.Permission) (*connection, error) {
 	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
 	if err != nil {
 		return nil, err
@@ -73,34 +107,24 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := kube.CheckPermissions(ctx, clients.Typed, user, permissions()); err != nil {
+	if err := kube.CheckPermissions(ctx, clients.Typed, user, needed); err != nil {
 		return nil, err
 	}
-	key, err := kube.NewPassingDigestKey()
-	if err != nil {
-		return nil, err
-	}
-	caches, err := kube.NewCaches(clients, key, zap.NewNop())
-	if err != nil {
-		return nil, err
-	}
-	observer, err := sync.NewObserver(rules.NewLive(sets.Sync), clients, caches, options.Namespace, zap.NewNop())
-	if err != nil {
-		return nil, err
-	}
-	if err := caches.Sources.Track(ctx, sets.Places()); err != nil {
-		return nil, err
+	return &connection{clients: clients, config: loaded, sets: sets}, nil
+}
+
+// fill reads everything into caches, which follow what changes until ctx ends.
+func (c *connection) fill(ctx context.Context, caches *kube.Caches) error {
+	if err := caches.Sources.Track(ctx, c.sets.Places()); err != nil {
+		return err
 	}
 	caches.Start(ctx)
 	readCtx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if !caches.AwaitFull(readCtx, nil) {
-		return nil, fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
+		return fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
 	}
-	return &Inspector{
-		options: options, clients: clients, config: loaded, rules: sets.Sync, protecting: sets.Protect,
-		observer: observer, writer: kube.NewWriter(clients), key: key,
-	}, nil
+	return nil
 }
 
 func loadConfig(ctx context.Context, clients *kube.Clients, options Options) (*config.Config, error) {

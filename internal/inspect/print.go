@@ -35,11 +35,11 @@ func ParseFormat(s string) (Format, error) {
 	}
 }
 
-// printable can be shown as a table.
-type printable interface{ table(out io.Writer) }
+// Printable can be shown in every form of output.
+type Printable interface{ table(out io.Writer) }
 
 // Print writes what to out.
-func Print(out io.Writer, format Format, what printable) error {
+func Print(out io.Writer, format Format, what Printable) error {
 	var text []byte
 	var err error
 	switch format {
@@ -86,9 +86,7 @@ func (s Status) table(out io.Writer) {
 		rule.problems(out)
 	}
 	protections(out, s.Protection)
-	for _, note := range s.Notes {
-		_, _ = fmt.Fprintln(out, "\nnote:", note)
-	}
+	writeNotes(out, s.Notes)
 }
 
 func (r *RuleStatus) title() string {
@@ -190,6 +188,12 @@ func names(steps []Step) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+func writeNotes(out io.Writer, notes []string) {
+	for _, note := range notes {
+		_, _ = fmt.Fprintln(out, "\nnote:", note)
+	}
 }
 
 func writeTable(out io.Writer, rows [][]string) {

@@ -26,11 +26,12 @@ type Namespace struct {
 }
 
 // Foreign is what is kept of a Secret or ConfigMap that is no clone: enough to
-// know that a name is taken.
+// know that a name is taken, and that its data may have changed.
 type Foreign struct {
 	slim
 	// WrittenByUs is true for a clone that lost its label.
 	WrittenByUs bool
+	Tags        mark.Tags
 }
 
 // Caches are the views that modules share. Modules add their own with Add.
@@ -178,7 +179,9 @@ func keepForeign(obj any) (*Foreign, error) {
 	if !ok {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
-	return &Foreign{slim: slimOf(meta), WrittenByUs: mark.WrittenByUs(meta.GetManagedFields())}, nil
+	return &Foreign{
+		slim: slimOf(meta), WrittenByUs: mark.WrittenByUs(meta.GetManagedFields()), Tags: mark.TagsOf(meta.GetAnnotations()),
+	}, nil
 }
 
 func keepNamespace(obj any) (*Namespace, error) {

@@ -19,7 +19,7 @@ func TestCachesKeepNoPayload(t *testing.T) {
 	require.NoError(t, key.Load(t.Context()))
 	secret := secretCalled("shared")
 	secret.Labels = map[string]string{"team": "a"}
-	secret.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "c4n4ry"}
+	secret.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "c4n4ry", mark.ReloaderIgnore: "true"}
 	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mark.FieldManager}}
 
 	foreign, err := keepForeign(secret)
@@ -27,6 +27,7 @@ func TestCachesKeepNoPayload(t *testing.T) {
 	require.Equal(t, &Foreign{
 		slim:        slim{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
 		WrittenByUs: true,
+		Tags:        mark.Tags{Ignore: true},
 	}, foreign)
 
 	clone, err := keepClone(key)(secret)

@@ -54,6 +54,16 @@ func (k *DigestKey) Hasher() (*digest.Hasher, error) {
 	return nil, errors.New("the digest key is not loaded yet")
 }
 
+// Read reads the key as Load does, and makes none. A caller who may not read it,
+// or finds none, gets an error of the API server.
+func (k *DigestKey) Read(ctx context.Context) error {
+	secret, err := k.client.CoreV1().Secrets(k.namespace).Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("digest key: %w", err)
+	}
+	return k.take(secret)
+}
+
 // Load reads the key, making it first when there is none. Replicas that start
 // together agree on one: the first to create the Secret wins.
 func (k *DigestKey) Load(ctx context.Context) error {
@@ -68,6 +78,10 @@ func (k *DigestKey) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("digest key: %w", err)
 	}
+	return k.take(secret)
+}
+
+func (k *DigestKey) take(secret *corev1.Secret) error {
 	hasher, err := digest.New(secret.Data[digestKeyField])
 	if err != nil {
 		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.namespace, DigestKeySecret, err)

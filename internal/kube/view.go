@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,8 @@ import (
 type View[T metav1.Object] struct {
 	name     string
 	informer cache.SharedIndexInformer
+	// byNamespace is added when it is first asked for: few caches need it.
+	byNamespace func() error
 }
 
 // NewView wraps informer, whose objects keep turns into T as they arrive. keep
@@ -46,7 +49,11 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 	if err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", name, err)
 	}
-	return &View[T]{name: name, informer: informer}, nil
+	v := &View[T]{name: name, informer: informer}
+	v.byNamespace = sync.OnceValue(func() error {
+		return v.AddIndex(cache.NamespaceIndex, func(obj T) []string { return []string{obj.GetNamespace()} })
+	})
+	return v, nil
 }
 
 // unreadable stands in a cache for an object that could not be read: it has
@@ -59,8 +66,7 @@ func unreadable(obj any) *metav1.PartialObjectMetadata {
 	return stub
 }
 
-// AddIndex makes ByIndex(index, …) work. It must be called before the view
-// runs.
+// AddIndex makes ByIndex(index, …) work.
 func (v *View[T]) AddIndex(index string, values func(T) []string) error {
 	err := v.informer.AddIndexers(cache.Indexers{index: func(obj any) ([]string, error) {
 		if typed, ok := obj.(T); ok {
@@ -103,6 +109,15 @@ func (v *View[T]) ByIndex(index, value string) []T {
 
 // Has reports whether any object has value in index.
 func (v *View[T]) Has(index, value string) bool { return len(v.ByIndex(index, value)) > 0 }
+
+// InNamespace returns the objects of that namespace; none once the view has
+// ended.
+func (v *View[T]) InNamespace(namespace string) []T {
+	if v.byNamespace() != nil {
+		return nil
+	}
+	return v.ByIndex(cache.NamespaceIndex, namespace)
+}
 
 func typed[T any](items []any) []T {
 	out := make([]T, 0, len(items))

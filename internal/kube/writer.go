@@ -4,54 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Writer writes Secrets and ConfigMaps under Headwater's field manager. Errors
-// are the API server's own, wrapped, and can be told apart with apierrors.
-type Writer struct {
-	client kubernetes.Interface
-}
+// Writer is a Reader that also writes, under Headwater's field manager.
+type Writer struct{ Reader }
 
 // NewWriter returns a Writer over clients.
-func NewWriter(clients *Clients) *Writer { return &Writer{client: clients.Typed} }
-
-// Get reads an object from the API server, past the caches.
-func (w *Writer) Get(ctx context.Context, ref object.Ref) (*object.Full, error) {
-	var live any
-	var err error
-	if ref.Kind == object.Secret {
-		live, err = w.client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	} else {
-		live, err = w.client.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", ref, err)
-	}
-	return object.FromAPI(live)
-}
-
-// Describe reads an object as the caches of clones would, past the caches; nil
-// when there is none.
-func (w *Writer) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*object.Digested, error) {
-	hasher, err := key.Hasher()
-	if err != nil {
-		return nil, err
-	}
-	found, err := w.Get(ctx, ref)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return describe(found, hasher), nil
-}
+func NewWriter(clients *Clients) *Writer { return &Writer{NewReader(clients)} }
 
 // Create makes the object, which must not exist.
 func (w *Writer) Create(ctx context.Context, o *object.Full) error {

@@ -11,18 +11,26 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
+// MaxListed bounds the objects that the owner of a workload may list in one
+// annotation, by name or pattern: each has its place in the baseline.
+const MaxListed = 100
+
 // ParseReloadOn reads the value of ReloadOn, a list of Secret/NAME and
 // ConfigMap/NAME in the workload's own namespace, separated by commas. The
-// references are sorted, without repeats. One that is not readable makes the
-// whole value so.
+// references are sorted, without repeats. One that is not readable, or more than
+// MaxListed, make the whole value so.
 func ParseReloadOn(namespace, value string) ([]object.Ref, error) {
-	return parseList(value, func(item string) (object.Ref, error) {
+	refs, err := parseList(value, func(item string) (object.Ref, error) {
 		kind, name, _ := strings.Cut(item, "/")
 		if !slices.Contains(object.Kinds, object.Kind(kind)) || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			return object.Ref{}, fmt.Errorf("%.40q is not Secret/NAME or ConfigMap/NAME", item)
 		}
 		return object.Ref{Kind: object.Kind(kind), Namespace: namespace, Name: name}, nil
 	}, func(a, b object.Ref) int { return strings.Compare(a.String(), b.String()) })
+	if len(refs) > MaxListed {
+		return nil, fmt.Errorf("it lists %d objects, more than %d", len(refs), MaxListed)
+	}
+	return refs, err
 }
 
 // ParseReloadKeys reads the value of ReloadKeys, a list of keys separated by

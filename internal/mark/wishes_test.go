@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ func TestReloadOn(t *testing.T) {
 		"a comma at the end":             {value: "Secret/a,", reason: `"" is not`},
 		"a name that cannot be":          {value: "Secret/A_b", reason: `"Secret/A_b" is not`},
 		"nothing":                        {value: " ", reason: "empty"},
+		"far too many":                   {value: manySecrets(MaxListed + 1), reason: "it lists 101 objects, more than 100"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +41,14 @@ func TestReloadOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+func manySecrets(count int) string {
+	names := make([]string, 0, count)
+	for i := range count {
+		names = append(names, fmt.Sprintf("Secret/s-%d", i))
+	}
+	return strings.Join(names, ",")
 }
 
 func TestReloadKeys(t *testing.T) {

@@ -162,7 +162,7 @@ func (h *Headwater) Idle(ctx context.Context) error {
 		if err != nil || leading != 1 {
 			return fmt.Errorf("not leading (%w)", err)
 		}
-		for _, queue := range []string{"sync", "reload"} {
+		for _, queue := range []string{"sync", "reload", "reload-reads"} {
 			labels := map[string]string{"queue": queue}
 			added, err := h.Metric(ctx, "headwater_queue_adds_total", labels)
 			if err != nil {

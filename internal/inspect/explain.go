@@ -1,0 +1,238 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload"
+)
+
+// Explanation is what a workload or pod consumes, and what a change of each of
+// it means.
+type Explanation struct {
+	reload.Explanation
+
+	// Notes say what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Consumers are all who consume an object.
+type Consumers struct {
+	Object    string       `json:"object"`
+	Consumers []reload.Use `json:"consumers"`
+	// Notes say what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// target is an object, as people name it.
+type target struct{ kind, namespace, name string }
+
+func parseTarget(text, example string) (target, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+		return target{}, fmt.Errorf("%q is not KIND/NAMESPACE/NAME, such as %s", text, example)
+	}
+	return target{parts[0], parts[1], parts[2]}, nil
+}
+
+func parseObject(text string) (object.Ref, error) {
+	of, err := parseTarget(text, "Secret/team-a/blogsecret")
+	if err != nil {
+		return object.Ref{}, err
+	}
+	short := map[object.Kind]string{object.ConfigMap: "cm"}
+	for _, kind := range object.Kinds {
+		switch strings.ToLower(of.kind) {
+		case strings.ToLower(string(kind)), kind.Resource(), short[kind]:
+			return object.Ref{Kind: kind, Namespace: of.namespace, Name: of.name}, nil
+		}
+	}
+	return object.Ref{}, fmt.Errorf("kind %q is neither Secret nor ConfigMap", of.kind)
+}
+
+// Explain finds out what the workload or pod KIND/NAMESPACE/NAME consumes, and
+// what would be done about a change.
+func Explain(ctx context.Context, options Options, consumer string) (Explanation, error) {
+	of, err := parseTarget(consumer, "Deployment/team-a/web")
+	if err != nil {
+		return Explanation{}, err
+	}
+	kind, err := reload.ParseKind(of.kind)
+	if err != nil {
+		return Explanation{}, err
+	}
+	observer, notes, err := openReload(ctx, options)
+	if err != nil {
+		return Explanation{}, err
+	}
+	explained, found, err := observer.Explain(ctx, kind, of.namespace, of.name, time.Now())
+	switch {
+	case err != nil:
+		return Explanation{}, err
+	case !found:
+		return Explanation{}, fmt.Errorf("there is no %s/%s/%s", kind, of.namespace, of.name)
+	}
+	return Explanation{explained, notes}, nil
+}
+
+// FindConsumers finds out who consumes the object KIND/NAMESPACE/NAME.
+func FindConsumers(ctx context.Context, options Options, object string) (Consumers, error) {
+	ref, err := parseObject(object)
+	if err != nil {
+		return Consumers{}, err
+	}
+	observer, notes, err := openReload(ctx, options)
+	if err != nil {
+		return Consumers{}, err
+	}
+	uses, err := observer.Consumers(ctx, ref, time.Now())
+	return Consumers{Object: ref.String(), Consumers: uses, Notes: notes}, err
+}
+
+// openReload reads all consumers.
+func openReload(ctx context.Context, options Options) (*reload.Observer, []string, error) {
+	c, err := connect(ctx, options, append(permissions(), consumerPermissions()...))
+	if err != nil {
+		return nil, nil, err
+	}
+	key, notes, err := c.digestKey(ctx, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	caches, err := kube.NewCaches(c.clients, key, zap.NewNop())
+	if err != nil {
+		return nil, nil, err
+	}
+	observer, err := reload.NewObserver(rules.NewLive(c.sets.Reload), c.config.Reload, c.clients, caches, key, zap.NewNop())
+	if err != nil {
+		return nil, nil, err
+	}
+	return observer, notes, c.fill(ctx, caches)
+}
+
+func consumerPermissions() []kube.Permission {
+	read, purpose := []string{"list", "watch"}, "know who consumes what"
+	return []kube.Permission{
+		{Group: "apps", Resource: "deployments", Verbs: read, For: purpose},
+		{Group: "apps", Resource: "statefulsets", Verbs: read, For: purpose},
+		{Group: "apps", Resource: "daemonsets", Verbs: read, For: purpose},
+		{Group: "batch", Resource: "cronjobs", Verbs: read, For: purpose},
+		{Resource: "pods", Verbs: read, For: purpose},
+	}
+}
+
+// digestKey is the service's own, by which baselines can be compared with, or a
+// passing one when there is none to be had.
+func (c *connection) digestKey(ctx context.Context, options Options) (*kube.DigestKey, []string, error) {
+	key := kube.NewDigestKey(c.clients.Typed, options.Namespace)
+	err := key.Read(ctx)
+	if err == nil {
+		return key, nil, nil
+	}
+	note := "whether workloads run the data of now is not shown: " + err.Error()
+	key, err = kube.NewPassingDigestKey()
+	return key, []string{note}, err
+}
+
+// words say for people why something is done, or not.
+func words(reason reload.Reason) string {
+	known := map[reload.Reason]string{
+		reload.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
+		reload.ReasonOff:         "switched off, by rule or annotation",
+		reload.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
+		reload.ReasonExcluded:    "excluded by an annotation of Reloader",
+		reload.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
+		reload.ReasonReadByNode:  "no container sees it; the node reads it anew",
+		reload.ReasonAsked:       "a restart is asked for",
+		reload.ReasonReadAtStart: "read when containers start, and never again",
+		reload.ReasonImmutable:   "kubelets do not look at an immutable object again",
+		reload.ReasonOnlyRefresh: "a refresh would not help, and no restart is wanted",
+		reload.ReasonMounted:     "the kubelet rewrites the files",
+	}
+	return cmp.Or(known[reason], string(reason))
+}
+
+func (e Explanation) table(out io.Writer) {
+	_, _ = fmt.Fprintln(out, e.headline())
+	if len(e.Uses) > 0 {
+		rows := [][]string{{"OBJECT", "CONSUMED", "BY", "ON CHANGE", "STANDING", "WHY"}}
+		for _, use := range e.Uses {
+			rows = append(rows, append([]string{use.Object}, cells(use)...))
+		}
+		_, _ = fmt.Fprintln(out)
+		writeTable(out, rows)
+	}
+	for _, ignored := range e.Ignored {
+		_, _ = fmt.Fprintln(out, "\nignored:", ignored)
+	}
+	writeNotes(out, e.Notes)
+}
+
+// headline says what would be done now.
+func (e Explanation) headline() string {
+	text := e.Consumer + ": "
+	objects := strings.Join(e.Objects, ", ")
+	switch {
+	case len(e.Uses) == 0:
+		return text + "consumes no Secret or ConfigMap that could be of interest"
+	case e.Step == reload.StepRestart:
+		text += "to be restarted, since this changed: " + objects
+	case e.Step == reload.StepHold:
+		text += "not restarted, since this is missing: " + objects
+	case e.Step == reload.StepRefresh:
+		text += "volumes to be refreshed, since this changed: " + objects
+	case e.Step == reload.StepAdopt:
+		text += "the data of now is to be put on record as what it runs"
+	default:
+		text += "nothing to do now"
+	}
+	if e.RestartedAt != nil {
+		text += "; last restarted " + duration.HumanDuration(time.Since(*e.RestartedAt)) + " ago"
+	}
+	return text
+}
+
+func (c Consumers) table(out io.Writer) {
+	if len(c.Consumers) == 0 {
+		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it")
+	} else {
+		rows := [][]string{{"CONSUMER", "CONSUMED", "BY", "ON CHANGE", "STANDING", "WHY"}}
+		for _, use := range c.Consumers {
+			rows = append(rows, append([]string{use.Consumer}, cells(use)...))
+		}
+		writeTable(out, rows)
+	}
+	writeNotes(out, c.Notes)
+}
+
+// cells are what both tables show of a use.
+func cells(use reload.Use) []string {
+	consumed := string(use.Mode)
+	if use.Keys != nil {
+		consumed += " " + strings.Join(use.Keys, ",")
+	}
+	by := "-"
+	switch {
+	case use.Rule != "":
+		by = "rule " + use.Rule
+	case use.OptIn == reload.Headwater:
+		by = "annotation"
+	case use.OptIn != "":
+		by = "annotation of " + string(use.OptIn)
+	}
+	standing := string(use.Standing)
+	if use.Pods > 0 {
+		standing = fmt.Sprintf("%s (%d of %d pods)", standing, use.Pods-use.PodsBehind, use.Pods)
+	}
+	return []string{consumed, by, string(use.OnChange), standing, words(use.Reason)}
+}

@@ -1,0 +1,46 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload"
+)
+
+func TestObjectsAsPeopleWriteThem(t *testing.T) {
+	want := object.Ref{Kind: object.ConfigMap, Namespace: "team", Name: "a.b"}
+	for _, text := range []string{"ConfigMap/team/a.b", "configmaps/team/a.b", "cm/team/a.b"} {
+		got, err := parseObject(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for text, problem := range map[string]string{
+		"team/a":         "is not KIND/NAMESPACE/NAME, such as Secret/team-a/blogsecret",
+		"Secret//a":      "is not KIND/NAMESPACE/NAME",
+		"Secret/a/b/c":   "is not KIND/NAMESPACE/NAME",
+		"Deployment/a/b": `kind "Deployment" is neither Secret nor ConfigMap`,
+	} {
+		_, err := parseObject(text)
+		require.ErrorContains(t, err, problem)
+	}
+}
+
+func TestWhatIsDoneNowInWords(t *testing.T) {
+	uses := []reload.Use{{Object: "Secret/team/s", Mode: reload.Env, Keys: []string{"k"}, OptIn: reload.Reloader, OnChange: reload.StepRestart, Reason: reload.ReasonAsked}}
+	for step, want := range map[reload.Step]string{
+		reload.StepRestart: "to be restarted, since this changed: Secret/team/s",
+		reload.StepHold:    "not restarted, since this is missing: Secret/team/s",
+		reload.StepRefresh: "volumes to be refreshed, since this changed: Secret/team/s",
+		reload.StepAdopt:   "the data of now is to be put on record as what it runs",
+		reload.StepNothing: "nothing to do now",
+	} {
+		e := Explanation{Explanation: reload.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}
+		require.Equal(t, "Deployment/team/web: "+want, e.headline())
+		var table strings.Builder
+		e.table(&table)
+		require.Regexp(t, `Secret/team/s +Env k +annotation of Reloader +Restart +a restart is asked for`, table.String())
+	}
+}

@@ -1,0 +1,54 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Reader reads single Secrets and ConfigMaps from the API server, past the
+// caches. Errors are the API server's own, wrapped, and can be told apart with
+// apierrors.
+type Reader struct {
+	client kubernetes.Interface
+}
+
+// NewReader returns a Reader over clients.
+func NewReader(clients *Clients) Reader { return Reader{client: clients.Typed} }
+
+// Get reads an object.
+func (r Reader) Get(ctx context.Context, ref object.Ref) (*object.Full, error) {
+	var live any
+	var err error
+	if ref.Kind == object.Secret {
+		live, err = r.client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	} else {
+		live, err = r.client.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", ref, err)
+	}
+	return object.FromAPI(live)
+}
+
+// Describe reads an object as the caches of clones would; nil when there is
+// none.
+func (r Reader) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*object.Digested, error) {
+	hasher, err := key.Hasher()
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Get(ctx, ref)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return describe(found, hasher), nil
+}

@@ -1,0 +1,160 @@
+package reload
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// The bounds of a pattern, which anybody may write: in characters, no name being
+// longer than 253, and in steps of its compiled form.
+const (
+	maxPattern      = 512
+	maxPatternSteps = 1000
+)
+
+// reloaderAsk is what an owner asks of Reloader, which restarts.
+type reloaderAsk struct {
+	// auto, search and excluded are by kind of object.
+	auto, search map[object.Kind]bool
+	excluded     map[object.Kind][]string
+	names        []object.Ref
+	patterns     []pattern
+	// pause is the least time between two restarts.
+	pause  time.Duration
+	faults []fault
+}
+
+func readReloader(kind Kind, namespace string, annotations, template map[string]string) *reloaderAsk {
+	a := &reloaderAsk{
+		auto: map[object.Kind]bool{}, search: map[object.Kind]bool{}, excluded: map[object.Kind][]string{},
+	}
+	for _, of := range object.Kinds {
+		a.excluded[of] = items(annotations[mark.ReloaderExcludes(of)])
+		a.readKind(of, namespace, whoSays(of, annotations, template))
+	}
+	for _, unseen := range []string{mark.ReloaderClassAuto, mark.ReloaderClasses} {
+		if _, asked := annotations[unseen]; asked {
+			a.fault(unseen, "Headwater does not see what a Secrets Store CSI driver mounts")
+		}
+	}
+	if text, set := annotations[mark.ReloaderPausePeriod]; set && kind == KindDeployment {
+		pause, err := time.ParseDuration(text)
+		if err != nil || pause <= 0 {
+			a.fault(mark.ReloaderPausePeriod, fmt.Sprintf("%.40q is not a time above zero, such as 5m", text))
+		}
+		a.pause = max(0, pause)
+	}
+	return a
+}
+
+// whoSays returns the annotations that count for objects of kind: those of the
+// pod template when the workload has none.
+func whoSays(kind object.Kind, annotations, template map[string]string) map[string]string {
+	for _, key := range []string{mark.ReloaderAuto, mark.ReloaderSearch, mark.ReloaderTypedAuto(kind), mark.ReloaderNames(kind)} {
+		if _, says := annotations[key]; says {
+			return annotations
+		}
+	}
+	return template
+}
+
+func (a *reloaderAsk) readKind(kind object.Kind, namespace string, says map[string]string) {
+	a.auto[kind] = a.readBool(says, mark.ReloaderAuto) || a.readBool(says, mark.ReloaderTypedAuto(kind))
+	a.search[kind] = says[mark.ReloaderSearch] == "true"
+	list := items(says[mark.ReloaderNames(kind)])
+	if len(list) > mark.MaxListed {
+		a.faults = append(a.faults, fault{
+			annotation: mark.ReloaderNames(kind), inPart: true,
+			problem: fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed),
+		})
+	}
+	for _, item := range list[:min(len(list), mark.MaxListed)] {
+		if len(validation.IsDNS1123Subdomain(item)) == 0 {
+			a.names = append(a.names, object.Ref{Kind: kind, Namespace: namespace, Name: item})
+			continue
+		}
+		compiled, err := readPattern(item)
+		if err != nil {
+			a.faults = append(a.faults, fault{annotation: mark.ReloaderNames(kind), problem: err.Error(), inPart: true})
+			continue
+		}
+		a.patterns = append(a.patterns, pattern{kind, compiled})
+	}
+}
+
+// readPattern anchors a pattern as Reloader does, which is not the same for one
+// with alternatives.
+func readPattern(item string) (*regexp.Regexp, error) {
+	if len(item) > maxPattern {
+		return nil, fmt.Errorf("the pattern %.40q… is longer than %d characters", item, maxPattern)
+	}
+	anchored := "^" + item + "$"
+	parsed, err := syntax.Parse(anchored, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%.40q is neither a name nor a regular expression", item)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil || len(program.Inst) > maxPatternSteps {
+		return nil, fmt.Errorf("the pattern %.40q is too costly to match", item)
+	}
+	return regexp.Compile(anchored)
+}
+
+func (a *reloaderAsk) readBool(says map[string]string, key string) bool {
+	text, set := says[key]
+	value, err := strconv.ParseBool(text)
+	if set && err != nil {
+		a.fault(key, fmt.Sprintf("%.40q is neither true nor false", text))
+	}
+	return value
+}
+
+// fault adds what is wrong with an annotation, once for all kinds.
+func (a *reloaderAsk) fault(annotation, problem string) {
+	if found := (fault{annotation: annotation, problem: problem}); !slices.Contains(a.faults, found) {
+		a.faults = append(a.faults, found)
+	}
+}
+
+func (a *reloaderAsk) tool() Tool { return Reloader }
+
+func (a *reloaderAsk) action() Action { return Restart }
+
+func (a *reloaderAsk) covers(ref object.Ref, mode Mode, tags mark.Tags) bool {
+	return a.wants(ref, mode, tags) && a.spares(ref, tags) == ""
+}
+
+// wants is covers, but for what spares says.
+func (a *reloaderAsk) wants(ref object.Ref, mode Mode, tags mark.Tags) bool {
+	if a.lists(ref) {
+		return true
+	}
+	consumed := mode != Listed // or else another tool lists it
+	return consumed && (a.auto[ref.Kind] || a.search[ref.Kind] && tags.Match)
+}
+
+// spares returns why nothing is done for the object, whatever the owner wants
+// otherwise.
+func (a *reloaderAsk) spares(ref object.Ref, tags mark.Tags) Reason {
+	switch {
+	case tags.Ignore:
+		return ReasonIgnored
+	case slices.Contains(a.excluded[ref.Kind], ref.Name):
+		return ReasonExcluded
+	default:
+		return ""
+	}
+}
+
+func (a *reloaderAsk) lists(ref object.Ref) bool {
+	return slices.Contains(a.names, ref) || slices.ContainsFunc(a.patterns, func(p pattern) bool { return p.matches(ref) })
+}

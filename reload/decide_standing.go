@@ -1,0 +1,75 @@
+package reload
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+)
+
+// Standing says whether a consumer runs the data that an object has now.
+type Standing string
+
+// The standings.
+const (
+	// Untracked: a change is nothing to it, so nobody knows.
+	Untracked Standing = "Untracked"
+	// Current: it runs the data of now.
+	Current Standing = "Current"
+	// Behind: it runs other data.
+	Behind Standing = "Behind"
+	// FirstSight: nothing is on record; the data of now will be taken for what
+	// it runs.
+	FirstSight Standing = "FirstSight"
+	// Missing: the object, or a key that is needed, is not there.
+	Missing Standing = "Missing"
+	// Unknown: what is on record cannot be compared with, or the data cannot be
+	// read.
+	Unknown Standing = "Unknown"
+)
+
+// standing compares c with the stored baseline of a workload. A volume that is
+// refreshed is on record with the pods; see podStanding.
+func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) Standing {
+	switch {
+	case c.onChange().Step != StepRestart:
+		return Untracked
+	case c.Absent, len(c.lacks()) > 0:
+		return Missing
+	case !c.known():
+		return Unknown
+	}
+	known, trouble := recall(hasher, stored)
+	if trouble == ReasonOtherKey {
+		return Unknown
+	}
+	sum, recorded := known.entries[identify(hasher, uid, c.Reference)]
+	switch {
+	case !recorded:
+		return FirstSight
+	case sum == sumOf(hasher, c.Keys, c.Digests):
+		return Current
+	default:
+		return Behind
+	}
+}
+
+// podStanding says whether the volumes of a pod show what c holds. Where nothing
+// is on record the kubelet has seen to it, unless the change is too new.
+func podStanding(hasher *digest.Hasher, pod *Pod, stored string, c Consumed, now time.Time) Standing {
+	switch {
+	case c.onChange().Step != StepRefresh || !pod.running():
+		return Untracked
+	case c.Absent, len(c.lacks()) > 0:
+		return Missing
+	case !c.known():
+		return Unknown
+	}
+	known, _ := recall(hasher, stored)
+	sum, recorded := known.entries[identify(hasher, pod.UID, c.Reference)]
+	if recorded && sum != sumOf(hasher, c.Keys, c.Digests) || !recorded && isStale(pod, c, now) {
+		return Behind
+	}
+	return Current
+}

@@ -1,0 +1,269 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// Use is one object that one consumer consumes in one mode, and what a change of
+// it means.
+type Use struct {
+	Consumer string   `json:"consumer"`
+	Object   string   `json:"object"`
+	Mode     Mode     `json:"mode"`
+	Keys     []string `json:"keys,omitempty"`
+	Optional bool     `json:"optional,omitempty"`
+	// Rule and OptIn are who wants something done; see Consumed.
+	Rule  string `json:"rule,omitempty"`
+	OptIn Tool   `json:"optIn,omitempty"`
+	// OnChange is what is done about a change, and Reason why.
+	OnChange Step   `json:"onChange"`
+	Reason   Reason `json:"reason"`
+	// Standing of a workload whose volumes are refreshed is that of its running
+	// pods, of which there are Pods, and PodsBehind are behind.
+	Standing   Standing `json:"standing"`
+	Pods       int      `json:"pods,omitempty"`
+	PodsBehind int      `json:"podsBehind,omitempty"`
+	// ChangedAt is when the data was last written, where that is known.
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
+}
+
+// Explanation is what a workload or pod consumes, and what would be done about
+// it now.
+type Explanation struct {
+	Consumer    string     `json:"consumer"`
+	RestartedAt *time.Time `json:"restartedAt,omitempty"`
+	Step        Step       `json:"step"`
+	Reason      Reason     `json:"reason"`
+	// Objects are those that changed, or that are missing.
+	Objects []string `json:"objects,omitempty"`
+	Uses    []Use    `json:"uses"`
+	// Ignored are annotations that mean nothing, and why.
+	Ignored []string `json:"ignored,omitempty"`
+}
+
+// Observer looks at consumers from outside the controller, and judges them by
+// its decisions.
+type Observer struct {
+	consumers *consumers
+	caches    *kube.Caches
+	rules     *rules.Live[Rule]
+	settings  Settings
+	key       *kube.DigestKey
+	reader    kube.Reader
+}
+
+// NewObserver adds the caches of consumers to caches.
+func NewObserver(live *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
+	consumers, err := newConsumers(clients, caches, kube.Always, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{
+		consumers: consumers, caches: caches, rules: live, settings: settings, key: key, reader: kube.NewReader(clients),
+	}, nil
+}
+
+// ParseKind reads the kind of a consumer as people write it.
+func ParseKind(text string) (Kind, error) {
+	short := map[string]Kind{
+		"deploy": KindDeployment, "sts": KindStatefulSet, "ds": KindDaemonSet, "cj": KindCronJob, "po": KindPod,
+	}
+	asked := strings.ToLower(text)
+	if kind, known := short[asked]; known {
+		return kind, nil
+	}
+	kinds := append(workloadKinds(), KindPod)
+	for _, kind := range kinds {
+		if singular := strings.ToLower(string(kind)); asked == singular || asked == singular+"s" {
+			return kind, nil
+		}
+	}
+	return "", fmt.Errorf("kind %q is none of %v", text, kinds)
+}
+
+// observation is one look, at one time.
+type observation struct {
+	*Observer
+	gatherer *gatherer
+	now      time.Time
+	failed   error
+}
+
+func (o *Observer) observe(ctx context.Context, now time.Time) (*observation, error) {
+	hasher, err := o.key.Hasher()
+	if err != nil {
+		return nil, err
+	}
+	look := &observation{Observer: o, now: now}
+	look.gatherer = &gatherer{caches: o.caches, rules: o.rules.Load(), hasher: hasher, read: look.reading(ctx)}
+	return look, nil
+}
+
+// reading reads each object once, whatever its resourceVersion.
+func (l *observation) reading(ctx context.Context) func(object.Ref, string) *object.Digested {
+	read := map[object.Ref]*object.Digested{}
+	return func(ref object.Ref, _ string) *object.Digested {
+		if known, done := read[ref]; done {
+			return known
+		}
+		found, err := l.reader.Describe(ctx, ref, l.key)
+		if err != nil && l.failed == nil {
+			l.failed = err
+		}
+		read[ref] = found
+		return found
+	}
+}
+
+// Explain says what the consumer of that name consumes; found is false when
+// there is none. It reads what the caches do not hold.
+func (o *Observer) Explain(ctx context.Context, kind Kind, namespace, name string, now time.Time) (e Explanation, found bool, err error) {
+	look, err := o.observe(ctx, now)
+	if err != nil {
+		return e, false, err
+	}
+	if kind == KindPod {
+		pod, found := o.consumers.pods.Get(namespace, name)
+		if !found {
+			return e, false, nil
+		}
+		e = look.explainPod(pod)
+		return e, true, look.failed
+	}
+	workload, found := o.consumers.workload(key{kind, namespace, name})
+	if !found {
+		return e, false, nil
+	}
+	e = look.explainWorkload(workload)
+	return e, true, look.failed
+}
+
+// Consumers says who consumes ref: workloads, and the pods that belong to none
+// of them.
+func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time) ([]Use, error) {
+	look, err := o.observe(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	uses := []Use{}
+	add := func(all []Use) {
+		for _, use := range all {
+			if use.Object == ref.String() {
+				uses = append(uses, use)
+			}
+		}
+	}
+	for _, w := range o.consumers.workloadsUsing(ref) {
+		add(look.usesOfWorkload(w, look.consumedBy(w)))
+	}
+	for _, p := range o.consumers.podsUsing(ref) {
+		if _, owned := o.consumers.ownerOf(p); !owned {
+			add(look.usesOfPod(p, look.consumedByPod(p)))
+		}
+	}
+	slices.SortStableFunc(uses, func(a, b Use) int { return strings.Compare(a.Consumer, b.Consumer) })
+	return uses, look.failed
+}
+
+func (l *observation) hasher() *digest.Hasher { return l.gatherer.hasher }
+
+func (l *observation) consumedBy(w *Workload) []Consumed {
+	return l.gatherer.gather(w.Namespace, w.References, w.wishes(l.settings))
+}
+
+func (l *observation) consumedByPod(p *Pod) []Consumed {
+	return l.gatherer.gather(p.Namespace, p.References, l.consumers.wishesFor(p, l.settings))
+}
+
+func (l *observation) explainWorkload(w *Workload) Explanation {
+	consumed := l.consumedBy(w)
+	decision := decideWorkload(l.hasher(), w.UID, w.Annotations[mark.Baseline], consumed)
+	e := Explanation{
+		Consumer: w.key().String(), Step: decision.Step, Reason: decision.Reason,
+		Objects: append(decision.Changed, decision.Missing...), Uses: l.usesOfWorkload(w, consumed),
+	}
+	if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
+		e.RestartedAt = &at
+	}
+	of, faults := wishesOf(&w.ObjectMeta, w.foreign, l.settings)
+	for _, fault := range append(faults, l.gatherer.tooMany(w.Namespace, of)...) {
+		e.Ignored = append(e.Ignored, fault.annotation+": "+fault.problem)
+	}
+	for _, tool := range w.foreign.unheard(l.settings) {
+		e.Ignored = append(e.Ignored, "annotations of "+string(tool)+": reload.compatibility does not name it")
+	}
+	return e
+}
+
+func (l *observation) explainPod(p *Pod) Explanation {
+	consumed := l.consumedByPod(p)
+	decision := decidePod(l.hasher(), p, p.Annotations[mark.RefreshedFor], consumed, l.now)
+	return Explanation{
+		Consumer: p.key().String(), Step: decision.Step, Reason: decision.Reason,
+		Objects: decision.Changed, Uses: l.usesOfPod(p, consumed),
+	}
+}
+
+func (l *observation) usesOfWorkload(w *Workload, consumed []Consumed) []Use {
+	uses := make([]Use, 0, len(consumed))
+	for _, c := range consumed {
+		use := newUse(w.key(), c)
+		use.Standing = standing(l.hasher(), w.UID, w.Annotations[mark.Baseline], c)
+		if use.OnChange == StepRefresh {
+			l.countPods(w, c, &use)
+		}
+		uses = append(uses, use)
+	}
+	return uses
+}
+
+func (l *observation) usesOfPod(p *Pod, consumed []Consumed) []Use {
+	uses := make([]Use, 0, len(consumed))
+	for _, c := range consumed {
+		use := newUse(p.key(), c)
+		use.Standing = podStanding(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
+		uses = append(uses, use)
+	}
+	return uses
+}
+
+// countPods sets what the pods of w show of c.
+func (l *observation) countPods(w *Workload, c Consumed, use *Use) {
+	for _, p := range l.consumers.podsUsing(c.Object) {
+		if owner, owned := l.consumers.ownerOf(p); !owned || owner.key() != w.key() || !p.running() {
+			continue
+		}
+		use.Pods++
+		found := podStanding(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
+		if found == Behind {
+			use.PodsBehind++
+		}
+		if use.Standing != Behind {
+			use.Standing = found
+		}
+	}
+}
+
+func newUse(k key, c Consumed) Use {
+	outcome := c.onChange()
+	use := Use{
+		Consumer: k.String(), Object: c.Object.String(), Mode: c.Mode, Keys: c.Keys, Optional: c.Optional,
+		Rule: c.Rule, OptIn: c.OptIn, OnChange: outcome.Step, Reason: outcome.Reason,
+	}
+	if !c.ChangedAt.IsZero() {
+		use.ChangedAt = &c.ChangedAt
+	}
+	return use
+}

@@ -1,0 +1,121 @@
+package reload
+
+import (
+	"context"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/queue"
+)
+
+// readWorkers is how many objects are read at once.
+const readWorkers = 8
+
+// reads keep digests of the objects that are neither sources nor clones, and
+// that an owner asks about. Each is read once for each of its resourceVersions,
+// however many consume it; its data is digested at once and let go of. One that
+// cannot be read is tried again for ever, and delays nothing else.
+type reads struct {
+	reader kube.Reader
+	caches *kube.Caches
+	key    *kube.DigestKey
+	queue  *queue.Runner[object.Ref]
+	// wanted reports whether anybody still asks about an object.
+	wanted func(object.Ref) bool
+	// done is called after an object was read.
+	done func(object.Ref)
+
+	known sync.Map // from object.Ref to *object.Digested
+}
+
+func newReads(d dependencies) *reads {
+	r := &reads{reader: kube.NewReader(d.clients), caches: d.caches, key: d.digestKey}
+	r.queue = queue.New(queue.Options{Name: "reload-reads", Workers: readWorkers, Log: d.log, Registry: d.registry}, r.reconcile)
+	return r
+}
+
+// get returns the object as it is at resourceVersion or later. When that is not
+// known it returns nil, and has it read.
+func (r *reads) get(ref object.Ref, resourceVersion string) *object.Digested {
+	if known := r.at(ref, resourceVersion); known != nil {
+		return known
+	}
+	r.queue.Fresh(ref)
+	return nil
+}
+
+// at is get without the reading.
+func (r *reads) at(ref object.Ref, resourceVersion string) *object.Digested {
+	value, _ := r.known.Load(ref)
+	known, found := value.(*object.Digested)
+	if !found || known.ResourceVersion != resourceVersion && !older(resourceVersion, known.ResourceVersion) {
+		return nil
+	}
+	return known
+}
+
+// review has ref read when it has changed, or forgotten when nobody asks about
+// it any more.
+func (r *reads) review(ref object.Ref) {
+	if _, known := r.known.Load(ref); known || r.wanted(ref) {
+		r.queue.Fresh(ref)
+	}
+}
+
+// reviewOf reviews what a consumer is known to have asked about, and may not any
+// more.
+func (r *reads) reviewOf(namespace string, references []Reference, theirs *foreign) {
+	for _, reference := range references {
+		r.reviewKnown(object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name})
+	}
+	for _, ref := range theirs.lists() {
+		r.reviewKnown(ref)
+	}
+	if len(theirs.patterns()) == 0 {
+		return
+	}
+	r.known.Range(func(key, _ any) bool {
+		if ref, is := key.(object.Ref); is && ref.Namespace == namespace {
+			r.queue.Bulk(ref)
+		}
+		return true
+	})
+}
+
+func (r *reads) reviewKnown(ref object.Ref) {
+	if _, known := r.known.Load(ref); known {
+		r.queue.Bulk(ref)
+	}
+}
+
+func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
+	foreign, found := r.caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
+	if !found || !r.wanted(ref) {
+		r.known.Delete(ref)
+		return nil
+	}
+	if r.at(ref, foreign.ResourceVersion) != nil {
+		return nil
+	}
+	current, err := r.reader.Describe(ctx, ref, r.key)
+	if err != nil {
+		return err
+	}
+	if current == nil {
+		return nil // deleted: the cache will tell
+	}
+	r.known.Store(ref, digestsOf(current))
+	r.done(ref)
+	return nil
+}
+
+// digestsOf is what is kept of an object that was read.
+func digestsOf(read *object.Digested) *object.Digested {
+	return &object.Digested{
+		ObjectMeta: metav1.ObjectMeta{Namespace: read.Namespace, Name: read.Name, ResourceVersion: read.ResourceVersion},
+		Kind:       read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: read.ChangedAt,
+	}
+}
