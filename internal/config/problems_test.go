@@ -241,6 +241,14 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 			raw:  oneRule("  protect:", "    clones: Deny"),
 			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
 		},
+		"a certificate of Headwater's own making": {
+			raw:  file("protect: {certificates: {secretName: headwater-webhook-tls}}"),
+			want: []string{`f.yaml:3: protect.certificates.secretName: is the Secret that Headwater makes itself; choose another name, or leave it out`},
+		},
+		"a certificate that no Secret can hold": {
+			raw:  file("protect: {certificates: {secretName: Mine}}"),
+			want: []string{`f.yaml:3: protect.certificates.secretName: "Mine" cannot be used: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`},
+		},
 		"what is not supported yet": {
 			raw: file("protect: {engine: Both}", "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}"),
 			want: []string{
