@@ -38,7 +38,7 @@ func (g *givenCertificates) credential(_ context.Context, secret *corev1.Secret,
 		g.told = ""
 		return credential, nil
 	}
-	err = fmt.Errorf("Secret %s/%s: %w", g.namespace, g.name, err)
+	err = fmt.Errorf("certificate in Secret %s/%s: %w", g.namespace, g.name, err)
 	g.metrics.valid.Set(0)
 	if g.told != err.Error() {
 		g.told = err.Error()
@@ -69,7 +69,7 @@ func (g *givenCertificates) tell(secret *corev1.Secret, err error) {
 	}
 	g.events.Record(kube.Event{
 		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve",
-		Note: cut("the webhook cannot serve this certificate, the last good one stays in force: "+err.Error(), maxNote),
+		Note: cut("the last good one stays in force: "+err.Error(), maxNote),
 	})
 }
 

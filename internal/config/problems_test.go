@@ -245,6 +245,14 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 			raw:  file("reload: {optIn: false, compatibility: [Wave]}"),
 			want: []string{`f.yaml:3: reload.compatibility: would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them`},
 		},
+		"a certificate of Headwater's own making": {
+			raw:  file("protect: {certificates: {secretName: headwater-webhook-tls}}"),
+			want: []string{`f.yaml:3: protect.certificates.secretName: is the Secret that Headwater makes itself; choose another name, or leave it out`},
+		},
+		"a certificate that no Secret can hold": {
+			raw:  file("protect: {certificates: {secretName: Mine}}"),
+			want: []string{`f.yaml:3: protect.certificates.secretName: "Mine" cannot be used: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`},
+		},
 		"a pace that cannot be kept": {
 			raw: file("rules:",
 				"- name: a",

@@ -111,11 +111,26 @@ func measure(ctx context.Context, o options, results *table) (err error) {
 			}
 		}
 	}
-	for i, measure := range []func(context.Context) error{a.starts, a.heals, a.newNamespaces, a.newNamespacesMeanwhile, a.memory, a.admission} {
-		if !o.wants(names[i+2]) {
+	return a.finish(ctx)
+}
+
+// finish measures what wants the cluster full.
+func (a *arena) finish(ctx context.Context) error {
+	for _, one := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{
+		{"start", a.starts},
+		{"heal", a.heals},
+		{"new-namespace", a.newNamespaces},
+		{"new-namespace-meanwhile", a.newNamespacesMeanwhile},
+		{"memory", a.memory},
+		{"admission", a.admission},
+	} {
+		if !a.options.wants(one.name) {
 			continue
 		}
-		if err := measure(ctx); err != nil {
+		if err := one.measure(ctx); err != nil {
 			return err
 		}
 	}
