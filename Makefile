@@ -3,7 +3,11 @@
 
 SHELL      := /bin/bash -o pipefail
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-GO_BUILD   := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/headwater-k8s/headwater/internal/app.Version=$(VERSION)"
+COMMIT     := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The same bytes wherever they are built: deploy/Dockerfile builds with these flags too.
+APP        := github.com/headwater-k8s/headwater/internal/app
+LDFLAGS    := -s -w -buildid= -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT)
+GO_BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
 LINT       := go tool -modfile=test/lint/go.mod golangci-lint
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
 FUZZ_TIME  ?= 10s
@@ -21,12 +25,16 @@ run: build ## play the main job on a real control plane; KEEP=1 leaves it runnin
 	@go run ./test/scenario/cmd/play -binary bin/headwater -config configs/headwater.yaml $(if $(KEEP),-keep)
 
 .PHONY: test
-test: build control-plane ## all tests: unit, and end to end on a real control plane
+test: build control-plane chart ## all tests: unit, and end to end on a real control plane
 	go test $(RACE) -timeout 25m ./...
 
 .PHONY: unit
 unit: ## unit tests alone, without a control plane
 	go test $(RACE) $(UNIT)
+
+.PHONY: chart
+chart: ## lint and render the Helm chart, try the alerts; UPDATE=1 writes what is made from the chart
+	cd test/deploy && UPDATE=$(UPDATE) go test -count=1 ./...
 
 .PHONY: bench
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
@@ -60,6 +68,7 @@ fmt: ## format the code
 tidy: ## tidy every go.mod
 	go mod tidy
 	cd test/lint && go mod tidy
+	cd test/deploy && go mod tidy
 	cd test/cluster/controlplane && go mod tidy
 
 .PHONY: verify

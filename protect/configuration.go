@@ -16,6 +16,10 @@ import (
 // ConfigurationName names Headwater's ValidatingWebhookConfiguration.
 const ConfigurationName = "headwater"
 
+// OwnerName names the ClusterRole that is Headwater's own, and owns what it
+// registers.
+const OwnerName = "headwater"
+
 const (
 	webhookDomain  = ".protect.headwater.dev"
 	timeoutSeconds = 5

@@ -12,6 +12,9 @@ func permissions(needed bool, settings Settings, namespace string) []kube.Permis
 	all := append(proofPermissions(namespace), kube.Permission{
 		Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
 		For: "know who holds a ClusterRole that may change a source",
+	}, kube.Permission{
+		Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: OwnerName, Verbs: []string{"get"},
+		For: "have what is registered go with an uninstallation",
 	})
 	if settings.Engine != EnginePolicy {
 		all = append(all, webhookPermissions(namespace, settings.Certificates.SecretName)...)

@@ -91,6 +91,7 @@ func newUpkeep[T clusterObject](r *Registration, kind string, client api[T], ada
 	}
 	u := &upkeep[T]{
 		kind: kind, api: client, ours: ours, view: view, adapt: adapt, clock: r.clock,
+		owned: func(ctx context.Context, object T, creation bool) error { return r.owned(ctx, object, creation) },
 		restored: func(desired, found T) {
 			var gone T
 			action, how := "Deleted", "deleted by somebody (the API server's audit log names whom)"
@@ -136,10 +137,11 @@ func changedBy(found metav1.Object) string {
 	return fmt.Sprintf("changed by field manager %q at %s", last.Manager, last.Time.UTC().Format(time.RFC3339))
 }
 
-// sameManaged reports whether live bears the labels of desired; adaptMeta has
-// it do so. Labels and annotations of others stay.
+// sameManaged reports whether live bears the labels of desired, and has its
+// owner; adaptMeta has it do so. Labels and annotations of others stay.
 func sameManaged(live, desired metav1.Object) bool {
-	return live.GetLabels()[managedByLabel] == desired.GetLabels()[managedByLabel]
+	return live.GetLabels()[managedByLabel] == desired.GetLabels()[managedByLabel] &&
+		equality.Semantic.DeepEqual(live.GetOwnerReferences(), desired.GetOwnerReferences())
 }
 
 func adaptMeta(live, desired metav1.Object) {
@@ -149,6 +151,7 @@ func adaptMeta(live, desired metav1.Object) {
 	}
 	maps.Copy(labels, desired.GetLabels())
 	live.SetLabels(labels)
+	live.SetOwnerReferences(desired.GetOwnerReferences())
 }
 
 func adaptWebhooks(live, desired *admissionregistrationv1.ValidatingWebhookConfiguration) (*admissionregistrationv1.ValidatingWebhookConfiguration, bool) {

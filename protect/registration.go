@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -49,6 +50,8 @@ type Registration struct {
 	webhooks *upkeep[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	policies *upkeep[*admissionregistrationv1.ValidatingAdmissionPolicy]
 	bindings *upkeep[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]
+	// owner owns all that is registered; nil until it was looked for.
+	owner *[]metav1.OwnerReference
 	// served is whether the API server has policies; nil until it was asked.
 	served *bool
 	// relied is true once the webhook was seen to refuse, by this or an
@@ -78,6 +81,11 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	engine, err := r.engine(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if hasRules(r.rules) && r.owner == nil {
+		if err := r.findOwner(ctx); err != nil {
+			return 0, err
+		}
 	}
 	again, policyErr := r.keepPolicies(ctx, engine)
 	later, webhookErr := r.keepWebhooks(ctx, engine)
@@ -114,6 +122,36 @@ func (r *Registration) discover(ctx context.Context) error {
 	if !served {
 		r.log.Warn("this API server does not serve ValidatingAdmissionPolicy, as Kubernetes 1.30 and later do: the webhook alone protects")
 	}
+	return nil
+}
+
+// findOwner looks for the ClusterRole that is Headwater's own. What it owns goes
+// with an uninstallation, by the garbage collector, whether or not a pod of
+// Headwater runs; where there is none, what is registered stays.
+func (r *Registration) findOwner(ctx context.Context) error {
+	role, err := r.client.RbacV1().ClusterRoles().Get(ctx, OwnerName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		r.owner = &[]metav1.OwnerReference{}
+	case err != nil:
+		return fmt.Errorf("look for ClusterRole %s: %w", OwnerName, err)
+	default:
+		r.owner = &[]metav1.OwnerReference{{
+			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
+		}}
+	}
+	return nil
+}
+
+// owned gives object its owner. Before a creation it is looked for anew: that it
+// was made anew may be why the object is gone.
+func (r *Registration) owned(ctx context.Context, object metav1.Object, creation bool) error {
+	if creation {
+		if err := r.findOwner(ctx); err != nil {
+			return err
+		}
+	}
+	object.SetOwnerReferences(*r.owner)
 	return nil
 }
 

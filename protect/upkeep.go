@@ -49,6 +49,8 @@ type upkeep[T clusterObject] struct {
 	// adapt returns live as desired says, and whether it does already. Labels
 	// and annotations of others stay.
 	adapt func(live, desired T) (adapted T, same bool)
+	// owned gives an object its owner.
+	owned func(ctx context.Context, object T, creation bool) error
 	// restored is told what somebody else had made of an object that was put
 	// right: found is nil when it was gone.
 	restored func(desired, found T)
@@ -99,6 +101,9 @@ func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired [
 // keepOne returns how long to wait before looking again, if that is to be.
 func (u *upkeep[T]) keepOne(ctx context.Context, desired T) (again time.Duration, err error) {
 	name := desired.GetName()
+	if err := u.owned(ctx, desired, false); err != nil {
+		return 0, err
+	}
 	if wait := repairInterval - u.clock.Since(u.repairedAt[name]); wait > 0 {
 		return wait, nil
 	}
@@ -118,6 +123,9 @@ func (u *upkeep[T]) apply(ctx context.Context, desired T) error {
 	live, err := u.api.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
+		if err := u.owned(ctx, desired, true); err != nil {
+			return err
+		}
 		_, err = u.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
 	case err != nil:
 	default:

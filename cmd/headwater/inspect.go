@@ -39,8 +39,9 @@ func newInspection(command *cobra.Command) inspection {
 	return in
 }
 
-func (in inspection) withOutput() inspection {
+func (in inspection) withOutput(command *cobra.Command) inspection {
 	in.flags.StringP("output", "o", string(inspect.Table), "table, json or yaml")
+	completes(command, "output", string(inspect.Table), string(inspect.JSON), string(inspect.YAML))
 	return in
 }
 
@@ -91,7 +92,7 @@ Secrets, ConfigMaps and namespaces, and list of Events, which say why clones
 fail and how long the last change took.`,
 		Args: cobra.NoArgs,
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command).withOutput(command)
 	command.Flags().BoolP("watch", "w", false, "show the progress of changes until interrupted")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
@@ -126,7 +127,7 @@ Exits 0 when nothing would change, 2 when something would, 1 when that could
 not be found out.`,
 		Args: cobra.NoArgs,
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command).withOutput(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		var plan inspect.Plan
 		err := in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
@@ -195,7 +196,7 @@ also by a wildcard, and Headwater itself.
 Needs list of ClusterRoles and ClusterRoleBindings.`,
 		Args: cobra.ExactArgs(1),
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command).withOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			return inspect.WhoCanEdit(ctx, options, args[0])
@@ -215,7 +216,7 @@ KIND is that of a workload or Pod, also in short: deploy/team-a/web. Pull
 secrets are left out: nodes read them anew.`,
 		Args: cobra.ExactArgs(1),
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command).withOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			return inspect.Explain(ctx, options, args[0])
@@ -232,7 +233,7 @@ func consumersCommand() *cobra.Command {
 to none, what a change would do to each, and whether each runs the data of now.`,
 		Args: cobra.ExactArgs(1),
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command).withOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			return inspect.FindConsumers(ctx, options, args[0])

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	_ "time/tzdata" // an image may have no time zones
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,7 @@ import (
 )
 
 func main() {
-	switch err := run(); {
+	switch err := rootCommand(os.Args[0]).ExecuteContext(context.Background()); {
 	case err == nil:
 	case errors.Is(err, errChanges):
 		os.Exit(2)
@@ -37,14 +39,33 @@ func tell(err error) {
 	_, _ = fmt.Fprintln(os.Stderr, "headwater:", err)
 }
 
-func run() error {
+// rootCommand is all of them. Called is the name by which the program was
+// started: as kubectl-headwater it is a plugin, and its help says so.
+func rootCommand(called string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "headwater",
-		Short:         "One source, every namespace: sync, protect and reload shared Secrets and ConfigMaps",
+		Use:   "headwater",
+		Short: "One source, every namespace: sync, protect and reload shared Secrets and ConfigMaps",
+		Long: `One source, every namespace: sync, protect and reload shared Secrets and
+ConfigMaps.
+
+Each command exits 0 when it did what it was asked to, and 1 when it did not,
+with the reason on the standard error. "plan" exits 2 when something would
+change.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	if strings.HasPrefix(filepath.Base(called), "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headwater"}
+	}
 	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
 		explainCommand(), consumersCommand(), versionCommand())
-	return root.ExecuteContext(context.Background())
+	return root
+}
+
+// completes has the shell offer values for a flag.
+func completes(command *cobra.Command, flag string, values ...string) {
+	// It fails for a flag that does not exist, or a second call: for a typing error.
+	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
 }

@@ -36,10 +36,13 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.Duration("webhook-drain", 15*time.Second, "how long the webhook goes on serving once told to stop; at least 10s less than the pod's terminationGracePeriodSeconds")
 	flags.Duration("webhook-ca-settle", 10*time.Minute, "how long a new CA of the webhook is published before a certificate of it is served")
 	flags.String("metrics-address", ":8080", "where /metrics, /healthz and /readyz are served")
+	flags.Bool("metrics-auth", false, "serve these over TLS, and /metrics only to who may get it, as nonResourceURLs of a ClusterRole; asks by TokenReview and SubjectAccessReview")
 	flags.Bool("leader-elect", true, "let only one of several replicas write")
 	flags.String("log-format", "json", "json or console")
 	flags.String("log-level", "info", "debug, info, warn or error")
 	flags.Int("workers", 32, "objects that each module writes at once")
+	completes(command, "log-format", "json", "console")
+	completes(command, "log-level", "debug", "info", "warn", "error")
 	settings.SetEnvPrefix("HEADWATER")
 	settings.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
 	settings.AutomaticEnv()
@@ -56,6 +59,7 @@ func readSettings(v *viper.Viper) app.Settings {
 		WebhookDrain:    v.GetDuration("webhook-drain"),
 		WebhookCASettle: v.GetDuration("webhook-ca-settle"),
 		MetricsAddress:  v.GetString("metrics-address"),
+		MetricsAuth:     v.GetBool("metrics-auth"),
 		LeaderElect:     v.GetBool("leader-elect"),
 		LogFormat:       v.GetString("log-format"),
 		LogLevel:        v.GetString("log-level"),

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -10,13 +10,27 @@ import (
 )
 
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, and what it was built from",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(command.OutOrStdout(), "headwater %s (%s %s/%s)\n", app.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
 	}
+	output := command.Flags().StringP("output", "o", "text", "text or json")
+	completes(command, "output", "text", "json")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		build := app.Build()
+		switch *output {
+		case "text":
+			_, err := fmt.Fprintf(command.OutOrStdout(), "headwater %s (commit %s, %s, %s)\n",
+				build.Version, build.Commit, build.GoVersion, build.Platform)
+			return err
+		case "json":
+			encoder := json.NewEncoder(command.OutOrStdout())
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(build)
+		default:
+			return fmt.Errorf("output format %q is not known; use text or json", *output)
+		}
+	}
+	return command
 }

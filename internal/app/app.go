@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -91,6 +92,17 @@ func (f *failure) get() error {
 // in it all the same and does nothing.
 func Options(settings Settings, loaded *config.Config, clients *kube.Clients, logger *zap.Logger) fx.Option {
 	return fx.Options(
+		core(settings, loaded, clients, logger),
+		sync.Module,
+		protect.Module,
+		reload.Module,
+		fx.Invoke(startServer, startBoot),
+	)
+}
+
+// core is the graph without the modules.
+func core(settings Settings, loaded *config.Config, clients *kube.Clients, logger *zap.Logger) fx.Option {
+	return fx.Options(
 		fx.WithLogger(log.Fx),
 		fx.Supply(settings, loaded, clients, logger),
 		fx.Provide(
@@ -121,16 +133,12 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 			newBoot,
 			newServer,
 		),
-		sync.Module,
-		protect.Module,
-		reload.Module,
-		fx.Invoke(startServer, startBoot),
 	)
 }
 
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	return registry
 }
 
@@ -193,13 +201,21 @@ func newBoot(p bootParams) bootResult {
 func ownPermissions(s Settings) []kube.Permission {
 	permissions := []kube.Permission{
 		{Resource: "namespaces", Verbs: []string{"get"}, Name: s.Namespace, For: "find its own namespace"},
+		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "read the key of its digests"},
+		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests"},
 		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "patch"}, For: "record Events"},
 	}
+	if s.MetricsAuth {
+		const why = "ask who scrapes /metrics, and whether they may"
+		permissions = append(permissions,
+			kube.Permission{Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"}, For: why},
+			kube.Permission{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}, For: why})
+	}
 	if s.LeaderElect {
-		permissions = append(permissions, kube.Permission{
-			Group: "coordination.k8s.io", Resource: "leases", Namespace: s.Namespace,
-			Verbs: []string{"get", "create", "update"}, For: "elect a leader",
-		})
+		const group, resource, why = "coordination.k8s.io", "leases", "elect a leader"
+		permissions = append(permissions,
+			kube.Permission{Group: group, Resource: resource, Namespace: s.Namespace, Verbs: []string{"create"}, For: why},
+			kube.Permission{Group: group, Resource: resource, Namespace: s.Namespace, Name: kube.LeaseName, Verbs: []string{"get", "update"}, For: why})
 	}
 	return permissions
 }
@@ -208,13 +224,18 @@ type serverParams struct {
 	fx.In
 
 	Settings Settings
+	Clients  *kube.Clients
 	Registry *prometheus.Registry
 	Checks   []serve.Check `group:"checks"`
 	Log      *zap.Logger
 }
 
 func newServer(p serverParams) *serve.Server {
-	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, p.Log)
+	var gate *serve.Gate
+	if p.Settings.MetricsAuth {
+		gate = serve.NewGate(p.Clients.Typed, clock.RealClock{}, p.Log)
+	}
+	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, gate, p.Log)
 }
 
 func startServer(lifecycle fx.Lifecycle, server *serve.Server) {

@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"fmt"
+	goruntime "runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxtest"
@@ -38,6 +42,11 @@ func testOptions(t *testing.T) fx.Option {
 	t.Helper()
 	loaded, err := config.Parse("headwater.yaml", configs.Sample())
 	require.NoError(t, err)
+	return fx.Options(Options(testSettings(), loaded, fakeClients(t), zap.NewNop()), fx.Supply(&failure{}))
+}
+
+func fakeClients(t *testing.T) *kube.Clients {
+	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	typed := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "headwater-system"}})
@@ -49,8 +58,7 @@ func testOptions(t *testing.T) fx.Option {
 			UserInfo: authenticationv1.UserInfo{Username: "headwater"},
 		}}, nil
 	})
-	clients := &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
-	return fx.Options(Options(testSettings(), loaded, clients, zap.NewNop()), fx.Supply(&failure{}))
+	return &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 }
 
 // Every constructor runs, every hook starts and stops, and nothing is left
@@ -65,6 +73,15 @@ func TestTheWholeGraphStartsAndStopsWithoutALeak(t *testing.T) {
 	require.NoError(t, b.check().Ready())
 	app.RequireStop()
 	goleak.VerifyNone(t, ignored)
+}
+
+func TestAMetricSaysWhatThisWasBuiltFrom(t *testing.T) {
+	want := fmt.Sprintf(`
+# HELP headwater_build_info 1; the labels say what this binary was built from.
+# TYPE headwater_build_info gauge
+headwater_build_info{commit="unknown",go_version=%q,version="dev"} 1
+`, goruntime.Version())
+	require.NoError(t, testutil.GatherAndCompare(newRegistry(), strings.NewReader(want), "headwater_build_info"))
 }
 
 func TestSettingsNameTheFlagToMend(t *testing.T) {

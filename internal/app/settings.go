@@ -12,9 +12,6 @@ import (
 	"github.com/headwater-k8s/headwater/protect"
 )
 
-// Version is set by the linker.
-var Version = "dev"
-
 // Settings are the process's own settings, from flags and environment. What
 // is done with which object is in the configuration file alone.
 type Settings struct {
@@ -27,10 +24,12 @@ type Settings struct {
 	WebhookDrain    time.Duration
 	WebhookCASettle time.Duration
 	MetricsAddress  string
-	LeaderElect     bool
-	LogFormat       string
-	LogLevel        string
-	Workers         int
+	// MetricsAuth has /metrics answer only who may get it, over TLS.
+	MetricsAuth bool
+	LeaderElect bool
+	LogFormat   string
+	LogLevel    string
+	Workers     int
 }
 
 // Validate reports what cannot work, naming the flag.

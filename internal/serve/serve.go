@@ -1,6 +1,6 @@
-// Package serve answers over plain HTTP how Headwater is: /metrics, /healthz
-// (the process lives) and /readyz (it has seen the whole cluster and may be
-// relied on).
+// Package serve answers over HTTP how Headwater is: /metrics, /healthz (the
+// process lives) and /readyz (it has seen the whole cluster and may be relied
+// on).
 package serve
 
 import (
@@ -35,15 +35,22 @@ const (
 type Server struct {
 	address string
 	checks  []Check
+	secure  bool
 	log     *zap.Logger
 	server  *http.Server
 }
 
-// New returns a Server for address that does not listen yet.
-func New(address string, registry *prometheus.Registry, checks []Check, log *zap.Logger) *Server {
-	s := &Server{address: address, checks: checks, log: log.Named("serve")}
+// New returns a Server for address that does not listen yet. With a gate,
+// /metrics is behind it, and everything is served over TLS, so that no token
+// is sent in the clear.
+func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger) *Server {
+	s := &Server{address: address, checks: checks, secure: gate != nil, log: log.Named("serve")}
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	if gate != nil {
+		metrics = gate.Guard(metrics)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { s.write(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(s.log)}
@@ -56,7 +63,12 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.log.Info("serving /metrics, /healthz and /readyz", zap.Stringer("address", listener.Addr()))
+	if s.secure {
+		if listener, err = selfSigned(listener); err != nil {
+			return err
+		}
+	}
+	s.log.Info("serving /metrics, /healthz and /readyz", zap.Stringer("address", listener.Addr()), zap.Bool("tls", s.secure))
 	go func() {
 		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("metrics server ended", zap.Error(err))

@@ -155,7 +155,7 @@ func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
 	require.Contains(t, line, "missing permissions")
 	require.Contains(t, line, "create secrets cluster-wide")
 	require.Contains(t, line, "patch deployments.apps cluster-wide")
-	require.Contains(t, line, "update leases.coordination.k8s.io in namespace headwater-system")
+	require.Contains(t, line, "update leases.coordination.k8s.io/headwater in namespace headwater-system")
 	require.NotContains(t, line, "list configmaps", "what the role grants is not missing")
 }
 

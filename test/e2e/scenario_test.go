@@ -11,10 +11,12 @@ import (
 )
 
 // The story that `make run` tells is true. Invariant 1: it kills Headwater in
-// the middle, and the next start converges.
+// the middle, and the next start converges. It is also what the permissions of
+// the service account are measured by.
 func TestMainJob(t *testing.T) {
+	c := cluster.ForTest(t, cluster.Options{})
 	story, err := scenario.New(scenario.Options{
-		Cluster: cluster.ForTest(t, cluster.Options{}),
+		Cluster: c,
 		Binary:  binary(t),
 		Config:  filepath.Join(root(t), "configs", "headwater.yaml"),
 		RBAC:    filepath.Join(root(t), "deploy", "rbac.yaml"),
@@ -22,4 +24,5 @@ func TestMainJob(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(story.Stop)
 	require.NoError(t, story.Play(t.Context()), "log: %s", story.Log())
+	requireLeastPrivilege(t, c)
 }

@@ -1,0 +1,195 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/headwater-k8s/headwater/configs"
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+const (
+	rbacFile  = "../../deploy/rbac.yaml"
+	tableFile = "../../deploy/RBAC.md"
+	tableHead = "<!-- made from the modules by UPDATE=1 go test ./internal/app -->\n"
+)
+
+// asked is what one module asks for.
+type asked struct {
+	module      string
+	permissions []kube.Permission
+}
+
+// asks lists what each module asks for when rules want all of it, and what the
+// process asks for itself.
+func asks(t *testing.T) []asked {
+	t.Helper()
+	loaded, err := config.Parse("headwater.yaml", configs.Sample())
+	require.NoError(t, err)
+	all := []asked{{"the process", ownPermissions(testSettings())}}
+	for name, module := range map[string]fx.Option{"sync": sync.Module, "protect": protect.Module, "reload": reload.Module} {
+		var got struct {
+			fx.In
+
+			Permissions []kube.Permission `group:"permissions"`
+		}
+		graph := fx.New(core(testSettings(), loaded, fakeClients(t), zap.NewNop()), module, fx.Populate(&got))
+		require.NoError(t, graph.Err())
+		require.NotEmpty(t, got.Permissions, name)
+		all = append(all, asked{name, got.Permissions})
+	}
+	order := []string{"sync", "protect", "reload", "the process"}
+	slices.SortFunc(all, func(a, b asked) int {
+		return cmp.Compare(slices.Index(order, a.module), slices.Index(order, b.module))
+	})
+	return all
+}
+
+// right is one verb on one resource: what RBAC grants piece by piece.
+type right struct{ group, resource, name, namespace, verb string }
+
+func rights(permission kube.Permission) []right {
+	var all []right
+	for _, verb := range permission.Verbs {
+		all = append(all, right{permission.Group, permission.Resource, permission.Name, permission.Namespace, verb})
+	}
+	return all
+}
+
+// granted reads what the service account headwater is granted.
+func granted(t *testing.T) []right {
+	t.Helper()
+	content, err := os.ReadFile(rbacFile)
+	require.NoError(t, err)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
+	var all []right
+	for {
+		var role struct {
+			metav1.TypeMeta   `json:",inline"`
+			metav1.ObjectMeta `json:"metadata"`
+
+			Rules []rbacv1.PolicyRule
+		}
+		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+			return all
+		} else {
+			require.NoError(t, err)
+		}
+		if role.Name == "headwater" && (role.Kind == "ClusterRole" || role.Kind == "Role") {
+			for _, rule := range role.Rules {
+				all = append(all, pieces(rule, role.Namespace)...)
+			}
+		}
+	}
+}
+
+func pieces(rule rbacv1.PolicyRule, namespace string) []right {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var all []right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, name := range names {
+				for _, verb := range rule.Verbs {
+					all = append(all, right{group, resource, name, namespace, verb})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// covers reports whether a grant is enough for what is asked: a grant without
+// a name or a namespace is one for all of them.
+func covers(grant, asked right) bool {
+	return grant.group == asked.group && grant.resource == asked.resource && grant.verb == asked.verb &&
+		(grant.name == "" || grant.name == asked.name) && (grant.namespace == "" || grant.namespace == asked.namespace)
+}
+
+// Least privilege, from both sides.
+func TestWhatIsGrantedIsWhatTheModulesAskFor(t *testing.T) {
+	grants := granted(t)
+	var wanted []right
+	for _, module := range asks(t) {
+		for _, permission := range module.permissions {
+			require.NotEmpty(t, permission.For, "%s does not say what it needs %s for", module.module, permission.Resource)
+			wanted = append(wanted, rights(permission)...)
+		}
+	}
+	for _, asked := range wanted {
+		require.True(t, slices.ContainsFunc(grants, func(grant right) bool { return covers(grant, asked) }), "not granted: %+v", asked)
+	}
+	for _, grant := range grants {
+		// As wide as it is granted, not wider.
+		require.Contains(t, wanted, grant, "granted, but no module asks for it")
+	}
+}
+
+func TestTheTableOfPermissionsIsCurrent(t *testing.T) {
+	document, err := os.ReadFile(tableFile)
+	require.NoError(t, err)
+	before, after, found := strings.Cut(string(document), tableHead)
+	require.True(t, found, "%s has lost the line that its table begins after", tableFile)
+	if os.Getenv("UPDATE") != "" {
+		require.NoError(t, os.WriteFile(tableFile, []byte(before+tableHead+table(asks(t))), 0o644))
+		return
+	}
+	require.Equal(t, table(asks(t)), after, "write it anew: UPDATE=1 go test ./internal/app")
+}
+
+func table(all []asked) string {
+	var out strings.Builder
+	fmt.Fprintln(&out, "\n| module | resource | verbs | where | for |\n|---|---|---|---|---|")
+	for _, module := range all {
+		lines := make([]string, 0, len(module.permissions))
+		for _, p := range module.permissions {
+			lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s |",
+				module.module, resource(p), strings.Join(slices.Sorted(slices.Values(p.Verbs)), ", "), where(p), p.For))
+		}
+		slices.Sort(lines)
+		fmt.Fprintln(&out, strings.Join(lines, "\n"))
+	}
+	return out.String()
+}
+
+func resource(p kube.Permission) string {
+	if p.Group == "" {
+		return p.Resource
+	}
+	return p.Resource + "." + p.Group
+}
+
+func where(p kube.Permission) string {
+	switch {
+	case p.Name != "" && p.Namespace != "":
+		return "`" + p.Name + "` of its own namespace"
+	case p.Name == testSettings().Namespace:
+		return "its own"
+	case p.Name != "":
+		return "`" + p.Name + "`"
+	case p.Namespace != "":
+		return "its own namespace"
+	default:
+		return "everywhere"
+	}
+}

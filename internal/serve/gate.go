@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// Answers are asked for again after these times and up to a fifth more, so
+	// that those of several scrapers do not fall due together.
+	allowedFor = time.Minute
+	refusedFor = 10 * time.Second
+	spread     = 0.2
+
+	maxAnswers = 256
+	askTimeout = 5 * time.Second
+)
+
+// Gate lets those pass who show a bearer token of the cluster and may get the
+// path that they ask for, as `nonResourceURLs` of a ClusterRole. It asks the
+// API server, by TokenReview and SubjectAccessReview, and remembers the answer
+// for a short time.
+type Gate struct {
+	client  kubernetes.Interface
+	clock   clock.PassiveClock
+	log     *zap.Logger
+	answers *lru.Cache
+}
+
+// question is kept in the place of the token.
+type question [sha256.Size]byte
+
+type answer struct {
+	status int
+	until  time.Time
+}
+
+// NewGate returns a Gate that asks by client.
+func NewGate(client kubernetes.Interface, clock clock.PassiveClock, log *zap.Logger) *Gate {
+	return &Gate{client: client, clock: clock, log: log.Named("serve"), answers: lru.New(maxAnswers)}
+}
+
+// Guard puts the gate before next: 401 without a token that the API server
+// knows, 403 when its holder may not get the path, 503 while nobody can tell.
+func (g *Gate) Guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		status := http.StatusUnauthorized
+		if token = strings.TrimSpace(token); found && token != "" {
+			status = g.status(r.Context(), token, r.URL.Path)
+		}
+		switch status {
+		case http.StatusOK:
+			next.ServeHTTP(w, r)
+			return
+		case http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		http.Error(w, http.StatusText(status), status)
+	})
+}
+
+func (g *Gate) status(ctx context.Context, token, path string) int {
+	key := question(sha256.Sum256([]byte(path + "\x00" + token)))
+	now := g.clock.Now()
+	if known, found := g.answers.Get(key); found {
+		if known, ok := known.(answer); ok && now.Before(known.until) {
+			return known.status
+		}
+	}
+	// Nothing is locked meanwhile: a slow answer delays who asked, nobody else.
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	status, err := g.ask(ctx, token, path)
+	if err != nil {
+		g.log.Warn("cannot tell who may scrape", zap.Error(err))
+		return http.StatusServiceUnavailable
+	}
+	lasts := refusedFor
+	if status == http.StatusOK {
+		lasts = allowedFor
+	}
+	g.answers.Add(key, answer{status: status, until: now.Add(wait.Jitter(lasts, spread))})
+	return status
+}
+
+func (g *Gate) ask(ctx context.Context, token, path string) (status int, err error) {
+	review, err := g.client.AuthenticationV1().TokenReviews().Create(ctx,
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("review a token: %w", err)
+	}
+	if !review.Status.Authenticated {
+		return http.StatusUnauthorized, nil
+	}
+	user := review.Status.User
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	access, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("ask whether %s may get %s: %w", user.Username, path, err)
+	}
+	if !access.Status.Allowed {
+		return http.StatusForbidden, nil
+	}
+	return http.StatusOK, nil
+}

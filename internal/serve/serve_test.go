@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// serving starts a Server on a free port and returns how to get a path of it.
+func serving(t *testing.T, gate *Gate, checks ...Check) func(path, token string) (int, string) {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headwater_test"}, func() float64 { return 7 }))
+	server := New(address, registry, checks, gate, zap.NewNop())
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, server.Stop(context.WithoutCancel(t.Context()))) })
+	scheme := "http"
+	if gate != nil {
+		scheme = "https"
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return func(path, token string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s://%s%s", scheme, address, path), nil)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+}
+
+func TestReadinessNamesWhatIsMissing(t *testing.T) {
+	ready := Check{Name: "one", Ready: func() error { return nil }}
+	waiting := Check{Name: "two", Ready: func() error { return errors.New("still reading") }}
+	status, body := serving(t, nil, ready)("/readyz", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "[+] one\n", body)
+	status, body = serving(t, nil, ready, waiting)("/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Equal(t, "[+] one\n[-] two: still reading\n", body)
+}
+
+func TestTheMetricsAreOpenWithoutAGate(t *testing.T) {
+	status, body := serving(t, nil)("/metrics", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "headwater_test 7")
+}
+
+func TestBehindAGateTheMetricsAreGuardedAndProbesAreNot(t *testing.T) {
+	get := serving(t, NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()))
+	status, body := get("/metrics", "scraper-token")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "headwater_test 7")
+	status, body = get("/metrics", "nobody-token")
+	require.Equal(t, http.StatusForbidden, status)
+	require.NotContains(t, body, "headwater_test")
+	for _, path := range []string{"/healthz", "/readyz"} {
+		status, _ = get(path, "")
+		require.Equal(t, http.StatusOK, status, path)
+	}
+}

@@ -1,0 +1,213 @@
+package deploy
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	deployDir = "../../deploy"
+	chartDir  = deployDir + "/helm/headwater"
+	namespace = "headwater-system"
+)
+
+// helmBinary is the tool that this module asks for, built by the first test.
+var helmBinary = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "tool", "-n", "helm").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// helm runs it in an otherwise empty home.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	binary, err := helmBinary()
+	require.NoError(t, err)
+	var out, problems bytes.Buffer
+	command := exec.CommandContext(t.Context(), binary, args...)
+	command.Env = append(os.Environ(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
+	command.Stdout, command.Stderr = &out, &problems
+	if err := command.Run(); err != nil {
+		return problems.String(), err
+	}
+	return out.String(), nil
+}
+
+func template(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := helm(t, append([]string{"template", "headwater", chartDir, "--namespace", namespace}, args...)...)
+	require.NoError(t, err, out)
+	return out
+}
+
+// requireFile compares a file with what it should be, or, with UPDATE=1,
+// writes it.
+func requireFile(t *testing.T, path, want string) {
+	t.Helper()
+	if os.Getenv("UPDATE") != "" {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644)) //nolint:gosec // it is for everybody to read
+		return
+	}
+	found, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(found), "%s is not what the chart renders: make chart UPDATE=1", path)
+}
+
+var byHelm = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/managed-by: Helm|helm\.sh/chart: .*|# Source: .*)\n`)
+
+var betweenDocuments = regexp.MustCompile(`\n+---\n`)
+
+// plain is what helm renders, without what says that helm did.
+func plain(rendered string) string {
+	rendered = strings.TrimPrefix(byHelm.ReplaceAllString(rendered, ""), "---\n")
+	return strings.TrimRight(betweenDocuments.ReplaceAllString(rendered, "\n---\n"), "\n") + "\n"
+}
+
+func TestTheChartIsLinted(t *testing.T) {
+	for _, values := range []string{chartDir + "/values.yaml", "testdata/values-everything.yaml", "testdata/values-least.yaml"} {
+		out, err := helm(t, "lint", "--strict", "--namespace", namespace, "--values", values, chartDir)
+		require.NoError(t, err, out)
+	}
+}
+
+func TestTheChartRendersWhatItDid(t *testing.T) {
+	for _, name := range []string{"everything", "least"} {
+		t.Run(name, func(t *testing.T) {
+			requireFile(t, "testdata/"+name+".golden.yaml", template(t, "--values", "testdata/values-"+name+".yaml"))
+		})
+	}
+}
+
+// The end-to-end tests upgrade to this one.
+func TestTheChartGuardsTheMetrics(t *testing.T) {
+	requireFile(t, "testdata/metrics-auth.golden.yaml", template(t, "--set", "metrics.auth=true"))
+}
+
+func TestTheKustomizeBaseIsWhatTheChartRenders(t *testing.T) {
+	const header = "# Made from the Helm chart by `make chart UPDATE=1`: change that.\n"
+	rendered := plain(template(t))
+	requireFile(t, deployDir+"/kustomize/headwater.yaml", header+rendered)
+
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), deployDir+"/kustomize")
+	require.NoError(t, err)
+	text, err := built.AsYaml()
+	require.NoError(t, err)
+	base, chart := objects(t, string(text)), objects(t, rendered)
+	require.Contains(t, base, "Namespace//headwater-system")
+	delete(base, "Namespace//headwater-system")
+	require.Equal(t, chart, base)
+}
+
+func TestThePermissionsAreThoseOfTheChart(t *testing.T) {
+	namespaceFile, err := os.ReadFile(deployDir + "/kustomize/namespace.yaml")
+	require.NoError(t, err)
+	rbac := template(t, "--show-only", "templates/serviceaccount.yaml", "--show-only", "templates/rbac.yaml")
+	requireFile(t, deployDir+"/rbac.yaml", "# What Headwater needs to run: its namespace, its identity, and no permission\n"+
+		"# beyond those that one of its modules uses. Made from the Helm chart by\n"+
+		"# `make chart UPDATE=1`: change that.\n"+string(namespaceFile)+"---\n"+plain(rbac))
+}
+
+// objects are those of a stream of YAML documents, by kind, namespace and name.
+func objects(t *testing.T, stream string) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for document := range strings.SplitSeq(stream, "\n---\n") {
+		document += "\n" // which may end a block of text
+		var object map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object), document)
+		if object == nil {
+			continue
+		}
+		var known struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &known))
+		key := known.Kind + "/" + known.Metadata.Namespace + "/" + known.Metadata.Name
+		require.NotContains(t, all, key)
+		all[key] = object
+	}
+	return all
+}
+
+func TestMistakesInValuesAreNamed(t *testing.T) {
+	for sentence, test := range map[string]struct{ set, want string }{
+		"a value that there is not":       {"replicas=3", "replicas"},
+		"a number that is none":           {"replicaCount=many", "replicaCount"},
+		"a level that there is not":       {"logLevel=loud", "logLevel"},
+		"a digest that is none":           {"image.digest=latest", "digest"},
+		"a version of another day":        {"config.apiVersion=headwater.dev/v9", "apiVersion"},
+		"a rule without a source":         {"config.rules[0].name=lonely", "source"},
+		"an interval without a unit":      {"metrics.serviceMonitor.interval=thirty", "interval"},
+		"a part of metrics there is not":  {"metrics.enabled=true", "enabled"},
+		"a port that nobody can have":     {"networkPolicy.apiServerPorts={70000}", "apiServerPorts"},
+		"fewer replicas than none at all": {"replicaCount=-1", "replicaCount"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			problem, err := helm(t, "template", "headwater", chartDir, "--set", test.set)
+			require.Error(t, err)
+			require.Contains(t, problem, test.want)
+		})
+	}
+}
+
+func TestEveryValueHasASchema(t *testing.T) {
+	values, err := os.ReadFile(chartDir + "/values.yaml")
+	require.NoError(t, err)
+	schema, err := os.ReadFile(chartDir + "/values.schema.json")
+	require.NoError(t, err)
+	var set, properties map[string]any
+	require.NoError(t, yaml.Unmarshal(values, &set))
+	require.NoError(t, yaml.Unmarshal(schema, &properties))
+	known, ok := properties["properties"].(map[string]any)
+	require.True(t, ok)
+	delete(known, "global") // helm's own
+	for name := range set {
+		require.Contains(t, known, name)
+		delete(known, name)
+	}
+	require.Empty(t, known, "in the schema, but not in values.yaml")
+}
+
+// What a pod security policy, an auditor or a drain asks for is there whatever
+// the values say.
+func TestPodsAreRestrictedAlways(t *testing.T) {
+	for _, args := range [][]string{nil, {"--values", "testdata/values-everything.yaml"}, {"--values", "testdata/values-least.yaml"}} {
+		deployment, ok := objects(t, template(t, args...))["Deployment/"+namespace+"/headwater"].(map[string]any)
+		require.True(t, ok)
+		text, err := yaml.Marshal(deployment["spec"])
+		require.NoError(t, err)
+		for _, want := range []string{
+			"runAsNonRoot: true", "runAsUser: 65532", "type: RuntimeDefault", "- ALL", "readOnlyRootFilesystem: true",
+			"allowPrivilegeEscalation: false", "priorityClassName: system-cluster-critical", "memory: 128Mi",
+		} {
+			require.Contains(t, string(text), want)
+		}
+		require.NotContains(t, string(text), "subPath")
+		require.NotContains(t, string(text), "checksum")
+	}
+}
+
+func TestThePackageHoldsItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	out, err := helm(t, "package", chartDir, "--destination", dir)
+	require.NoError(t, err, out)
+	packages, err := filepath.Glob(dir + "/headwater-*.tgz")
+	require.NoError(t, err)
+	require.Len(t, packages, 1)
+	everything := []string{"template", "headwater", packages[0], "--namespace", namespace, "--values", "testdata/values-everything.yaml"}
+	rendered, err := helm(t, everything...)
+	require.NoError(t, err, rendered)
+	require.Equal(t, template(t, "--values", "testdata/values-everything.yaml"), rendered)
+}
