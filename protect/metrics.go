@@ -46,7 +46,6 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}),
 	}
 	m.valid.Set(1)
-	return m
 	for _, kind := range []string{kindWebhooks, kindPolicy, kindBinding} {
 		m.tampered.WithLabelValues(kind) // there from the start, so that the first increase is seen
 	}

@@ -16,6 +16,8 @@ import (
 // rules select by, and annotations.
 type wishes struct {
 	labels labels.Set
+	// pace is that of restarts that no rule governs.
+	pace Pace
 	// how applies instead of a rule's action; empty leaves it to the rule.
 	how Action
 	// keys are the only ones that count; nil means all.
@@ -43,7 +45,7 @@ const reloadOff = "Off"
 // wishesOf reads the wishes on a consumer. Who says something to Headwater says
 // nothing to other tools.
 func wishesOf(meta *metav1.ObjectMeta, theirs *foreign, settings Settings) (wishes, []fault) {
-	of := wishes{labels: meta.Labels}
+	of := wishes{labels: meta.Labels, pace: settings.pace()}
 	var faults []fault
 	read := func(annotation string, parse func(value string) error) {
 		value, set := meta.Annotations[annotation]

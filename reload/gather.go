@@ -176,7 +176,7 @@ func (g *gatherer) wanted(o looked, reference Reference, of wishes) Consumed {
 	if ask := of.asked(reference, o.ref, o.tags()); ask != nil {
 		c.OptIn, asked = ask.tool(), ask.action()
 		if c.Rule == "" {
-			c.Pace = defaultPace()
+			c.Pace = of.pace
 		}
 	}
 	c.Pace = c.Pace.and(Pace{Interval: of.minInterval})

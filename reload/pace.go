@@ -3,6 +3,8 @@ package reload
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
@@ -12,6 +14,18 @@ type Pace struct {
 	Interval time.Duration
 	// PerHour is the most restarts in any hour; 0 is no limit.
 	PerHour int
+}
+
+// newPace is the pace that the file sets; what is left out is no limit.
+func newPace(interval *metav1.Duration, perHour *int) Pace {
+	var pace Pace
+	if interval != nil {
+		pace.Interval = interval.Duration
+	}
+	if perHour != nil {
+		pace.PerHour = *perHour
+	}
+	return pace
 }
 
 // Wait is why a restart does not begin now.

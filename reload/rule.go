@@ -29,18 +29,4 @@ func Compile(base rules.Base, config Config) (Rule, error) {
 }
 
 // pace is the one that the rule sets for each workload.
-func (r Rule) pace() Pace {
-	var pace Pace
-	if r.MinInterval != nil {
-		pace.Interval = r.MinInterval.Duration
-	}
-	if r.MaxRestartsPerHour != nil {
-		pace.PerHour = *r.MaxRestartsPerHour
-	}
-	return pace
-}
-
-// defaultPace is that of a workload whose owner opts in without a rule.
-func defaultPace() Pace {
-	return Pace{Interval: defaultMinInterval, PerHour: defaultMaxRestartsPerHour}
-}
+func (r Rule) pace() Pace { return newPace(r.MinInterval, r.MaxRestartsPerHour) }

@@ -16,6 +16,10 @@ type Settings struct {
 	OptIn *bool `json:"optIn"`
 	// Compatibility names other tools whose annotations are honoured as well.
 	Compatibility []Tool `json:"compatibility,omitzero"`
+	// MinInterval and MaxRestartsPerHour are those of a Rule, for workloads that
+	// are restarted without one.
+	MinInterval        *metav1.Duration `json:"minInterval"`
+	MaxRestartsPerHour *int             `json:"maxRestartsPerHour"`
 	// MaxConcurrentRollouts is how many of the workloads that Headwater
 	// restarted may be rolling out at a time, in the cluster and in one
 	// namespace. 0 is no limit.
@@ -53,6 +57,12 @@ func (s *Settings) Default() {
 	if s.OptIn == nil {
 		s.OptIn = new(true)
 	}
+	if s.MinInterval == nil {
+		s.MinInterval = &metav1.Duration{Duration: defaultMinInterval}
+	}
+	if s.MaxRestartsPerHour == nil {
+		s.MaxRestartsPerHour = new(defaultMaxRestartsPerHour)
+	}
 	if s.MaxConcurrentRollouts == nil {
 		s.MaxConcurrentRollouts = new(defaultMaxRollouts)
 	}
@@ -79,10 +89,14 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	for i, window := range s.Windows {
 		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
 	}
+	errs = append(errs, validateDuration(at.Child("minInterval"), s.MinInterval, maxMinInterval)...)
 	return append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
 }
 
 func (s Settings) optIn() bool { return s.OptIn != nil && *s.OptIn }
+
+// pace is that of workloads that are restarted without a rule.
+func (s Settings) pace() Pace { return newPace(s.MinInterval, s.MaxRestartsPerHour) }
 
 // honours reports whether the annotations of tool count.
 func (s Settings) honours(tool Tool) bool { return slices.Contains(s.Compatibility, tool) }

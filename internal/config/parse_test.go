@@ -68,7 +68,8 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 	require.Equal(t, []config.Rule{want}, got.Rules)
 	require.Equal(t, protect.Settings{Engine: protect.EngineBoth}, got.Protect)
 	require.Equal(t, reload.Settings{
-		OptIn: new(true), MaxConcurrentRollouts: new(50), MaxConcurrentRolloutsPerNamespace: new(10),
+		OptIn: new(true), MinInterval: &metav1.Duration{Duration: 30 * time.Second}, MaxRestartsPerHour: new(10),
+		MaxConcurrentRollouts: new(50), MaxConcurrentRolloutsPerNamespace: new(10),
 		ConfirmRefreshAfter: &metav1.Duration{Duration: 2 * time.Second},
 	}, got.Reload)
 }

@@ -41,6 +41,7 @@ func (e *env) uses(user, consumer string) (step reload.Step, uses map[string]str
 
 func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	e.node("explain-node")
 	namespace := e.stage("explain")
 	e.secret(namespace, "own", map[string]string{"k": "s3cret"})

@@ -12,12 +12,13 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-const honourBoth = "reload: {compatibility: [Reloader, Wave]}\n"
+const honourBoth = "reload: {compatibility: [Reloader, Wave], minInterval: 0s}\n"
 
 // Taking over from another tool is a first sight: the stamps that it left on
 // pod templates are as good as any.
 func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	namespace := e.stage("compat")
 	e.sections = honourBoth
 	for _, name := range []string{"own", "excluded", "searched", "pattern-1", "beside"} {
@@ -94,6 +95,7 @@ func (e *env) tag(namespace, name, annotation string) {
 
 func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	namespace := e.stage("incompat")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{"reloader.stakater.com/auto": "true"})
@@ -110,7 +112,7 @@ func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	require.Contains(t, out, "ignored: annotations of Reloader: reload.compatibility does not name it")
 
 	h.Stop()
-	e.sections = "reload: {compatibility: [Wave]}\n"
+	e.sections = "reload: {compatibility: [Wave], minInterval: 0s}\n"
 	h = e.start(syncRule("incompat"))
 	before = e.adopted(h, namespace, "waves")
 	e.data(namespace, "own", "k", "3")

@@ -15,6 +15,9 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
+// unpaced lets tests restart a workload again at once.
+const unpaced = "reload: {minInterval: 0s}\n"
+
 // syncRule is reloadRule, without the reload.
 func syncRule(prefix string) string {
 	rule, _, _ := strings.Cut(reloadRule(prefix), "  reload:")
@@ -63,6 +66,7 @@ func (e *env) reads(mark cluster.Mark, namespace string) (names []string) {
 
 func TestOwnersOptInWithoutARule(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	namespace := e.stage("optin")
 	e.secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
 	e.secret(namespace, "private", map[string]string{"k": "1"})
@@ -118,6 +122,7 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 // Invariant 8, where no rule says so.
 func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	namespace := e.stage("optidle")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
@@ -144,6 +149,7 @@ func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 // Invariants 2 and 7, where no rule says so.
 func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	namespace := e.stage("optmissed")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.secret(namespace, "same", map[string]string{"k": "1"})
@@ -167,6 +173,7 @@ func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 
 func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	namespace := e.stage("optlive")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
 	e.deployment(namespace, "web", harness.ByEnvFrom("own"), nil)
@@ -200,7 +207,7 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	e.restarted(namespace, before)
 	require.Empty(t, e.reads(mark, namespace), "nobody asks any more")
 
-	e.sections = "reload: {optIn: false}\n"
+	e.sections = "reload: {optIn: false, minInterval: 0s}\n"
 	h.Stop()
 	annotate("Auto")
 	e.start(syncRule("optlive"))
@@ -211,6 +218,7 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 
 func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
 	e := newEnv(t)
+	e.sections = unpaced
 	e.node("optpods-node")
 	namespace := e.stage("optpods")
 	e.secret(namespace, "own", map[string]string{"k": "1"})
