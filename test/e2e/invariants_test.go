@@ -23,6 +23,26 @@ func TestEveryInvariantHasATestThatNamesIt(t *testing.T) {
 	invariants := regexp.MustCompile(`(?m)^(\d+)\. `).FindAllStringSubmatch(list, -1)
 	require.NotEmpty(t, invariants)
 
+	tests := allTests(t)
+	for _, invariant := range invariants {
+		require.Regexp(t, fmt.Sprintf(`(?m)^// .*Invariant %s\b`, invariant[1]), tests)
+	}
+}
+
+func TestTheThreatModelNamesTestsThatThereAre(t *testing.T) {
+	threats, err := os.ReadFile(filepath.Join(root(t), "deploy", "THREATS.md"))
+	require.NoError(t, err)
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(threats), -1)
+	require.NotEmpty(t, named)
+	tests := allTests(t)
+	for _, name := range named {
+		require.Contains(t, tests, "func "+name[1]+"(")
+	}
+}
+
+// allTests is the text of every test there is.
+func allTests(t *testing.T) string {
+	t.Helper()
 	var tests strings.Builder
 	require.NoError(t, filepath.WalkDir(root(t), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -32,7 +52,5 @@ func TestEveryInvariantHasATestThatNamesIt(t *testing.T) {
 		tests.Write(content)
 		return err
 	}))
-	for _, invariant := range invariants {
-		require.Regexp(t, fmt.Sprintf(`(?m)^// .*Invariant %s\b`, invariant[1]), tests.String())
-	}
+	return tests.String()
 }

@@ -233,8 +233,26 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 			}
 		}
 		e.warns("eng-src", "warned", "mind the gap")
+		e.protectsInDeletion(clients, engine)
 		h.Stop()
 	}
+}
+
+// protectsInDeletion checks that what is in deletion is protected to the last.
+func (e *env) protectsInDeletion(clients map[string]kubernetes.Interface, engine string) {
+	e.Helper()
+	configMaps := e.admin.CoreV1().ConfigMaps("eng-src")
+	pinned, err := configMaps.Create(e.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "pinned", Labels: map[string]string{"share": "yes"}, Finalizers: []string{"example.org/mine"},
+	}}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	require.NoError(e, configMaps.Delete(e.Context(), pinned.Name, metav1.DeleteOptions{}))
+	require.NoError(e, refused(toConfigMap("pinned", `{"data":{"k":"x"}}`)(e.Context(), clients["eng-nobody"])), engine)
+	letGo := func(ctx context.Context) error {
+		_, err := configMaps.Patch(ctx, pinned.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		return err
+	}
+	e.eventually(letGo)
 }
 
 // warns checks that an edit by eng-nobody passes with one warning of this text.

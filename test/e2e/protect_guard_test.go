@@ -173,3 +173,39 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 		return nil
 	})
 }
+
+func TestWhatIsRegisteredGoesWithAnUninstallation(t *testing.T) {
+	e := newEnv(t) // the next one has the ClusterRole back
+	e.namespace("uninstall-src")
+	e.secret("uninstall-src", "shared", map[string]string{"k": "v"})
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "uninstall-editor", "uninstall-jane"))
+	jane := e.client("uninstall-jane")
+	h := e.start(`
+- name: uninstall
+  source: {kind: Secret, namespace: uninstall-src, name: shared}
+  protect: {}
+`)
+	e.proven(h, "uninstall")
+	e.protectedByPolicy(jane, "uninstall-src", "shared")
+	e.failsOpen()
+	h.Stop()
+	require.Error(t, tryEdit(t.Context(), jane, "uninstall-src", "shared", "x"), "a stop takes nothing away")
+	require.NoError(t, e.admin.RbacV1().ClusterRoles().Delete(t.Context(), "headwater", metav1.DeleteOptions{}))
+	admission := e.admin.AdmissionregistrationV1()
+	e.eventually(func(ctx context.Context) error {
+		webhooks, err := admission.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		policies, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		bindings, err := admission.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+		if err == nil && len(webhooks.Items)+len(policies.Items)+len(bindings.Items) > 0 {
+			err = fmt.Errorf("%d configurations, %d policies and %d bindings are left", len(webhooks.Items), len(policies.Items), len(bindings.Items))
+		}
+		return err
+	})
+	e.eventually(func(ctx context.Context) error { return tryEdit(ctx, jane, "uninstall-src", "shared", "x") })
+}
