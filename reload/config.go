@@ -37,6 +37,9 @@ type Settings struct {
 	Compatibility         []string `json:"compatibility,omitzero"`
 	MaxConcurrentRollouts *int     `json:"maxConcurrentRollouts,omitempty"`
 	Windows               []Window `json:"windows,omitzero"`
+	// Workloads declares kinds that hold a pod template, beside those that are
+	// known from the start.
+	Workloads []WorkloadKind `json:"workloads,omitzero"`
 }
 
 // Window is a time in which restarts may start.
@@ -82,5 +85,5 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	if len(s.Windows) > 0 {
 		errs = append(errs, field.Forbidden(at.Child("windows"), "is not supported yet; remove it: restarts may happen at any time"))
 	}
-	return errs
+	return append(errs, validateWorkloadKinds(at.Child("workloads"), s.Workloads)...)
 }

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -37,12 +38,16 @@ func (k key) String() string { return string(k.kind) + "/" + k.namespace + "/" +
 // consumers are the caches of everything that can reference an object.
 type consumers struct {
 	workloads map[Kind]*kube.View[*Workload]
-	pods      *kube.View[*Pod]
+	// optional holds the workloads of kinds that a cluster may lack.
+	optional *kube.Optional[*Workload]
+	pods     *kube.View[*Pod]
 }
 
 // newConsumers adds its caches to caches. They are started as soon as there is
 // a rule.
-func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], log *zap.Logger) (*consumers, error) {
+func newConsumers(
+	clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], settings Settings, definitions *definitions, log *zap.Logger,
+) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
 	needed := func() bool { return len(live.Load().All()) > 0 }
 	for kind, informer := range workloadInformers(clients.Typed) {
@@ -50,12 +55,16 @@ func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[R
 		if err != nil {
 			return nil, err
 		}
-		if err := view.AddIndex(byReference, func(w *Workload) []string { return indexValues(w.Namespace, w.References) }); err != nil {
-			return nil, err
+		for index, values := range workloadIndexes() {
+			if err := view.AddIndex(index, values); err != nil {
+				return nil, err
+			}
 		}
 		c.workloads[kind] = view
 		caches.Add(view, needed)
 	}
+	c.optional = kube.NewOptional("workloads", clients, definitions.View, log, customKinds(settings.Workloads), workloadIndexes())
+	caches.Add(c.optional, needed)
 	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, keepPod)
 	if err != nil {
 		return nil, err
@@ -66,6 +75,35 @@ func newConsumers(clients *kube.Clients, caches *kube.Caches, live *rules.Live[R
 	c.pods = pods
 	caches.Add(pods, needed)
 	return c, nil
+}
+
+// definitions are the CustomResourceDefinitions of the cluster.
+type definitions struct{ *kube.View[*kube.Definition] }
+
+// newDefinitions adds its cache to caches.
+func newDefinitions(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], log *zap.Logger) (*definitions, error) {
+	view, err := kube.NewDefinitions(clients, log)
+	if err != nil {
+		return nil, err
+	}
+	caches.Add(view, func() bool { return len(live.Load().All()) > 0 })
+	return &definitions{view}, nil
+}
+
+// customKinds are the kinds of workloads that a cluster may lack.
+func customKinds(declared []WorkloadKind) func() []kube.OptionalKind[*Workload] {
+	var kinds []kube.OptionalKind[*Workload]
+	for _, form := range optionalForms(declared) {
+		kinds = append(kinds, kube.OptionalKind[*Workload]{GroupVersionKind: form.GroupVersionKind, Keep: keepCustom(form)})
+	}
+	return func() []kube.OptionalKind[*Workload] { return kinds }
+}
+
+func workloadIndexes() map[string]func(*Workload) []string {
+	return map[string]func(*Workload) []string{
+		byReference: func(w *Workload) []string { return indexValues(w.Namespace, w.References) },
+		byOwner:     ownerValues,
+	}
 }
 
 func workloadInformers(client kubernetes.Interface) map[Kind]cache.SharedIndexInformer {
@@ -97,11 +135,12 @@ func indexValues(namespace string, references []Reference) []string {
 	return values
 }
 
-// of returns the consumers of ref.
+// of returns the consumers of ref: of the workloads those that are to be
+// stamped for it.
 func (c *consumers) of(ref object.Ref) (workloads, pods []key) {
-	for _, kind := range workloadKinds() {
-		for _, w := range c.workloads[kind].ByIndex(byReference, ref.String()) {
-			workloads = append(workloads, w.key())
+	for _, w := range c.byIndex(byReference, ref.String()) {
+		if k := c.standing(w).top.key(); !slices.Contains(workloads, k) {
+			workloads = append(workloads, k)
 		}
 	}
 	for _, p := range c.pods.ByIndex(byReference, ref.String()) {
@@ -110,14 +149,25 @@ func (c *consumers) of(ref object.Ref) (workloads, pods []key) {
 	return workloads, pods
 }
 
+// byIndex returns the workloads of every kind that have value in index.
+func (c *consumers) byIndex(index, value string) []*Workload {
+	var found []*Workload
+	for _, kind := range workloadKinds() {
+		found = append(found, c.workloads[kind].ByIndex(index, value)...)
+	}
+	return append(found, c.optional.ByIndex(index, value)...)
+}
+
 // all returns every consumer, workloads first.
 func (c *consumers) all() []key {
-	var keys []key
+	var workloads []*Workload
 	for _, kind := range workloadKinds() {
-		for _, w := range c.workloads[kind].List() {
-			if w.relevant() {
-				keys = append(keys, w.key())
-			}
+		workloads = append(workloads, c.workloads[kind].List()...)
+	}
+	var keys []key
+	for _, w := range append(workloads, c.optional.List()...) {
+		if w.relevant() {
+			keys = append(keys, w.key())
 		}
 	}
 	for _, p := range c.pods.List() {
@@ -130,22 +180,31 @@ func (c *consumers) all() []key {
 
 // workload returns the workload that k names.
 func (c *consumers) workload(k key) (*Workload, bool) {
-	view, known := c.workloads[k.kind]
-	if !known {
-		return nil, false
+	if view, every := c.workloads[k.kind]; every {
+		return view.Get(k.namespace, k.name)
 	}
-	return view.Get(k.namespace, k.name)
+	return c.optional.Get(k.kind.groupKind(), k.namespace, k.name)
 }
 
-// ownerOf returns the workload that made pod.
+// ownerOf returns the workload whose pod template pod was made from.
 func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
-	return c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName})
+	if pod.OwnerKind == "" {
+		return nil, false
+	}
+	owner, found := c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName})
+	if found && owner.Borrows != nil {
+		return c.workload(*owner.Borrows)
+	}
+	return owner, found
 }
 
 func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }
 
-// relevant reports whether there may be something to do about w.
-func (w *Workload) relevant() bool { return len(w.References) > 0 || len(w.Annotations) > 0 }
+// relevant reports whether there may be something to do about w, or about what
+// it controls.
+func (w *Workload) relevant() bool {
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.Form != nil
+}
 
 func (p *Pod) key() key { return key{KindPod, p.Namespace, p.Name} }
 

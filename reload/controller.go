@@ -35,6 +35,8 @@ type controller struct {
 	pending pending
 	echoes  echoes
 	told    told
+
+	recollections recollections
 }
 
 // dependencies are what the app gives to the controller.
@@ -52,8 +54,10 @@ type dependencies struct {
 func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
 	c := &controller{
 		rules: d.rules, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
-		patcher: patcher{d.clients.Typed}, events: d.events, metrics: metrics, log: d.log, now: time.Now,
+		patcher: patcher{d.clients.Typed, d.clients.Metadata, consumers.optional.Resource}, events: d.events, metrics: metrics, log: d.log, now: time.Now,
 	}
+	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
+		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	if d.workers <= 0 {
 		d.workers = defaultWorkers
 	}
@@ -87,6 +91,9 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 			return all, err
 		}
 	}
+	if err := all.Add(c.consumers.optional.OnChange(c.workloadChanged)); err != nil {
+		return all, err
+	}
 	for _, kind := range object.Kinds {
 		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
@@ -108,7 +115,14 @@ func (c *controller) workloadChanged(change kube.Change[*Workload]) {
 	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
 		return
 	}
-	c.queue.Fresh(change.Latest().key())
+	for _, k := range c.consumers.concerns(change.Latest()) {
+		c.queue.Fresh(k)
+	}
+	if change.Added || change.Deleted {
+		for _, w := range c.consumers.controlled(change.Latest()) {
+			c.queue.Fresh(w.key())
+		}
+	}
 }
 
 func (c *controller) podChanged(change kube.Change[*Pod]) {

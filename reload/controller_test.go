@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -57,9 +58,7 @@ func testRule(t *testing.T, action Action) Rule {
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
 	f.client.PrependReactor("patch", "*", f.withResourceVersion())
-	scheme := metadatafake.NewTestScheme()
-	require.NoError(t, metav1.AddMetaToScheme(scheme))
-	clients := &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
+	clients := &kube.Clients{Typed: f.client, Metadata: fakeMetadata(t)}
 	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	f.key = kube.NewDigestKey(f.client, "headwater")
 	var err error
@@ -71,12 +70,19 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(Settings{}, clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
-	require.Len(t, contributed.Permissions, 5)
+	require.Len(t, contributed.Permissions, 8)
 	f.work = contributed.Work
 	return f
+}
+
+func fakeMetadata(t *testing.T) metadata.Interface {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	return metadatafake.NewSimpleMetadataClient(scheme)
 }
 
 // withResourceVersion gives every patched object a new resourceVersion, as the

@@ -44,6 +44,10 @@ const (
 	ReasonMissing Reason = "Missing"
 	// ReasonReplaced: a restart replaces the pod.
 	ReasonReplaced Reason = "Replaced"
+	// ReasonOwned: an owner above the workload is stamped for it.
+	ReasonOwned Reason = "Owned"
+	// ReasonUnread: what may own the workload is still being read.
+	ReasonUnread Reason = "OwnersUnread"
 	// ReasonNotRunning: the pod has no volumes on a node now.
 	ReasonNotRunning Reason = "NotRunning"
 )

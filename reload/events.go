@@ -85,13 +85,14 @@ func (t *told) first(k key, about, text string) bool {
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range append(wishAnnotations(), held) {
+	for _, about := range append(wishAnnotations(), held, reverted) {
 		t.said.Delete(topic{k, about})
 	}
 }
 
 func about(w *Workload) kube.Event {
-	return kube.Event{About: kube.Reference(w.Kind.apiVersion(), string(w.Kind), w)}
+	form := w.form()
+	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, w)}
 }
 
 func restarted(w *Workload, decision Decision) kube.Event {

@@ -49,6 +49,19 @@ func (c *controller) gather(k key, references []Reference, of wishes) (*digest.H
 	return hasher, consumed, nil
 }
 
+// gatherFamily reads what holds of the objects that w, and the workloads that
+// it is stamped for, reference, each by the wishes of its own owner.
+func (c *controller) gatherFamily(w *Workload) (hasher *digest.Hasher, all []Consumed, err error) {
+	for _, member := range c.consumers.family(w) {
+		var consumed []Consumed
+		if hasher, consumed, err = c.gather(w.key(), member.References, member.wishes()); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, consumed...)
+	}
+	return hasher, all, nil
+}
+
 // gatherer reads with one set of rules.
 type gatherer struct {
 	caches *kube.Caches

@@ -9,6 +9,8 @@ import (
 type metrics struct {
 	actions *prometheus.CounterVec
 	latency *prometheus.HistogramVec
+	// reverted is about workloads that are controlled by something.
+	reverted *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -18,6 +20,10 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_reload_actions_total",
 			Help: "Restarts, refreshes and adopted baselines that were written, by the rule that governs the (first) object.",
 		}, []string{"rule", "action", "reason"}),
+		reverted: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_reverted_total",
+			Help: "Stamps and baselines that were taken off a workload again, by the kind of its owner.",
+		}, []string{"owner_kind"}),
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",
 			Help:    "Seconds from seeing an object change to having written its consumer, debounce included.",

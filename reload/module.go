@@ -12,7 +12,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newConsumers, newMetrics, newDependencies, newController),
+	fx.Provide(fx.Private, newDefinitions, newConsumers, newMetrics, newDependencies, newController),
 	fx.Provide(newResult),
 )
 
@@ -52,17 +52,26 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-func newResult(c *controller) Result {
-	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions()}
+func newResult(c *controller, settings Settings) Result {
+	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions(settings)}
 }
 
-func permissions() []kube.Permission {
+func permissions(settings Settings) []kube.Permission {
 	verbs := []string{"list", "watch", "patch"}
-	return []kube.Permission{
-		{Group: "apps", Resource: "deployments", Verbs: verbs, For: "restart consumers"},
-		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: "restart consumers"},
-		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: "restart consumers"},
-		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: "restart consumers"},
+	const restart = "restart consumers"
+	needed := []kube.Permission{
+		{Group: "apps", Resource: "deployments", Verbs: verbs, For: restart},
+		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: restart},
+		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: restart},
+		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: restart},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
+		{
+			Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"list", "watch"},
+			For: "know which kinds there are",
+		},
 	}
+	for _, form := range optionalForms(settings.Workloads) {
+		needed = append(needed, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart})
+	}
+	return needed
 }

@@ -60,6 +60,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		return err
 	}
 	c.complain(workload, decision)
+	c.tellReverted(workload)
 	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)
@@ -72,23 +73,33 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		c.pending.done(k)
 		return nil
 	case StepRestart:
-		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.Kind, workload.UID, decision.Baseline, c.now()))
+		err = c.apply(ctx, k, workload.UID, decision, restartPatch(workload.form().Template, workload.UID, decision.Baseline, c.now()))
 	default:
 		err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
 	}
 	if err == nil {
+		c.recollections.keep(workload, decision.Baseline)
 		c.tell(workload, decision)
 	}
 	return err
 }
 
-// decide gathers what w consumes, and decides.
+// decide gathers what w and the workloads that it is stamped for consume, and
+// decides.
 func (c *controller) decide(w *Workload) (Decision, error) {
-	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes())
+	stored := c.baseline(w)
+	switch standing := c.consumers.standing(w); {
+	case standing.unread:
+		c.queue.After(w.key(), rereadDelay)
+		return Decision{Step: StepNothing, Reason: ReasonUnread}, nil
+	case standing.top != w:
+		return leave(stored), nil
+	}
+	hasher, consumed, err := c.gatherFamily(w)
 	if err != nil {
 		return Decision{}, err
 	}
-	return decideWorkload(hasher, w.UID, c.echoes.read(w.key(), w, mark.Baseline), consumed), nil
+	return decideWorkload(hasher, w.UID, stored, consumed), nil
 }
 
 func (c *controller) reconcilePod(ctx context.Context, k key) error {
@@ -121,6 +132,7 @@ func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, erro
 	if !found {
 		return decision, nil
 	}
+	owner = c.consumers.standing(owner).top
 	due, err := c.decide(owner)
 	if err != nil {
 		return Decision{}, err
@@ -166,4 +178,5 @@ func (c *controller) forget(k key) {
 	c.pending.done(k)
 	c.echoes.forget(k)
 	c.told.forget(k)
+	c.recollections.forget(k)
 }
