@@ -14,6 +14,9 @@ type Config struct {
 	// Debounce is how long a workload is left alone after a change, so that
 	// several changes make one rollout.
 	Debounce *metav1.Duration `json:"debounce"`
+	// Targets are custom resources that use the object and hold no pod
+	// template.
+	Targets []Target `json:"targets,omitzero"`
 }
 
 // Action says how consumers are made to pick a change up.
@@ -70,7 +73,7 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	if c.Debounce.Duration < 0 || c.Debounce.Duration > maxDebounce {
 		errs = append(errs, field.Invalid(at.Child("debounce"), c.Debounce.Duration.String(), "must be between 0s and "+maxDebounce.String()))
 	}
-	return errs
+	return append(errs, validateTargets(at.Child("targets"), c.Targets)...)
 }
 
 // Validate reports everything that is wrong with s.

@@ -36,6 +36,9 @@ func (k CustomKind) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }
 
+// ConsumerKind is what the kind is called among the consumers.
+func (k CustomKind) ConsumerKind() Kind { return KindOf(k.groupVersionKind().GroupKind()) }
+
 // resource is the plural name that permissions are granted for.
 func (k CustomKind) resource() string {
 	guess, _ := meta.UnsafeGuessKindToResource(k.groupVersionKind())
@@ -88,7 +91,7 @@ func validateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorL
 		if _, err := splitPath(cmp.Or(workload.Template, defaultTemplate)); err != nil {
 			errs = append(errs, field.Invalid(at.Child("template"), workload.Template, err.Error()))
 		}
-		kind := KindOf(workload.groupVersionKind().GroupKind())
+		kind := workload.ConsumerKind()
 		switch {
 		case isKnown(kind):
 			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is known from the start; remove it", workload.Kind)))

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 func TestDeclaredKindsAreChecked(t *testing.T) {
@@ -54,8 +56,8 @@ func TestPermissionsFollowTheDeclaredKinds(t *testing.T) {
 		{CustomKind: CustomKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}},
 		{CustomKind: CustomKind{Group: "example.com", Version: "v1", Kind: "Mouse", Resource: "mice"}},
 	}
-	known := len(permissions(Settings{}))
-	added := permissions(Settings{Workloads: declared})[known:]
+	known := len(permissions(Settings{}, rules.NewSet[Rule]()))
+	added := permissions(Settings{Workloads: declared}, rules.NewSet[Rule]())[known:]
 	require.Len(t, added, 2)
 	require.Equal(t, "clonesets", added[0].Resource)
 	require.Equal(t, "apps.kruise.io", added[0].Group)

@@ -63,7 +63,8 @@ func newConsumers(
 		c.workloads[kind] = view
 		caches.Add(view, needed)
 	}
-	c.optional = kube.NewOptional("workloads", clients, definitions.View, log, customKinds(settings.Workloads), workloadIndexes())
+	c.optional = kube.NewOptional("workloads", clients, definitions.View, log, customKinds(settings.Workloads, live), workloadIndexes())
+	live.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
 	caches.Add(c.optional, needed)
 	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, keepPod)
 	if err != nil {
@@ -90,19 +91,27 @@ func newDefinitions(clients *kube.Clients, caches *kube.Caches, live *rules.Live
 	return &definitions{view}, nil
 }
 
-// customKinds are the kinds of workloads that a cluster may lack.
-func customKinds(declared []WorkloadKind) func() []kube.OptionalKind[*Workload] {
-	var kinds []kube.OptionalKind[*Workload]
-	for _, form := range optionalForms(declared) {
-		kinds = append(kinds, kube.OptionalKind[*Workload]{GroupVersionKind: form.GroupVersionKind, Keep: keepCustom(form)})
+// customKinds are the kinds of workloads and of annotated targets that a cluster
+// may lack.
+func customKinds(declared []WorkloadKind, live *rules.Live[Rule]) func() []kube.OptionalKind[*Workload] {
+	return func() []kube.OptionalKind[*Workload] {
+		var kinds []kube.OptionalKind[*Workload]
+		seen := map[Kind]bool{}
+		for _, form := range append(optionalForms(declared), annotatedKinds(live.Load())...) {
+			if !seen[form.kind()] {
+				seen[form.kind()] = true
+				kinds = append(kinds, kube.OptionalKind[*Workload]{GroupVersionKind: form.GroupVersionKind, Keep: keepCustom(form)})
+			}
+		}
+		return kinds
 	}
-	return func() []kube.OptionalKind[*Workload] { return kinds }
 }
 
 func workloadIndexes() map[string]func(*Workload) []string {
 	return map[string]func(*Workload) []string{
 		byReference: func(w *Workload) []string { return indexValues(w.Namespace, w.References) },
 		byOwner:     ownerValues,
+		byTarget:    targetValues,
 	}
 }
 

@@ -176,6 +176,7 @@ func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
 		delay = max(delay, rule.debounce())
 	}
 	workloads, pods := c.consumers.of(ref)
+	workloads = append(workloads, c.consumers.targetsIn(ref.Namespace, governing)...)
 	now := c.now()
 	for _, k := range pods {
 		c.pending.add(k, now, 0)

@@ -74,7 +74,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
 	require.Len(t, contributed.Permissions, 8)
-	f.work = contributed.Work
+	f.work = slices.DeleteFunc(contributed.Work, func(work kube.Runnable) bool { return work.Name != "reload" })
 	return f
 }
 

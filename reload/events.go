@@ -99,6 +99,10 @@ func restarted(w *Workload, decision Decision) kube.Event {
 	event := about(w)
 	event.Reason, event.Action = "Restarted", "Restart"
 	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
+	if w.isTarget() {
+		event.Reason, event.Action = "Annotated", "Annotate"
+		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
+	}
 	return event
 }
 

@@ -52,6 +52,9 @@ func (c *controller) gather(k key, references []Reference, of wishes) (*digest.H
 // gatherFamily reads what holds of the objects that w, and the workloads that
 // it is stamped for, reference, each by the wishes of its own owner.
 func (c *controller) gatherFamily(w *Workload) (hasher *digest.Hasher, all []Consumed, err error) {
+	if w.isTarget() {
+		return c.gatherTarget(w)
+	}
 	for _, member := range c.consumers.family(w) {
 		var consumed []Consumed
 		if hasher, consumed, err = c.gather(w.key(), member.References, member.wishes()); err != nil {

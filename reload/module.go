@@ -12,7 +12,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newDefinitions, newConsumers, newMetrics, newDependencies, newController),
+	fx.Provide(fx.Private, newDefinitions, newConsumers, newMetrics, newDependencies, newController, newSetter),
 	fx.Provide(newResult),
 )
 
@@ -41,7 +41,8 @@ type Params struct {
 type Result struct {
 	fx.Out
 
-	Runnable    kube.Runnable     `group:"leader"`
+	Restarts    kube.Runnable     `group:"leader"`
+	Fields      kube.Runnable     `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
@@ -52,11 +53,16 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-func newResult(c *controller, settings Settings) Result {
-	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions(settings)}
+func newResult(c *controller, s *setter, settings Settings, live *rules.Live[Rule]) Result {
+	return Result{
+		Restarts:    kube.Runnable{Name: "reload", Run: c.run},
+		Fields:      kube.Runnable{Name: "reload-targets", Run: s.run},
+		Permissions: permissions(settings, live.Load()),
+	}
 }
 
-func permissions(settings Settings) []kube.Permission {
+// permissions are what the module needs for what the file says at the start.
+func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 	verbs := []string{"list", "watch", "patch"}
 	const restart = "restart consumers"
 	needed := []kube.Permission{
@@ -72,6 +78,18 @@ func permissions(settings Settings) []kube.Permission {
 	}
 	for _, form := range optionalForms(settings.Workloads) {
 		needed = append(needed, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart})
+	}
+	for _, t := range targetsOf(set) {
+		toTarget := kube.Permission{
+			Group: t.form.Group, Resource: t.form.Resource, Verbs: verbs, For: "tell the targets of rule " + t.rule.Name + " of changes",
+		}
+		if !t.annotates() {
+			toTarget.Verbs = append([]string{"get"}, verbs...)
+			needed = append(needed, kube.Permission{
+				Resource: t.rule.Source.Kind.Resource(), Verbs: []string{"get"}, For: "set fields of the targets of rule " + t.rule.Name,
+			})
+		}
+		needed = append(needed, toTarget)
 	}
 	return needed
 }

@@ -22,6 +22,10 @@ func keepCustom(form *Form) func(any) (*Workload, error) {
 		}
 		meta := metaOf(custom)
 		kept := &Workload{Kind: form.kind(), Form: form, Owner: controllerOf(meta)}
+		if kept.isTarget() {
+			kept.ObjectMeta, kept.Owner = keepMeta(meta, true), nil
+			return kept, nil
+		}
 		template, err := templateIn(custom.Object, form.Template)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/tools/cache")
+	"k8s.io/client-go/tools/cache"
+)
 
 // optionalView is the cache of one kind that is served now.
 type optionalView[T metav1.Object] struct {

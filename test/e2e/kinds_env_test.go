@@ -90,7 +90,7 @@ func (k kind) grant() (revoke func()) {
 	_, err := k.admin.RbacV1().ClusterRoles().Create(k.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: []string{"list", "watch", "patch"},
+			APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: []string{"get", "list", "watch", "patch"},
 		}},
 	}, metav1.CreateOptions{})
 	require.NoError(k, err)
