@@ -85,7 +85,7 @@ func (t *told) first(k key, about, text string) bool {
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range append(wishAnnotations(), held, reverted) {
+	for _, about := range append(wishAnnotations(), held, reverted, templateless) {
 		t.said.Delete(topic{k, about})
 	}
 }

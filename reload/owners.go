@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -140,6 +141,36 @@ func stampReverted(w *Workload, stranger *Owner) kube.Event {
 		event.Note += "; if a " + string(stranger.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"
 	}
 	return event
+}
+
+// templateless is the topic of tellBare.
+const templateless = "bare"
+
+// tellBare tells the owner of w once that it cannot be restarted, since it holds
+// no pod template that Headwater knows of.
+func (c *controller) tellBare(w *Workload) {
+	if !w.Bare {
+		return
+	}
+	event := about(w)
+	event.Action = "Read"
+	switch {
+	case w.Borrows == nil:
+		event.Reason = "NoPodTemplate"
+		event.Note = "It is never restarted, since it holds no pod template at " + strings.Join(w.form().Template, ".")
+	case c.strange(w.Borrows.kind):
+		event.Reason = "TemplateElsewhere"
+		event.Note = "It is never restarted, since its pod template is that of a " + string(w.Borrows.kind) +
+			"; add that kind to reload.workloads in Headwater's configuration"
+	}
+	if c.told.first(w.key(), templateless, event.Note) {
+		c.events.Record(event)
+	}
+}
+
+func (c *controller) strange(kind Kind) bool {
+	_, sight := c.consumers.look("", Owner{Kind: kind})
+	return sight == SightStrange
 }
 
 // someName shortens a name to what an Event has room for.

@@ -61,6 +61,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 	}
 	c.complain(workload, decision)
 	c.tellReverted(workload)
+	c.tellBare(workload)
 	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)

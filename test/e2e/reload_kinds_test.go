@@ -42,7 +42,9 @@ func TestRolloutsArePickedUpWhenTheirKindIsInstalled(t *testing.T) {
 		e.change("rollouts", "used", value)
 		rollouts.stamped(namespace, "web", first, "spec", "template")
 		e.settled(h)
-		require.Len(t, e.writesTo(before, "rollouts"), 1, "one write per change")
+		writes := e.writesTo(before, "rollouts")
+		require.Len(t, writes, 1, "one write per change")
+		require.Contains(t, writes[0].URI, "fieldManager=headwater")
 		rollouts.remove()
 		rollouts.standing(h, "Absent")
 	}
@@ -58,6 +60,7 @@ func TestRolloutThatBorrowsItsTemplateIsRestartedByTheDeployment(t *testing.T) {
 	rollouts.install()
 	e.deployment(namespace, "base", harness.ByEnv("shared", "used"), nil) // scaled down
 	rollouts.create(namespace, "web", "spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}")
+	rollouts.create(namespace, "odd", "spec: {workloadRef: {apiVersion: v1, kind: PodTemplate, name: base}}")
 	start := e.cluster.Mark()
 	h := e.start(reloadRule("borrowed"))
 	e.cloned("borrowed", "used", "1")
@@ -67,6 +70,7 @@ func TestRolloutThatBorrowsItsTemplateIsRestartedByTheDeployment(t *testing.T) {
 	e.restarted(namespace, stamps, "Deployment/base")
 	e.settled(h)
 	require.Len(t, e.writesTo(before, "deployments"), 1, "once")
+	require.Contains(t, e.hasEvent(namespace, "odd", "TemplateElsewhere"), "reload.workloads")
 	require.Empty(t, e.writesTo(start, "rollouts"), "a Rollout without a pod template must not get half of one")
 }
 
@@ -96,6 +100,7 @@ func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
 	e.restarted(namespace, stamps, "Deployment/bare-child")
 	e.settled(h)
 	require.Len(t, e.writesTo(before, "apps"), 2)
+	require.Contains(t, e.hasEvent(namespace, "bare", "NoPodTemplate"), "spec.pod")
 	require.Len(t, e.writesTo(before, "deployments"), 1)
 
 	h.Stop()

@@ -128,6 +128,7 @@ func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 	buckets.hasField(namespace, "chosen", "1", "spec", "first")
 
 	e.configFile(reloadRule("given-back"))
+	e.hasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.change("given-back", "used", "2")
 	e.cloned("given-back", "used", "2")
 	e.settled(h)
@@ -156,6 +157,7 @@ func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 
 	// What was set and is then claimed is no drift.
 	e.configFile(targetRule("held-field", setting))
+	e.hasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.claim(buckets, namespace, "declared", "claimed")
 	e.hasMetric(h, 3, "headwater_reload_targets_total", map[string]string{"rule": "held-field", "result": "Conflict"})
 	buckets.hasField(namespace, "declared", "claimed")
