@@ -68,8 +68,10 @@ func leave(stored string) Decision {
 	return Decision{Step: StepAdopt, Reason: ReasonOwned}
 }
 
-// undone reports whether somebody took the stamp of the last restart off w.
-// Without an owner that is the doing of a person, who knows.
+// undone reports whether the stamp of the last restart was taken off w: by the
+// owner, or by the schema of a declared kind, which may drop what it does not
+// know. Otherwise that is the doing of a person, who knows.
 func (w *Workload) undone(restartedAt string) bool {
-	return w.Owner != nil && restartedAt != "" && !w.Stamped
+	declared := w.Form != nil && !w.isTarget() && !isKnown(w.Kind)
+	return (w.Owner != nil || declared) && restartedAt != "" && !w.Stamped
 }

@@ -65,14 +65,20 @@ func TestWhatIsStampedAboveKeepsNoBaseline(t *testing.T) {
 	require.Equal(t, Decision{Step: StepAdopt, Reason: ReasonOwned}, leave("v1:…"), "an empty baseline is stored")
 }
 
-func TestOnlyAnOwnerUndoesARestart(t *testing.T) {
+func TestWhoUndoesARestart(t *testing.T) {
 	w := controlled("web", &Owner{Kind: "App.example.com", Name: "app"})
 	require.False(t, w.undone(""), "there was none")
 	require.True(t, w.undone("2026-01-01T00:00:00Z"))
 	w.Stamped = true
 	require.False(t, w.undone("2026-01-01T00:00:00Z"))
 	w.Stamped, w.Owner = false, nil
-	require.False(t, w.undone("2026-01-01T00:00:00Z"))
+	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a person did")
+	w.Kind, w.Form = "App.example.com", appForm()
+	require.True(t, w.undone("2026-01-01T00:00:00Z"), "the schema of a declared kind may drop it")
+	w.Form = CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.form()
+	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a target has no pod template")
+	w.Kind, w.Form = KindRollout, knownForms()[0]
+	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a person did")
 }
 
 func TestWhatWasWrittenIsRememberedForControlledWorkloads(t *testing.T) {

@@ -7,9 +7,8 @@ import (
 
 // metrics counts what was done and how long it took.
 type metrics struct {
-	actions *prometheus.CounterVec
-	latency *prometheus.HistogramVec
-	// reverted is about workloads that are controlled by something.
+	actions  *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
 	reverted *prometheus.CounterVec
 }
 
@@ -22,8 +21,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"rule", "action", "reason"}),
 		reverted: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_reverted_total",
-			Help: "Stamps and baselines that were taken off a workload again, by the kind of its owner.",
-		}, []string{"owner_kind"}),
+			Help: "Stamps and baselines that somebody took off a workload again, by its kind.",
+		}, []string{"kind"}),
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",
 			Help:    "Seconds from seeing an object change to having written its consumer, debounce included.",

@@ -123,8 +123,8 @@ func (c *controller) tellReverted(w *Workload) {
 		return
 	}
 	stranger := c.consumers.standing(w).stranger
-	c.metrics.reverted.WithLabelValues(string(w.Owner.Kind)).Inc()
-	c.log.Warn("what was written was taken off again", zap.Stringer("consumer", w.key()), zap.Stringer("owner", w.Owner))
+	c.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
+	c.log.Warn("what was written was taken off again", zap.Stringer("consumer", w.key()))
 	c.events.Record(stampReverted(w, stranger))
 }
 
@@ -135,7 +135,11 @@ func stampReverted(w *Workload, stranger *Owner) kube.Event {
 	event := about(w)
 	event.Warning = true
 	event.Reason, event.Action = "StampReverted", "Restart"
-	event.Note = "What Headwater wrote on it was taken off again, most likely by its owner " + someName(w.Owner.String()) +
+	by := "the schema of its kind, which must keep annotations of the pod template"
+	if w.Owner != nil {
+		by = "its owner " + someName(w.Owner.String())
+	}
+	event.Note = "What Headwater wrote on it was taken off again, most likely by " + by +
 		": some of its pods may run with old data. It is not tried again before the next change"
 	if stranger != nil {
 		event.Note += "; if a " + string(stranger.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -162,7 +161,7 @@ func (s *setter) reconcile(ctx context.Context, k targetKey) error {
 		s.queue.After(k, rereadDelay)
 		return nil
 	}
-	return s.carryOut(ctx, work{k, rule, wanted, t, ref, hasher}, decision)
+	return s.carryOut(ctx, work{k, rule, wanted, t, ref}, decision)
 }
 
 // called returns the rule and the target of it that k is about, while there is
@@ -188,7 +187,6 @@ type work struct {
 	wanted target
 	target *SetTarget
 	ref    object.Ref
-	hasher *digest.Hasher
 }
 
 func (s *setter) carryOut(ctx context.Context, w work, decision targetDecision) error {

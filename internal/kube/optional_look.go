@@ -63,7 +63,7 @@ func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answ
 		switch {
 		case answer.unknown:
 			stay[kind.GroupKind()] = true
-		case resource != "" && current != nil && current.resource == resource && current.kind.Shape == kind.Shape && current.kind.Version == kind.Version:
+		case resource != "" && current != nil && current.caches(kind, resource):
 			stay[kind.GroupKind()] = true
 		case resource != "":
 			if current != nil {

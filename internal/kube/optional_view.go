@@ -42,6 +42,11 @@ func newOptionalView[T metav1.Object](o *Optional[T], kind OptionalKind[T], reso
 	return v, informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { v.failed(o.log, err) })
 }
 
+// caches reports whether v is what a new view of kind would be.
+func (v *optionalView[T]) caches(kind OptionalKind[T], resource string) bool {
+	return v.resource == resource && v.kind.Version == kind.Version && v.kind.Shape == kind.Shape
+}
+
 // patience is how often the first reading may fail before nobody waits for it
 // any more.
 const patience = 3

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,11 @@ func definitions() schema.GroupVersionResource {
 // it is removed or the test ends.
 func (k kind) install() {
 	k.Helper()
+	k.installWith("{type: object, x-kubernetes-preserve-unknown-fields: true}")
+}
+
+func (k kind) installWith(schema string) {
+	k.Helper()
 	definition := manifest(k.env, fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -58,8 +64,8 @@ spec:
   - name: %s
     served: true
     storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, k.GroupResource(), k.Group, k.name, k.Resource, k.Version))
+    schema: {openAPIV3Schema: %s}
+`, k.GroupResource(), k.Group, k.name, k.Resource, k.Version, schema))
 	k.eventually(func(ctx context.Context) error {
 		_, err := k.dynamic().Resource(definitions()).Create(ctx, definition, metav1.CreateOptions{})
 		return err
@@ -161,7 +167,7 @@ func (k kind) stamped(namespace, name, before string, path ...string) {
 		if err != nil {
 			return err
 		}
-		at := append(path, "metadata", "annotations", mark.RestartedFor)
+		at := slices.Concat(path, []string{"metadata", "annotations", mark.RestartedFor})
 		stamp, _, err := unstructured.NestedString(object.Object, at...)
 		if err == nil && (stamp == "" || stamp == before || stamp != object.GetAnnotations()[mark.Baseline]) {
 			err = fmt.Errorf("%s is not stamped for the change", name)

@@ -137,9 +137,29 @@ func TestOperatorThatTakesTheStampOffIsNotFought(t *testing.T) {
 	note := e.hasEvent(namespace, "web", "StampReverted")
 	require.Contains(t, note, "Widget.example.com/widget")
 	require.Contains(t, note, "reload.workloads")
-	reverted, err := h.Metric(t.Context(), "headwater_reload_reverted_total", map[string]string{"owner_kind": "Widget.example.com"})
+	reverted, err := h.Metric(t.Context(), "headwater_reload_reverted_total", map[string]string{"kind": "Deployment"})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, reverted, 2.0)
+}
+
+func TestStampThatTheSchemaDropsIsReported(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("dropped")
+	apps := e.kind("example.com", "v1", "App")
+	apps.installWith(`{type: object, properties: {spec: {type: object, properties: {template: {type: object, properties: {
+    metadata: {type: object}, spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
+	apps.grant()
+	apps.create(namespace, "app", "spec: {template: "+podReading+"}")
+	e.sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
+	h := e.start(reloadRule("dropped"))
+	e.cloned("dropped", "used", "1")
+	apps.adopted(namespace, "app")
+	e.settled(h)
+	before := e.cluster.Mark()
+	e.change("dropped", "used", "2")
+	require.Contains(t, e.hasEvent(namespace, "app", "StampReverted"), "schema")
+	e.settled(h)
+	require.Len(t, e.writesTo(before, "apps"), 1)
 }
 
 func TestKindThatCannotBeReadHangsNothing(t *testing.T) {
