@@ -148,7 +148,7 @@ func indexValues(namespace string, references []Reference) []string {
 // stamped for it.
 func (c *consumers) of(ref object.Ref) (workloads, pods []key) {
 	for _, w := range c.byIndex(byReference, ref.String()) {
-		if k := c.standing(w).top.key(); !slices.Contains(workloads, k) {
+		if k := c.topOf(w).top.key(); !slices.Contains(workloads, k) {
 			workloads = append(workloads, k)
 		}
 	}

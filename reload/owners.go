@@ -21,9 +21,9 @@ func ownerValues(w *Workload) []string {
 	return []string{string(w.Owner.UID)}
 }
 
-// standing walks up from w, see standingOf.
-func (c *consumers) standing(w *Workload) standing {
-	return standingOf(w, func(owner Owner) (*Workload, Sight) { return c.look(w.Namespace, owner) })
+// topOf walks up from w, see the function of that name.
+func (c *consumers) topOf(w *Workload) topmost {
+	return topOf(w, func(owner Owner) (*Workload, Sight) { return c.look(w.Namespace, owner) })
 }
 
 func (c *consumers) look(namespace string, owner Owner) (*Workload, Sight) {
@@ -58,7 +58,7 @@ func (c *consumers) family(top *Workload) []*Workload {
 	}
 	for at := 0; at < len(all); at++ {
 		for _, w := range c.controlled(all[at]) {
-			if is := c.standing(w).top; is.key() == top.key() && is.UID == top.UID {
+			if is := c.topOf(w).top; is.key() == top.key() && is.UID == top.UID {
 				all = append(all, w)
 			}
 		}
@@ -70,7 +70,7 @@ func (c *consumers) family(top *Workload) []*Workload {
 // that is stamped for it.
 func (c *consumers) concerns(w *Workload) []key {
 	keys := []key{w.key()}
-	if top := c.standing(w).top; top != w {
+	if top := c.topOf(w).top; top != w {
 		keys = append(keys, top.key())
 	}
 	return keys
@@ -122,7 +122,7 @@ func (c *controller) tellReverted(w *Workload) {
 	if !c.told.first(w.key(), reverted, text) {
 		return
 	}
-	stranger := c.consumers.standing(w).stranger
+	stranger := c.consumers.topOf(w).stranger
 	c.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
 	c.log.Warn("what was written was taken off again", zap.Stringer("consumer", w.key()))
 	c.events.Record(stampReverted(w, stranger))

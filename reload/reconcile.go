@@ -89,11 +89,11 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 // decides.
 func (c *controller) decide(w *Workload) (Decision, error) {
 	stored := c.baseline(w)
-	switch standing := c.consumers.standing(w); {
-	case standing.unread:
+	switch is := c.consumers.topOf(w); {
+	case is.unread:
 		c.queue.After(w.key(), rereadDelay)
 		return Decision{Step: StepNothing, Reason: ReasonUnread}, nil
-	case standing.top != w:
+	case is.top != w:
 		return leave(stored), nil
 	}
 	hasher, consumed, err := c.gatherFamily(w)
@@ -133,7 +133,7 @@ func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, erro
 	if !found {
 		return decision, nil
 	}
-	owner = c.consumers.standing(owner).top
+	owner = c.consumers.topOf(owner).top
 	due, err := c.decide(owner)
 	if err != nil {
 		return Decision{}, err

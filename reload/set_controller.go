@@ -156,7 +156,7 @@ func (s *setter) reconcile(ctx context.Context, k targetKey) error {
 	}
 	g := gatherer{caches: s.caches, rules: s.rules.Load(), hasher: hasher}
 	ref := object.Ref{Kind: rule.Source.Kind, Namespace: k.namespace, Name: rule.nameIn(k.namespace, rule.Source.Name)}
-	decision := decideTarget(k.rule, wanted, t, g.current(rule, ref))
+	decision := decideTarget(k.rule, wanted, t, g.ofRule(rule, ref))
 	if g.reading {
 		s.queue.After(k, rereadDelay)
 		return nil

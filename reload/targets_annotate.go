@@ -93,7 +93,7 @@ func (g *gatherer) targeted(rule Rule, ref object.Ref, of wishes) Consumed {
 	if counts {
 		c.Action = cmp.Or(of.action, Restart)
 	}
-	current := g.current(rule, ref)
+	current := g.ofRule(rule, ref)
 	if current == nil {
 		return c
 	}
@@ -129,9 +129,9 @@ func (g *gatherer) selected(rule Rule) []string {
 	return names
 }
 
-// current is rule's object ref as it is now; nil when there is none, or when it
+// ofRule is rule's object ref as it is now; nil when there is none, or when it
 // belongs to another rule. What is not in ref's namespace is never looked at.
-func (g *gatherer) current(rule Rule, ref object.Ref) *object.Digested {
+func (g *gatherer) ofRule(rule Rule, ref object.Ref) *object.Digested {
 	if ref.Namespace == rule.Source.Namespace {
 		source, synced := g.caches.Sources.Get(ref)
 		g.reading = g.reading || !synced

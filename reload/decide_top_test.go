@@ -52,7 +52,7 @@ func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
 		"the walk ends at what is not known above a known owner": {owner: &app, look: found(controlled("app", &fleet)), top: "app"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := standingOf(controlled("web", test.owner), test.look)
+			got := topOf(controlled("web", test.owner), test.look)
 			require.Equal(t, test.top, got.top.Name)
 			require.Equal(t, test.unread, got.unread)
 			require.Equal(t, test.stranger, got.stranger)

@@ -16,8 +16,8 @@ const (
 	SightStrange Sight = "Strange"
 )
 
-// standing says who has the say about the pod template of a workload.
-type standing struct {
+// topmost says who has the say about the pod template of a workload.
+type topmost struct {
 	// top is the highest owner that Headwater may stamp; the workload itself
 	// when there is none above it.
 	top *Workload
@@ -31,12 +31,12 @@ type standing struct {
 // maxOwners bounds the walk: owner references may be made to go in a circle.
 const maxOwners = 8
 
-// standingOf walks from w up to the highest owner that holds a pod template.
+// topOf walks from w up to the highest owner that holds a pod template.
 // What made a workload would set the workload's template back to its own, so
 // the stamp belongs there. look tells what is known of an owner in w's
 // namespace.
-func standingOf(w *Workload, look func(Owner) (*Workload, Sight)) standing {
-	s := standing{top: w}
+func topOf(w *Workload, look func(Owner) (*Workload, Sight)) topmost {
+	s := topmost{top: w}
 	for range maxOwners {
 		above := s.top.Owner
 		if above == nil {
@@ -55,7 +55,7 @@ func standingOf(w *Workload, look func(Owner) (*Workload, Sight)) standing {
 		}
 		s.top = owner
 	}
-	return standing{top: w}
+	return topmost{top: w}
 }
 
 // leave is what becomes of a workload that an owner above it is stamped for:
