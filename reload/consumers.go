@@ -43,13 +43,14 @@ type consumers struct {
 	pods     *kube.View[*Pod]
 }
 
-// newConsumers adds its caches to caches. They are started as soon as there is
-// a rule.
+// newConsumers adds its caches to caches, which starts them as soon as needed
+// says so. Of the kinds that a cluster may lack those that optional returns are
+// cached; definitions may be nil where nobody stays to see them come and go.
 func newConsumers(
-	clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], settings Settings, definitions *definitions, log *zap.Logger,
+	clients *kube.Clients, caches *kube.Caches, needed func() bool,
+	optional func() []kube.OptionalKind[*Workload], definitions *kube.View[*kube.Definition], log *zap.Logger,
 ) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
-	needed := func() bool { return len(live.Load().All()) > 0 }
 	for kind, informer := range workloadInformers(clients.Typed) {
 		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepWorkload)
 		if err != nil {
@@ -63,8 +64,7 @@ func newConsumers(
 		c.workloads[kind] = view
 		caches.Add(view, needed)
 	}
-	c.optional = kube.NewOptional("workloads", clients, definitions.View, log, customKinds(settings.Workloads, live), workloadIndexes())
-	live.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
+	c.optional = kube.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
 	caches.Add(c.optional, needed)
 	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, keepPod)
 	if err != nil {
@@ -76,19 +76,6 @@ func newConsumers(
 	c.pods = pods
 	caches.Add(pods, needed)
 	return c, nil
-}
-
-// definitions are the CustomResourceDefinitions of the cluster.
-type definitions struct{ *kube.View[*kube.Definition] }
-
-// newDefinitions adds its cache to caches.
-func newDefinitions(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], log *zap.Logger) (*definitions, error) {
-	view, err := kube.NewDefinitions(clients, log)
-	if err != nil {
-		return nil, err
-	}
-	caches.Add(view, func() bool { return len(live.Load().All()) > 0 })
-	return &definitions{view}, nil
 }
 
 // customKinds are the kinds of workloads and of annotated targets that a cluster

@@ -92,13 +92,11 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	deployment := web()
 	deployment.Labels = map[string]string{"app": "web"}
 	deployment.Annotations = map[string]string{mark.Reload: "Off"}
-	clients := &kube.Clients{Typed: fake.NewClientset(deployment), Metadata: fakeMetadata(t)}
+	clients := &kube.Clients{Typed: fake.NewClientset(deployment)}
 	live := rules.NewLive(rules.NewSet(testRule(t, Auto)))
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
-	definitions, err := newDefinitions(clients, &caches, live, zaptest.NewLogger(t))
-	require.NoError(t, err)
-	consumers, err := newConsumers(clients, &caches, live, Settings{}, definitions, zaptest.NewLogger(t))
+	consumers, err := newConsumers(clients, &caches, kube.Always, customKinds(nil, live), nil, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)

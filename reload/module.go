@@ -12,7 +12,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newDefinitions, newConsumers, newMetrics, newDependencies, newController, newSetter),
+	fx.Provide(fx.Private, newDefinitions, newLiveConsumers, newMetrics, newDependencies, newController, newSetter),
 	fx.Provide(newResult),
 )
 
@@ -44,6 +44,31 @@ type Result struct {
 	Restarts    kube.Runnable     `group:"leader"`
 	Fields      kube.Runnable     `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
+}
+
+// newDefinitions adds its cache to caches.
+func newDefinitions(clients *kube.Clients, caches *kube.Caches, live *rules.Live[Rule], log *zap.Logger) (*kube.View[*kube.Definition], error) {
+	view, err := kube.NewDefinitions(clients, log)
+	if err != nil {
+		return nil, err
+	}
+	caches.Add(view, hasRules(live))
+	return view, nil
+}
+
+// newLiveConsumers are those that the rules in force, and the kinds that the
+// file declares, ask for.
+func newLiveConsumers(p Params, settings Settings, definitions *kube.View[*kube.Definition]) (*consumers, error) {
+	c, err := newConsumers(p.Clients, p.Caches, hasRules(p.Rules), customKinds(settings.Workloads, p.Rules), definitions, p.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.Rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
+	return c, nil
+}
+
+func hasRules(live *rules.Live[Rule]) func() bool {
+	return func() bool { return len(live.Load().All()) > 0 }
 }
 
 func newDependencies(p Params) dependencies {

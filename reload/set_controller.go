@@ -44,7 +44,7 @@ const setWorkers = 8
 // byNamespace is the index from a namespace to the targets in it.
 const byNamespace = "namespace"
 
-func newSetter(d dependencies, definitions *definitions) *setter {
+func newSetter(d dependencies, definitions *kube.View[*kube.Definition]) *setter {
 	s := &setter{
 		rules: d.rules, caches: d.caches, digestKey: d.digestKey, client: d.clients.Dynamic, reader: kube.NewWriter(d.clients),
 		events: d.events, log: d.log.Named("targets"), now: time.Now, healed: locked.New(healed{}),
@@ -54,7 +54,7 @@ func newSetter(d dependencies, definitions *definitions) *setter {
 		}, []string{"rule", "result"}),
 	}
 	wanted := func() []kube.OptionalKind[*SetTarget] { return setKinds(d.rules.Load(), d.digestKey) }
-	s.targets = kube.NewOptional("targets", d.clients, definitions.View, d.log, wanted, map[string]func(*SetTarget) []string{
+	s.targets = kube.NewOptional("targets", d.clients, definitions, d.log, wanted, map[string]func(*SetTarget) []string{
 		byNamespace: func(t *SetTarget) []string { return []string{t.Namespace} },
 	})
 	d.registry.MustRegister(s.targets.Standings("headwater_reload_target_kinds",

@@ -73,7 +73,8 @@ func settling() []time.Duration {
 }
 
 // NewOptional returns a cache of the kinds that wanted returns each time it is
-// asked, with those indexes. definitions must run as long as it does.
+// asked, with those indexes. definitions must run as long as it does, or be nil:
+// a kind that is installed later is then found by asking from time to time.
 func NewOptional[T metav1.Object](
 	name string, clients *Clients, definitions *View[*Definition], log *zap.Logger,
 	wanted func() []OptionalKind[T], indexes map[string]func(T) []string,
@@ -100,12 +101,7 @@ func (o *Optional[T]) Recheck() {
 // Run keeps the caches of what is wanted and served, until ctx ends.
 func (o *Optional[T]) Run(ctx context.Context) {
 	defer o.running.Wait()
-	subscription, err := o.definitions.OnChange(o.defined)
-	if err != nil {
-		o.log.Error("changes of custom resource definitions are not seen", zap.Error(err))
-	} else {
-		defer subscription.Cancel()
-	}
+	defer o.followDefinitions()()
 	soon := settling()
 	for {
 		o.look(ctx)
@@ -124,6 +120,18 @@ func (o *Optional[T]) Run(ctx context.Context) {
 			soon = settling()
 		}
 	}
+}
+
+func (o *Optional[T]) followDefinitions() (stop func()) {
+	if o.definitions == nil {
+		return func() {}
+	}
+	subscription, err := o.definitions.OnChange(o.defined)
+	if err != nil {
+		o.log.Error("changes of custom resource definitions are not seen", zap.Error(err))
+		return func() {}
+	}
+	return subscription.Cancel
 }
 
 func (o *Optional[T]) defined(change Change[*Definition]) {
