@@ -76,9 +76,11 @@ func (s *setter) apply(ctx context.Context, w work, values map[string]string) er
 		s.queue.After(w.targetKey, conflictDelay)
 		return nil
 	case err != nil:
-		err = withoutValues(w, err)
-		s.complain(w, "Refused", err.Error())
-		return err
+		told := withoutValues(w, err)
+		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
+			s.complain(w, "Refused", told.Error()) // all else passes
+		}
+		return told
 	}
 	if values == nil {
 		result = "GivenBack"
