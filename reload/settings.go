@@ -28,6 +28,9 @@ type Settings struct {
 	ConfirmRefreshAfter *metav1.Duration `json:"confirmRefreshAfter"`
 	// RefreshesPerSecond of all pods. 0 is no limit.
 	RefreshesPerSecond int `json:"refreshesPerSecond"`
+	// Workloads declares kinds that hold a pod template, beside those that are
+	// known from the start.
+	Workloads []WorkloadKind `json:"workloads,omitzero"`
 }
 
 // Window is a time in which restarts may begin.
@@ -79,7 +82,8 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	for i, window := range s.Windows {
 		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
 	}
-	return append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
+	errs = append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
+	return append(errs, validateWorkloadKinds(at.Child("workloads"), s.Workloads)...)
 }
 
 func (s Settings) optIn() bool { return s.OptIn != nil && *s.OptIn }
