@@ -104,7 +104,8 @@ func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource 
 		delete(o.views, kind.GroupKind())
 		return
 	}
-	ctx, view.stop = context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	view.stop = stop
 	for id, handle := range o.subscribers {
 		if err := view.subscribe(id, handle); err != nil {
 			o.log.Error("changes are not seen", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
