@@ -19,8 +19,8 @@ import (
 
 // targetRule is reloadRule with a target of kind Bucket.
 func targetRule(prefix, target string) string {
-	return strings.Replace(reloadRule(prefix), "{debounce: 0s}",
-		"{debounce: 0s, targets: [{group: example.com, version: v1, kind: Bucket, "+target+"}]}", 1)
+	return strings.Replace(reloadRule(prefix), "{debounce: 0s,",
+		"{debounce: 0s, targets: [{group: example.com, version: v1, kind: Bucket, "+target+"}],", 1)
 }
 
 const setting = "allowSecretValues: true, selector: {matchLabels: {set: 'yes'}}, set: [{from: used, to: .spec.credentials.key}]"
