@@ -38,11 +38,15 @@ func TestPolicies(t *testing.T) {
 			[]Rule{guarded}, []Mode{Enforce}, newWorld(), []string{"headwater-sources Deny", "headwater-namespaces Deny", "headwater-clones Deny"},
 		},
 		"a namespace that holds no source is not guarded": {
-			[]Rule{guarded}, []Mode{Enforce}, newWorld(func(w *World) { w.Holds = func(Rule) bool { return false } }),
+			[]Rule{guarded},
+			[]Mode{Enforce},
+			newWorld(func(w *World) { w.Holds = func(Rule) bool { return false } }),
 			[]string{"headwater-sources Deny", "headwater-clones Deny"},
 		},
 		"each mode has its own, and the strictest guards the marks": {
-			[]Rule{audited, warned}, []Mode{Enforce, Warn, Audit}, newWorld(),
+			[]Rule{audited, warned},
+			[]Mode{Enforce, Warn, Audit},
+			newWorld(),
 			[]string{"headwater-sources-warn Warn", "headwater-clones-warn Warn", "headwater-sources-audit Audit", "headwater-clones-audit Audit"},
 		},
 		"of other modes there are none": {[]Rule{audited, warned}, []Mode{Enforce}, newWorld(), nil},
@@ -83,8 +87,10 @@ func TestPoliciesNameWhoMay(t *testing.T) {
 	world := newWorld(func(w *World) {
 		w.Holders = func(string) []string {
 			return holders([]rbacv1.Subject{
-				{Kind: rbacv1.UserKind, Name: "root"}, {Kind: rbacv1.GroupKind, Name: "admins"},
-				{Kind: rbacv1.ServiceAccountKind, Namespace: "flux", Name: "flux"}, {Kind: "Alien", Name: "alien"},
+				{Kind: rbacv1.UserKind, Name: "root"},
+				{Kind: rbacv1.GroupKind, Name: "admins"},
+				{Kind: rbacv1.ServiceAccountKind, Namespace: "flux", Name: "flux"},
+				{Kind: "Alien", Name: "alien"},
 			})
 		}
 	})

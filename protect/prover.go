@@ -112,8 +112,8 @@ func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
 		standings[rule.Name] = standing
 		sure = sure && proven
 	}
-	if ctx.Err() != nil {
-		return 0, nil
+	if err := ctx.Err(); err != nil {
+		return 0, err
 	}
 	p.forget(standings)
 	return p.pause(sure), p.record(ctx, standings)

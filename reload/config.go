@@ -24,6 +24,9 @@ type Config struct {
 	MaxRestartsPerHour *int `json:"maxRestartsPerHour"`
 	// Then is what follows a refresh of pods.
 	Then Then `json:"then"`
+	// Targets are custom resources that use the object and hold no pod
+	// template.
+	Targets []Target `json:"targets,omitzero"`
 }
 
 // Then says how an application is told that its files are new.
@@ -90,7 +93,7 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	if post := c.Then.HTTPPost; post != nil {
 		errs = append(errs, post.validate(at.Child("then", "httpPost"))...)
 	}
-	return errs
+	return append(errs, validateTargets(at.Child("targets"), c.Targets)...)
 }
 
 func (p HTTPPost) validate(at *field.Path) field.ErrorList {

@@ -1,7 +1,6 @@
 package reload
 
 import (
-	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 const (
@@ -42,24 +42,34 @@ func (k key) String() string { return string(k.kind) + "/" + k.namespace + "/" +
 // consumers are the caches of everything that can reference an object.
 type consumers struct {
 	workloads map[Kind]*kube.View[*Workload]
-	pods      *kube.View[*Pod]
+	// optional holds the workloads of kinds that a cluster may lack.
+	optional *kube.Optional[*Workload]
+	pods     *kube.View[*Pod]
 }
 
 // newConsumers adds its caches to caches, which starts them as soon as needed
-// says so.
-func newConsumers(clients *kube.Clients, caches *kube.Caches, needed func() bool, log *zap.Logger) (*consumers, error) {
+// says so. Of the kinds that a cluster may lack those that optional returns are
+// cached; definitions may be nil where nobody stays to see them come and go.
+func newConsumers(
+	clients *kube.Clients, caches *kube.Caches, needed func() bool,
+	optional func() []kube.OptionalKind[*Workload], definitions *kube.View[*kube.Definition], log *zap.Logger,
+) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
 	for kind, informer := range workloadInformers(clients.Typed) {
 		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepRolling)
 		if err != nil {
 			return nil, err
 		}
-		if err := indexWorkloads(view); err != nil {
-			return nil, err
+		for index, values := range workloadIndexes() {
+			if err := view.AddIndex(index, values); err != nil {
+				return nil, err
+			}
 		}
 		c.workloads[kind] = view
 		caches.Add(view, needed)
 	}
+	c.optional = kube.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
+	caches.Add(c.optional, needed)
 	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, keepPod)
 	if err != nil {
 		return nil, err
@@ -72,23 +82,46 @@ func newConsumers(clients *kube.Clients, caches *kube.Caches, needed func() bool
 	return c, nil
 }
 
-func indexWorkloads(view *kube.View[*Workload]) error {
-	err := view.AddIndex(byReference, func(w *Workload) []string {
-		values := indexValues(w.Namespace, w.References)
-		for _, ref := range w.foreign.lists() {
-			values = append(values, ref.String())
+// customKinds are the kinds of workloads and of annotated targets that a cluster
+// may lack, as declared and the rules say each time that they are asked for.
+func customKinds(declared func() []WorkloadKind, live *rules.Live[Rule]) func() []kube.OptionalKind[*Workload] {
+	return func() []kube.OptionalKind[*Workload] {
+		var kinds []kube.OptionalKind[*Workload]
+		seen := map[Kind]bool{}
+		for _, form := range append(optionalForms(declared()), annotatedKinds(live.Load())...) {
+			if !seen[form.kind()] {
+				seen[form.kind()] = true
+				kinds = append(kinds, kube.OptionalKind[*Workload]{
+					GroupVersionKind: form.GroupVersionKind, Keep: keepCustom(form), Shape: strings.Join(form.Template, "."),
+				})
+			}
 		}
-		return values
-	})
-	if err != nil {
-		return err
+		return kinds
 	}
-	return view.AddIndex(byPattern, func(w *Workload) []string {
-		if len(w.foreign.patterns()) == 0 {
-			return nil
-		}
-		return []string{w.Namespace}
-	})
+}
+
+func workloadIndexes() map[string]func(*Workload) []string {
+	return map[string]func(*Workload) []string{
+		byReference: referenceValues,
+		byPattern:   patternValues,
+		byOwner:     ownerValues,
+		byTarget:    targetValues,
+	}
+}
+
+func referenceValues(w *Workload) []string {
+	values := indexValues(w.Namespace, w.References)
+	for _, ref := range w.foreign.lists() {
+		values = append(values, ref.String())
+	}
+	return values
+}
+
+func patternValues(w *Workload) []string {
+	if len(w.foreign.patterns()) == 0 {
+		return nil
+	}
+	return []string{w.Namespace}
 }
 
 func workloadInformers(client kubernetes.Interface) map[Kind]cache.SharedIndexInformer {
@@ -120,77 +153,12 @@ func indexValues(namespace string, references []Reference) []string {
 	return values
 }
 
-// workloadsUsing returns the workloads that consume ref, or list it.
-func (c *consumers) workloadsUsing(ref object.Ref) []*Workload {
-	var found []*Workload
-	for _, kind := range workloadKinds() {
-		view := c.workloads[kind]
-		found = append(found, view.ByIndex(byReference, ref.String())...)
-		for _, w := range view.ByIndex(byPattern, ref.Namespace) {
-			listed := slices.ContainsFunc(w.foreign.patterns(), func(p pattern) bool { return p.matches(ref) })
-			if listed && !slices.Contains(found, w) {
-				found = append(found, w)
-			}
-		}
-	}
-	return found
-}
-
-// podsUsing returns the pods that consume ref.
-func (c *consumers) podsUsing(ref object.Ref) []*Pod {
-	return c.pods.ByIndex(byReference, ref.String())
-}
-
-// podsOf returns the pods of w that read anything that w does.
-func (c *consumers) podsOf(w *Workload) []*Pod {
-	var pods []*Pod
-	for _, value := range indexValues(w.Namespace, w.References) {
-		for _, pod := range c.pods.ByIndex(byReference, value) {
-			if pod.OwnerKind == w.Kind && pod.OwnerName == w.Name && !slices.Contains(pods, pod) {
-				pods = append(pods, pod)
-			}
-		}
-	}
-	return pods
-}
-
-// all returns every consumer, workloads first.
-func (c *consumers) all() []key {
-	var keys []key
-	for _, kind := range workloadKinds() {
-		for _, w := range c.workloads[kind].List() {
-			if w.relevant() {
-				keys = append(keys, w.key())
-			}
-		}
-	}
-	for _, p := range c.pods.List() {
-		if p.relevant() {
-			keys = append(keys, p.key())
-		}
-	}
-	return keys
-}
-
-// workload returns the workload that k names.
-func (c *consumers) workload(k key) (*Workload, bool) {
-	view, known := c.workloads[k.kind]
-	if !known {
-		return nil, false
-	}
-	return view.Get(k.namespace, k.name)
-}
-
-// ownerOf returns the workload that made pod.
-func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
-	return c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName})
-}
-
 func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }
 
-// relevant reports whether there may be something to do about w.
+// relevant reports whether there may be something to do about w, or about what
+// it controls.
 func (w *Workload) relevant() bool {
-	return len(w.References) > 0 || len(w.Annotations) > 0 || w.foreign != nil
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.foreign != nil || w.Form != nil
 }
 
 func (p *Pod) key() key { return key{KindPod, p.Namespace, p.Name} }

@@ -2,7 +2,6 @@ package reload
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -43,6 +41,8 @@ type controller struct {
 	waits    *waits
 	rollouts *rollouts
 	turns    turns
+	// recollections are what was written on workloads that others control.
+	recollections recollections
 	// refreshed has when pods were refreshed that are still to be confirmed.
 	refreshed sync.Map
 }
@@ -63,9 +63,12 @@ type dependencies struct {
 func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
-		patcher: patcher{d.clients.Typed}, events: d.events, metrics: metrics, log: d.log, now: time.Now,
+		patcher: patcher{d.clients.Typed, d.clients.Metadata, consumers.optional.Resource},
+		events:  d.events, metrics: metrics, log: d.log, now: time.Now,
 		waits: newWaits(metrics.waiting),
 	}
+	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
+		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	if d.workers <= 0 {
 		d.workers = defaultWorkers
 	}
@@ -132,6 +135,9 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 			return all, err
 		}
 	}
+	if err := all.Add(c.consumers.optional.OnChange(c.workloadChanged)); err != nil {
+		return all, err
+	}
 	for _, kind := range object.Kinds {
 		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
@@ -144,133 +150,6 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 		return all, err
 	}
 	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
-}
-
-func (c *controller) workloadChanged(change kube.Change[*Workload]) {
-	c.rolloutChanged(change)
-	if change.Added && !change.New.relevant() {
-		return
-	}
-	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
-		return
-	}
-	if !change.Added {
-		c.reads.reviewOf(change.Old.Namespace, change.Old.References, change.Old.foreign)
-	}
-	c.queue.Fresh(change.Latest().key())
-}
-
-func (c *controller) podChanged(change kube.Change[*Pod]) {
-	if !change.Latest().relevant() {
-		return
-	}
-	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
-		return
-	}
-	if !change.Added {
-		c.reads.reviewOf(change.Old.Namespace, change.Old.References, nil)
-	}
-	c.queue.Fresh(change.Latest().key())
-}
-
-func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
-	marks, _ := mark.Of(change.Latest())
-	if rule, known := c.rules.Load().Named(marks.Rule); known {
-		c.objectChanged(change.Latest().Ref(), rule)
-	} else {
-		c.objectChanged(change.Latest().Ref())
-	}
-}
-
-// foreignChanged has an object read that an owner asks about, and the workloads
-// looked at that may be held for want of one that nobody does.
-func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.Foreign]) {
-	return func(change kube.Change[*kube.Foreign]) {
-		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
-		c.reads.review(ref)
-		if !change.Added && !change.Deleted {
-			return
-		}
-		for _, w := range c.consumers.workloadsUsing(ref) {
-			c.queue.Fresh(w.key())
-		}
-	}
-}
-
-func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
-	source := change.Latest()
-	c.objectChanged(source.Ref(), c.rules.Load().ForSource(source.Ref(), source.Labels)...)
-}
-
-// objectChanged has the consumers of ref looked at, at once: what is seen for
-// the first time must be adopted before it changes again. A restart waits
-// until the longest debounce of the rules that may govern ref has passed, so
-// that several changes make one rollout. Without such a rule it is about those
-// alone whose owners ask.
-func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
-	c.lookAt(ref, c.queue.Fresh, governing...)
-}
-
-// readsTogether is how long the consumers of an object that was read are left
-// alone, so that a workload is adopted once for all that is read for it.
-const readsTogether = 50 * time.Millisecond
-
-func (c *controller) objectRead(ref object.Ref) {
-	c.lookAt(ref, func(k key) { c.queue.FreshAfter(k, readsTogether) })
-}
-
-func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
-	delay := defaultDebounce
-	if len(governing) > 0 {
-		delay = 0
-	}
-	for _, rule := range governing {
-		delay = max(delay, rule.debounce())
-	}
-	now := c.now()
-	for _, p := range c.consumers.podsUsing(ref) {
-		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured())) {
-			c.pending.add(p.key(), now, 0)
-			look(p.key())
-		}
-	}
-	for _, w := range c.consumers.workloadsUsing(ref) {
-		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.honoured())) {
-			c.pending.add(w.key(), now, delay)
-			look(w.key())
-		}
-	}
-}
-
-// asked reports whether the owner of any consumer asks about ref, and its data
-// is in no cache.
-func (c *controller) asked(ref object.Ref) bool {
-	if source, _ := c.caches.Sources.Get(ref); source != nil {
-		return false
-	}
-	return slices.ContainsFunc(c.consumers.workloadsUsing(ref), func(w *Workload) bool {
-		return c.asks(ref, w.References, w.wishes(c.honoured()))
-	}) || slices.ContainsFunc(c.consumers.podsUsing(ref), func(p *Pod) bool {
-		return c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured()))
-	})
-}
-
-// asks reports whether the owner of a consumer with these references asks to
-// have something done about a change of ref.
-func (c *controller) asks(ref object.Ref, references []Reference, of wishes) bool {
-	if len(of.asks) == 0 {
-		return false
-	}
-	g := gatherer{caches: c.caches, rules: c.rules.Load()}
-	o := g.look(ref)
-	return slices.ContainsFunc(of.referencesTo(ref, references), func(r Reference) bool { return g.wanted(o, r, of).wantsRead() })
-}
-
-// lookAtAll follows a change of the rules.
-func (c *controller) lookAtAll() {
-	for _, k := range c.consumers.all() {
-		c.queue.Bulk(k)
-	}
 }
 
 func (r Rule) debounce() time.Duration {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -72,9 +73,7 @@ func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) 
 	settings = withDefaults(settings)
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
 	f.client.PrependReactor("patch", "*", f.withResourceVersion())
-	scheme := metadatafake.NewTestScheme()
-	require.NoError(t, metav1.AddMetaToScheme(scheme))
-	f.clients = &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme, metadataOf(objects)...)}
+	f.clients = &kube.Clients{Typed: f.client, Metadata: fakeMetadata(t, metadataOf(objects)...)}
 	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	f.key = kube.NewDigestKey(f.client, "headwater")
 	var err error
@@ -89,12 +88,12 @@ func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) 
 		fx.Supply(NewLiveSettings(settings), f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
-	wanted := 5
+	wanted := 8
 	if settings.optIn() {
 		wanted += len(object.Kinds)
 	}
 	require.Len(t, contributed.Permissions, wanted)
-	f.work = contributed.Work
+	f.work = slices.DeleteFunc(contributed.Work, func(work kube.Runnable) bool { return work.Name != "reload" })
 	return f
 }
 
@@ -109,6 +108,13 @@ func metadataOf(objects []runtime.Object) (found []runtime.Object) {
 		}
 	}
 	return found
+}
+
+func fakeMetadata(t *testing.T, objects ...runtime.Object) metadata.Interface {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	return metadatafake.NewSimpleMetadataClient(scheme, objects...)
 }
 
 // withResourceVersion gives every patched object a new resourceVersion, as the

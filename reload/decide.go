@@ -48,6 +48,10 @@ const (
 	ReasonReplaced Reason = "Replaced"
 	// ReasonDelivered: the workload was rolled out with the change already.
 	ReasonDelivered Reason = "Delivered"
+	// ReasonOwned: an owner above the workload is stamped for it.
+	ReasonOwned Reason = "Owned"
+	// ReasonUnread: what may own the workload is still being read.
+	ReasonUnread Reason = "OwnersUnread"
 	// ReasonNotRunning: the pod has no volumes on a node now.
 	ReasonNotRunning Reason = "NotRunning"
 )

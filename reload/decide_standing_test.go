@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 func TestStandingOfAWorkload(t *testing.T) {
@@ -69,14 +71,22 @@ func TestStandingOfAPod(t *testing.T) {
 }
 
 func TestKindsAsPeopleWriteThem(t *testing.T) {
+	settings := Settings{Workloads: []WorkloadKind{{CustomKind: CustomKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}}}}
+	rule, err := Compile(rules.Base{Name: "r"}, Config{Targets: []Target{
+		{CustomKind: CustomKind{Group: "example.com", Version: "v1", Kind: "Box", Resource: "boxen"}, Annotate: true},
+	}})
+	require.NoError(t, err)
+	set := rules.NewSet(rule)
 	for text, want := range map[string]Kind{
 		"Deployment": KindDeployment, "deployments": KindDeployment, "deploy": KindDeployment, "STS": KindStatefulSet,
 		"ds": KindDaemonSet, "cronjob": KindCronJob, "cj": KindCronJob, "po": KindPod, "pods": KindPod,
+		"rollout": KindRollout, "Rollouts.argoproj.io": KindRollout, "ro": KindRollout, "dc": KindDeploymentConfig,
+		"cloneset": "CloneSet.apps.kruise.io", "CloneSet.apps.kruise.io": "CloneSet.apps.kruise.io", "boxen": "Box.example.com",
 	} {
-		got, err := ParseKind(text)
+		got, err := ParseKind(text, settings, set)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	_, err := ParseKind("job")
+	_, err = ParseKind("job", settings, set)
 	require.ErrorContains(t, err, `kind "job" is none of [Deployment StatefulSet`)
 }

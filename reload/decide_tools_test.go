@@ -298,7 +298,7 @@ func FuzzForeignAnnotations(f *testing.F) {
 			require.NoError(t, err)
 		}
 		for _, fault := range faults {
-			require.Less(t, len(unknownReload(&Workload{}, fault).Note), 1024)
+			require.Less(t, len(unknownReload(&Workload{Kind: KindDeployment}, fault).Note), 1024)
 		}
 	})
 }

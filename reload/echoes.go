@@ -33,7 +33,7 @@ func (e *echoes) read(k key, meta metav1.Object, annotation string) string {
 	if !waiting {
 		return meta.GetAnnotations()[annotation]
 	}
-	if last.uid != meta.GetUID() || !older(meta.GetResourceVersion(), last.resourceVersion) {
+	if !e.waiting(k, meta) {
 		e.written.CompareAndDelete(k, value)
 		return meta.GetAnnotations()[annotation]
 	}
@@ -41,6 +41,14 @@ func (e *echoes) read(k key, meta metav1.Object, annotation string) string {
 		return ptr.Deref(set, "")
 	}
 	return meta.GetAnnotations()[annotation]
+}
+
+// waiting reports whether the cached object meta is older than what was written
+// of k.
+func (e *echoes) waiting(k key, meta metav1.Object) bool {
+	value, _ := e.written.Load(k)
+	last, written := value.(*echo)
+	return written && last.uid == meta.GetUID() && older(meta.GetResourceVersion(), last.resourceVersion)
 }
 
 // forget drops what is remembered of a consumer that is gone.

@@ -84,19 +84,24 @@ func (t *told) first(k key, about, text string) bool {
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range append(mark.WishAnnotations(), held, waiting) {
+	for _, about := range append(mark.WishAnnotations(), held, waiting, reverted, templateless) {
 		t.said.Delete(topic{k, about})
 	}
 }
 
 func about(w *Workload) kube.Event {
-	return kube.Event{About: kube.Reference(w.Kind.apiVersion(), string(w.Kind), w)}
+	form := w.form()
+	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, w)}
 }
 
 func restarted(w *Workload, decision Decision) kube.Event {
 	event := about(w)
 	event.Reason, event.Action = "Restarted", "Restart"
 	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
+	if w.isTarget() {
+		event.Reason, event.Action = "Annotated", "Annotate"
+		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
+	}
 	return event
 }
 

@@ -48,6 +48,19 @@ func (c *controller) gather(k key, references []Reference, of wishes) (*digest.H
 	return g.hasher, consumed, nil
 }
 
+// gatherFamily reads what holds of the objects that w is stamped for.
+func (c *controller) gatherFamily(w *Workload) (*digest.Hasher, []Consumed, error) {
+	g, err := c.gatherer()
+	if err != nil {
+		return nil, nil, err
+	}
+	consumed := g.family(c.consumers.family(w), c.honoured())
+	if g.reading {
+		c.queue.After(w.key(), rereadDelay)
+	}
+	return g.hasher, consumed, nil
+}
+
 func (c *controller) gatherer() (*gatherer, error) {
 	hasher, err := c.digestKey.Hasher()
 	if err != nil {
@@ -66,6 +79,20 @@ type gatherer struct {
 	read func(ref object.Ref, resourceVersion string) *object.Digested
 	// reading is set when a source could not be looked up yet.
 	reading bool
+}
+
+// family is what a workload and those that it is stamped for consume, each by
+// the wishes of its own owner; of a target what its rules tell it of.
+func (g *gatherer) family(members []*Workload, settings Settings) []Consumed {
+	var consumed []Consumed
+	for _, w := range members {
+		if w.isTarget() {
+			consumed = append(consumed, g.targetOf(w, w.wishes(settings))...)
+		} else {
+			consumed = append(consumed, g.gather(w.Namespace, w.References, w.wishes(settings))...)
+		}
+	}
+	return consumed
 }
 
 func (g *gatherer) gather(namespace string, references []Reference, of wishes) []Consumed {

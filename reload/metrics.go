@@ -7,11 +7,12 @@ import (
 
 // metrics counts what was done and how long it took.
 type metrics struct {
-	actions *prometheus.CounterVec
-	latency *prometheus.HistogramVec
-	waiting *prometheus.GaugeVec
-	breaker *prometheus.CounterVec
-	posts   *prometheus.CounterVec
+	actions  *prometheus.CounterVec
+	reverted *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
+	waiting  *prometheus.GaugeVec
+	breaker  *prometheus.CounterVec
+	posts    *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -21,6 +22,10 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_reload_actions_total",
 			Help: "Restarts, refreshes, their confirmations and adopted baselines that were written, by the rule that governs the (first) object; empty where its owner opts in.",
 		}, []string{"rule", "action", "reason"}),
+		reverted: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_reverted_total",
+			Help: "Stamps and baselines that somebody took off a workload again, by its kind.",
+		}, []string{"kind"}),
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",
 			Help:    "Seconds from seeing an object change to having written its consumer, debounce and waits included.",

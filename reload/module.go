@@ -13,7 +13,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newNeededConsumers, newMetrics, newDependencies, newController),
+	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, newMetrics, newDependencies, newController, newSetter),
 	fx.Provide(newResult),
 )
 
@@ -43,8 +43,35 @@ type Params struct {
 type Result struct {
 	fx.Out
 
-	Runnable    kube.Runnable     `group:"leader"`
+	Restarts    kube.Runnable     `group:"leader"`
+	Fields      kube.Runnable     `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
+}
+
+// needed says whether consumers are read: as soon as there is a rule, or they may
+// do without one.
+func (p Params) needed() bool { return p.Settings.Load().optIn() || len(p.Rules.Load().All()) > 0 }
+
+// newDefinitions adds its cache to caches.
+func newDefinitions(p Params) (*kube.View[*kube.Definition], error) {
+	view, err := kube.NewDefinitions(p.Clients, p.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.Caches.Add(view, p.needed)
+	return view, nil
+}
+
+// newNeededConsumers are those that the rules in force, and the kinds that the
+// file declares, ask for. The settings change before the rules do.
+func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*consumers, error) {
+	declared := func() []WorkloadKind { return p.Settings.Load().Workloads }
+	c, err := newConsumers(p.Clients, p.Caches, p.needed, customKinds(declared, p.Rules), definitions, p.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.Rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
+	return c, nil
 }
 
 func newDependencies(p Params) dependencies {
@@ -54,31 +81,48 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-// newNeededConsumers has consumers read as soon as there is a rule, or they may
-// do without one.
-func newNeededConsumers(p Params) (*consumers, error) {
-	needed := func() bool { return p.Settings.Load().optIn() || len(p.Rules.Load().All()) > 0 }
-	return newConsumers(p.Clients, p.Caches, needed, p.Log)
-}
-
-func newResult(c *controller) Result {
-	return Result{Runnable: kube.Runnable{Name: "reload", Run: c.run}, Permissions: permissions(c.honoured())}
+func newResult(c *controller, s *setter) Result {
+	return Result{
+		Restarts:    kube.Runnable{Name: "reload", Run: c.run},
+		Fields:      kube.Runnable{Name: "reload-targets", Run: s.run},
+		Permissions: permissions(c.honoured(), c.rules.Load()),
+	}
 }
 
 // permissions are what the module needs for what the file says at the start.
-func permissions(settings Settings) []kube.Permission {
+func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 	verbs := []string{"list", "watch", "patch"}
+	const restart = "restart consumers"
 	needed := []kube.Permission{
-		{Group: "apps", Resource: "deployments", Verbs: verbs, For: "restart consumers"},
-		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: "restart consumers"},
-		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: "restart consumers"},
-		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: "restart consumers"},
+		{Group: "apps", Resource: "deployments", Verbs: verbs, For: restart},
+		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: restart},
+		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: restart},
+		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: restart},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
+		{
+			Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"list", "watch"},
+			For: "know which kinds there are",
+		},
 	}
 	for _, kind := range object.Kinds {
 		if settings.optIn() {
 			needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads ask about"})
 		}
+	}
+	for _, form := range optionalForms(settings.Workloads) {
+		needed = append(needed, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart})
+	}
+	for _, t := range targetsOf(set) {
+		toTarget := kube.Permission{
+			Group: t.form.Group, Resource: t.form.Resource, Verbs: verbs, For: "tell the targets of rule " + t.rule.Name + " of changes",
+		}
+		if !t.annotates() {
+			toTarget.Verbs = append([]string{"get"}, verbs...)
+			needed = append(needed, kube.Permission{
+				Resource: t.rule.Source.Kind.Resource(), Verbs: []string{"get"}, For: "set fields of the targets of rule " + t.rule.Name,
+			})
+		}
+		needed = append(needed, toTarget)
 	}
 	return needed
 }

@@ -2,7 +2,6 @@ package reload
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +45,9 @@ type Explanation struct {
 	RestartedAt *time.Time `json:"restartedAt,omitempty"`
 	Step        Step       `json:"step"`
 	Reason      Reason     `json:"reason"`
+	// Stamped is the workload that is restarted in its place: its topmost owner,
+	// or the one whose pod template it runs.
+	Stamped string `json:"stamped,omitempty"`
 	// Objects are those that changed, or that are missing.
 	Objects []string `json:"objects,omitempty"`
 	Uses    []Use    `json:"uses"`
@@ -60,37 +62,32 @@ type Observer struct {
 	caches    *kube.Caches
 	rules     *rules.Live[Rule]
 	settings  Settings
+	kinds     func() []kube.OptionalKind[*Workload]
 	key       *kube.DigestKey
 	reader    kube.Reader
 }
 
 // NewObserver adds the caches of consumers to caches.
 func NewObserver(live *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
-	consumers, err := newConsumers(clients, caches, kube.Always, log)
+	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, live)
+	consumers, err := newConsumers(clients, caches, kube.Always, kinds, nil, log)
 	if err != nil {
 		return nil, err
 	}
 	return &Observer{
-		consumers: consumers, caches: caches, rules: live, settings: settings, key: key, reader: kube.NewReader(clients),
+		consumers: consumers, caches: caches, rules: live, settings: settings, kinds: kinds, key: key, reader: kube.NewReader(clients),
 	}, nil
 }
 
-// ParseKind reads the kind of a consumer as people write it.
-func ParseKind(text string) (Kind, error) {
-	short := map[string]Kind{
-		"deploy": KindDeployment, "sts": KindStatefulSet, "ds": KindDaemonSet, "cj": KindCronJob, "po": KindPod,
-	}
-	asked := strings.ToLower(text)
-	if kind, known := short[asked]; known {
-		return kind, nil
-	}
-	kinds := append(workloadKinds(), KindPod)
-	for _, kind := range kinds {
-		if singular := strings.ToLower(string(kind)); asked == singular || asked == singular+"s" {
-			return kind, nil
+// Unread names the kinds that the API server serves and the caller may not read.
+func (o *Observer) Unread() []Kind {
+	var kinds []Kind
+	for _, kind := range o.kinds() {
+		if o.consumers.optional.Standing(kind.GroupKind()) == kube.StandingRefused {
+			kinds = append(kinds, KindOf(kind.GroupKind()))
 		}
 	}
-	return "", fmt.Errorf("kind %q is none of %v", text, kinds)
+	return kinds
 }
 
 // observation is one look, at one time.
@@ -165,8 +162,9 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 			}
 		}
 	}
-	for _, w := range o.consumers.workloadsUsing(ref) {
-		add(look.usesOfWorkload(w, look.consumedBy(w)))
+	workloads := o.consumers.workloadsUsing(ref)
+	for _, w := range append(workloads, o.consumers.optional.ByIndex(byTarget, ref.Namespace)...) {
+		add(look.usesOfWorkload(w))
 	}
 	for _, p := range o.consumers.podsUsing(ref) {
 		if _, owned := o.consumers.ownerOf(p); !owned {
@@ -179,8 +177,8 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 
 func (l *observation) hasher() *digest.Hasher { return l.gatherer.hasher }
 
-func (l *observation) consumedBy(w *Workload) []Consumed {
-	return l.gatherer.gather(w.Namespace, w.References, w.wishes(l.settings))
+func (l *observation) consumedBy(workloads ...*Workload) []Consumed {
+	return l.gatherer.family(workloads, l.settings)
 }
 
 func (l *observation) consumedByPod(p *Pod) []Consumed {
@@ -188,11 +186,13 @@ func (l *observation) consumedByPod(p *Pod) []Consumed {
 }
 
 func (l *observation) explainWorkload(w *Workload) Explanation {
-	consumed := l.consumedBy(w)
-	decision := decideWorkload(l.hasher(), w.UID, w.Annotations[mark.Baseline], consumed)
+	decision, stamped := l.decide(w)
 	e := Explanation{
-		Consumer: w.key().String(), Step: decision.Step, Reason: decision.Reason,
-		Objects: append(decision.Changed, decision.Missing...), Uses: l.usesOfWorkload(w, consumed),
+		Consumer: w.key().String(), Step: decision.Step, Reason: decision.Reason, Stamped: stamped,
+		Objects: append(decision.Changed, decision.Missing...), Uses: []Use{},
+	}
+	for _, member := range l.consumers.family(w) {
+		e.Uses = append(e.Uses, l.usesOfWorkload(member)...)
 	}
 	if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
 		e.RestartedAt = &at
@@ -207,6 +207,19 @@ func (l *observation) explainWorkload(w *Workload) Explanation {
 	return e
 }
 
+// decide decides about w; stamped names the workload that is restarted in its
+// place, if there is one.
+func (l *observation) decide(w *Workload) (decision Decision, stamped string) {
+	stored := w.Annotations[mark.Baseline]
+	if top := l.consumers.topOf(w).top; top != w {
+		return leave(stored), top.key().String()
+	}
+	if w.Borrows != nil {
+		stamped = w.Borrows.String()
+	}
+	return decideWorkload(l.hasher(), w.UID, stored, l.consumedBy(l.consumers.family(w)...)), stamped
+}
+
 func (l *observation) explainPod(p *Pod) Explanation {
 	consumed := l.consumedByPod(p)
 	decision := decidePod(l.hasher(), p, p.Annotations[mark.RefreshedFor], consumed, l.now)
@@ -216,11 +229,15 @@ func (l *observation) explainPod(p *Pod) Explanation {
 	}
 }
 
-func (l *observation) usesOfWorkload(w *Workload, consumed []Consumed) []Use {
+// usesOfWorkload is what w itself consumes. Which data it runs is on record with
+// the workload that is stamped for it.
+func (l *observation) usesOfWorkload(w *Workload) []Use {
+	top := l.consumers.topOf(w).top
+	consumed := l.consumedBy(w)
 	uses := make([]Use, 0, len(consumed))
 	for _, c := range consumed {
 		use := newUse(w.key(), c)
-		use.Standing = standing(l.hasher(), w.UID, w.Annotations[mark.Baseline], c)
+		use.Standing = standing(l.hasher(), top.UID, top.Annotations[mark.Baseline], c)
 		if use.OnChange == StepRefresh {
 			l.countPods(w, c, &use)
 		}

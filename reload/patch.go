@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -15,8 +18,10 @@ import (
 // patch is a JSON merge patch of annotations. The UID in it is a precondition:
 // an object that took the name of another is refused.
 type patch struct {
-	Metadata patchMeta  `json:"metadata"`
-	Spec     *patchSpec `json:"spec,omitempty"`
+	Metadata patchMeta
+	// Template is the path to the pod template that Stamp goes on.
+	Template []string
+	Stamp    map[string]*string
 }
 
 type patchMeta struct {
@@ -25,18 +30,18 @@ type patchMeta struct {
 	Annotations map[string]*string `json:"annotations"`
 }
 
-// patchSpec has one of its fields: a CronJob's pod template lies deeper.
-type patchSpec struct {
-	Template    *patchTemplate `json:"template,omitempty"`
-	JobTemplate *patchJob      `json:"jobTemplate,omitempty"`
-}
-
-type patchTemplate struct {
-	Metadata patchMeta `json:"metadata"`
-}
-
-type patchJob struct {
-	Spec patchSpec `json:"spec"`
+// MarshalJSON implements json.Marshaler.
+func (p patch) MarshalJSON() ([]byte, error) {
+	body := map[string]any{}
+	if p.Stamp != nil {
+		var template any = map[string]any{"metadata": patchMeta{Annotations: p.Stamp}}
+		for _, key := range slices.Backward(p.Template) {
+			template = map[string]any{key: template}
+		}
+		body, _ = template.(map[string]any)
+	}
+	body["metadata"] = p.Metadata
+	return json.Marshal(body)
 }
 
 // adoptPatch sets the baseline, or removes it when it is empty.
@@ -49,8 +54,9 @@ func adoptPatch(uid types.UID, baseline string) patch {
 }
 
 // restartPatch sets the baseline and the times, and stamps the pod template, in
-// one write, so that none can be there without the others.
-func restartPatch(kind Kind, uid types.UID, baseline string, restarts mark.Restarts) patch {
+// one write, so that none can be there without the others. Without a template
+// the object itself is stamped.
+func restartPatch(template []string, uid types.UID, baseline string, restarts mark.Restarts) patch {
 	p := adoptPatch(uid, baseline)
 	at, before := restarts.Format()
 	p.Metadata.Annotations[mark.RestartedAt] = &at
@@ -58,10 +64,11 @@ func restartPatch(kind Kind, uid types.UID, baseline string, restarts mark.Resta
 	if before != "" {
 		p.Metadata.Annotations[mark.RestartedBefore] = &before
 	}
-	p.Spec = &patchSpec{Template: &patchTemplate{patchMeta{Annotations: map[string]*string{mark.RestartedFor: &baseline}}}}
-	if kind == KindCronJob {
-		p.Spec = &patchSpec{JobTemplate: &patchJob{*p.Spec}}
+	if template == nil {
+		p.Metadata.Annotations[mark.RestartedFor] = &baseline
+		return p
 	}
+	p.Template, p.Stamp = template, map[string]*string{mark.RestartedFor: &baseline}
 	return p
 }
 
@@ -74,7 +81,13 @@ func confirmPatch(uid types.UID, refreshedFor string) patch {
 }
 
 // patcher sends patches. Its errors are the API server's own, wrapped.
-type patcher struct{ client kubernetes.Interface }
+type patcher struct {
+	client kubernetes.Interface
+	// metadata patches kinds that this program has no types of: only the answer
+	// is cut down to the metadata.
+	metadata  metadata.Interface
+	resources func(schema.GroupKind) (schema.GroupVersionResource, error)
+}
 
 // send patches the object k and returns its new resourceVersion.
 func (p patcher) send(ctx context.Context, k key, content patch) (resourceVersion string, err error) {
@@ -96,10 +109,18 @@ func (p patcher) send(ctx context.Context, k key, content patch) (resourceVersio
 	case KindPod:
 		patched, err = p.client.CoreV1().Pods(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
 	default:
-		return "", fmt.Errorf("patch %s: unknown kind", k)
+		patched, err = p.sendCustom(ctx, k, body, options)
 	}
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
 	return patched.GetResourceVersion(), nil
+}
+
+func (p patcher) sendCustom(ctx context.Context, k key, body []byte, options metav1.PatchOptions) (metav1.Object, error) {
+	resource, err := p.resources(k.kind.groupKind())
+	if err != nil {
+		return nil, err
+	}
+	return p.metadata.Resource(resource).Namespace(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
 }

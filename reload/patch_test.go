@@ -20,7 +20,7 @@ func TestARestartPutsItselfOnRecord(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			body, err := json.Marshal(restartPatch(KindDeployment, "u", "b", test.restarts))
+			body, err := json.Marshal(restartPatch(podTemplate(), "u", "b", test.restarts))
 			require.NoError(t, err)
 			require.JSONEq(t, `{"metadata": {"uid": "u", "annotations": {
 				"headwater.dev/baseline": "b", "headwater.dev/restarted-at": "2026-01-02T03:04:05Z", "headwater.dev/restarted-before": `+test.want+`

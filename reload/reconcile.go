@@ -11,8 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // conflictDelay is how long a consumer is left alone that was written, or
@@ -63,6 +61,8 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		return err
 	}
 	c.complain(workload, decision)
+	c.tellReverted(workload)
+	c.tellBare(workload)
 	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)
@@ -88,6 +88,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		_, err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
 	}
 	if err == nil {
+		c.recollections.keep(workload, decision.Baseline)
 		c.tell(workload, decision)
 	}
 	return err
@@ -95,20 +96,29 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 
 func (c *controller) restart(ctx context.Context, w *Workload, decision Decision) error {
 	restarts := c.restarts(w).With(c.now())
-	version, err := c.apply(ctx, w.key(), w.UID, decision, restartPatch(w.Kind, w.UID, decision.Baseline, restarts))
+	version, err := c.apply(ctx, w.key(), w.UID, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, restarts))
 	if err == nil {
 		c.rollouts.began(w.key(), version)
 	}
 	return err
 }
 
-// decide gathers what w consumes, and decides.
+// decide gathers what w and the workloads that it is stamped for consume, and
+// decides.
 func (c *controller) decide(w *Workload) (Decision, error) {
-	hasher, consumed, err := c.gather(w.key(), w.References, w.wishes(c.honoured()))
+	stored := c.baseline(w)
+	switch is := c.consumers.topOf(w); {
+	case is.unread:
+		c.queue.After(w.key(), rereadDelay)
+		return Decision{Step: StepNothing, Reason: ReasonUnread}, nil
+	case is.top != w:
+		return leave(stored), nil
+	}
+	hasher, consumed, err := c.gatherFamily(w)
 	if err != nil {
 		return Decision{}, err
 	}
-	return decideWorkload(hasher, w.UID, c.echoes.read(w.key(), w, mark.Baseline), consumed), nil
+	return decideWorkload(hasher, w.UID, stored, consumed), nil
 }
 
 // apply writes what was decided and records it. It returns the resourceVersion
@@ -150,6 +160,7 @@ func (c *controller) forget(k key) {
 	c.pending.done(k)
 	c.echoes.forget(k)
 	c.told.forget(k)
+	c.recollections.forget(k)
 	c.waits.end(k)
 	c.refreshed.Delete(k)
 	c.turns.forget(k)

@@ -92,7 +92,11 @@ type refreshed struct {
 // its owner replaces, unless that has to wait.
 func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, error) {
 	owner, found := c.consumers.ownerOf(pod)
-	if !found || c.waits.has(owner.key()) {
+	if !found {
+		return decision, nil
+	}
+	owner = c.consumers.topOf(owner).top
+	if c.waits.has(owner.key()) {
 		return decision, nil
 	}
 	due, err := c.decide(owner)

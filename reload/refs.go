@@ -25,8 +25,13 @@ const (
 	// whatever its containers do with it.
 	Listed Mode = "Listed"
 	// ImagePull is a pull secret: the kubelet reads it when it pulls an image.
+	// Those of the pod's ServiceAccount are read in the same way, and are not in
+	// the pod template at all: of neither is anything to be done.
 	ImagePull Mode = "ImagePull"
-	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts.
+	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts. What
+	// the driver mounts, such as a SecretProviderClass says, is no Secret: the
+	// driver itself rewrites it. A Secret that it keeps beside is one like any
+	// other.
 	CSI Mode = "CSI"
 )
 
@@ -57,7 +62,8 @@ func (r Reference) equal(other Reference) bool {
 }
 
 // References returns what the pods of spec consume, one Reference per object
-// and mode, in a fixed order. A volume that no container mounts is consumed by
+// and mode, in a fixed order. Pull secrets, also those that the API server
+// copies from a ServiceAccount into a pod, are among them. A volume that no container mounts is consumed by
 // nobody.
 func References(spec *corev1.PodSpec) []Reference {
 	volumes := make(map[string][]volumeSource, len(spec.Volumes))

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,10 @@ type Rule struct {
 	rules.Base
 	Config
 	workloads labels.Selector
+	targets   []target
+	// cloneName is nil for a rule without clones, and points to the empty
+	// string for one whose clones are named as their sources are.
+	cloneName *string
 }
 
 // Compile prepares a validated section.
@@ -25,7 +30,34 @@ func Compile(base rules.Base, config Config) (Rule, error) {
 			return Rule{}, fmt.Errorf("rule %s: workload selector: %w", base.Name, err)
 		}
 	}
-	return Rule{Base: base, Config: config, workloads: selector}, nil
+	rule := Rule{Base: base, Config: config, workloads: selector}
+	for _, declared := range config.Targets {
+		compiled, err := compileTarget(declared)
+		if err != nil {
+			return Rule{}, fmt.Errorf("rule %s: %w", base.Name, err)
+		}
+		rule.targets = append(rule.targets, compiled)
+	}
+	return rule, nil
+}
+
+// ClonedAs is r with clones of that name; empty: named as their sources are.
+func (r Rule) ClonedAs(name string) Rule {
+	r.cloneName = &name
+	return r
+}
+
+// nameIn is what r's object that has the name source in the source namespace is
+// called in namespace; empty: there is none.
+func (r Rule) nameIn(namespace, source string) string {
+	switch {
+	case namespace == r.Source.Namespace:
+		return source
+	case r.cloneName == nil:
+		return ""
+	default:
+		return cmp.Or(*r.cloneName, source)
+	}
 }
 
 // pace is the one that the rule sets for each workload.

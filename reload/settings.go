@@ -32,6 +32,9 @@ type Settings struct {
 	ConfirmRefreshAfter *metav1.Duration `json:"confirmRefreshAfter"`
 	// RefreshesPerSecond of all pods. 0 is no limit.
 	RefreshesPerSecond int `json:"refreshesPerSecond"`
+	// Workloads declares kinds that hold a pod template, beside those that are
+	// known from the start.
+	Workloads []WorkloadKind `json:"workloads,omitzero"`
 }
 
 // Window is a time in which restarts may begin.
@@ -90,7 +93,8 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
 	}
 	errs = append(errs, validateDuration(at.Child("minInterval"), s.MinInterval, maxMinInterval)...)
-	return append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
+	errs = append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
+	return append(errs, validateWorkloadKinds(at.Child("workloads"), s.Workloads)...)
 }
 
 func (s Settings) optIn() bool { return s.OptIn != nil && *s.OptIn }

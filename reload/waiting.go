@@ -34,6 +34,8 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	if wait := due.Pace.wait(c.restarts(w), now); wait.Reason != "" {
 		return due, wait
 	}
+	// The kinds that a cluster may lack say in ways of their own how far they
+	// are rolled out, so that they have no Rollout, and are not counted.
 	if w.Rollout.moves() && !c.rollouts.admit(k, w.Rollout.Replicas) {
 		return due, Wait{Reason: WaitRollouts}
 	}
@@ -44,6 +46,9 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 func (c *controller) delivery(w *Workload, data Written) Delivery {
 	if !w.Rollout.moves() {
 		return Undelivered // spare the look at its pods
+	}
+	if len(c.consumers.family(w)) > 1 {
+		return Undelivered // its rollout says nothing about those of others
 	}
 	return deliveryOf(w, c.consumers.podsOf(w), data, c.pending.template(w.key()), c.now())
 }

@@ -6,51 +6,63 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Kind is a kind of consumer.
-type Kind string
-
-// The kinds of consumers. All but KindPod are workloads: they have a pod
-// template, and are restarted by a stamp on it. The stamp on a CronJob runs
-// nothing: it says what the jobs from then on read.
-const (
-	KindDeployment  Kind = "Deployment"
-	KindStatefulSet Kind = "StatefulSet"
-	KindDaemonSet   Kind = "DaemonSet"
-	KindCronJob     Kind = "CronJob"
-	KindPod         Kind = "Pod"
-)
-
-// apiVersion is the one by which Headwater reads and writes workloads of k.
-func (k Kind) apiVersion() string {
-	if k == KindCronJob {
-		return batchv1.SchemeGroupVersion.String()
-	}
-	return appsv1.SchemeGroupVersion.String()
-}
-
 // publishedByKubernetes is the ConfigMap that the API server mounts into every
 // pod. It is never a clone, and without it most pods reference nothing.
 const publishedByKubernetes = "kube-root-ca.crt"
 
-// Workload is what is kept of a Deployment, StatefulSet, DaemonSet or CronJob.
+// Workload is what is kept of an object that holds a pod template.
 type Workload struct {
 	metav1.ObjectMeta
 	Kind       Kind
 	References []Reference
-	// Rollout is nil where there is nothing to do about the workload.
+	// Rollout is nil where there is nothing to do about the workload, and for
+	// the kinds whose status Headwater cannot read.
 	Rollout *Rollout
 	// foreign is what its owner tells other tools; mostly nil.
 	foreign *foreign
+	// Form is nil for the kinds that every cluster has; see form.
+	Form *Form
+	// Owner is the controller that made it; nil: nobody's, or nothing is done
+	// about it anyway.
+	Owner *Owner
+	// Stamped is true while the pod template carries Headwater's stamp.
+	Stamped bool
+	// Bare is true when the object, other than those of its kind, holds no pod
+	// template, and so cannot be restarted.
+	Bare bool
+	// Borrows is the object that a bare one takes its pod template from.
+	Borrows *key
+}
+
+// Owner names the controller of a workload.
+type Owner struct {
+	Kind Kind
+	Name string
+	UID  types.UID
+}
+
+// String formats the owner as Kind/name.
+func (o Owner) String() string { return string(o.Kind) + "/" + o.Name }
+
+// form is how objects of w's kind are read and written.
+func (w *Workload) form() *Form {
+	if w.Form != nil {
+		return w.Form
+	}
+	return typedForms[w.Kind]
 }
 
 // Pod is what is kept of a pod.
@@ -63,8 +75,8 @@ type Pod struct {
 	BoundAt time.Time
 	IP      string
 	Phase   corev1.PodPhase
-	// Owner is that controller when it is a workload, else empty. For a pod of
-	// a Deployment it is told by the name of the ReplicaSet between the two.
+	// Owner is that controller when it may be a workload, else empty. For a pod
+	// of a Deployment it is told by the name of the ReplicaSet between the two.
 	OwnerKind Kind
 	OwnerName string
 }
@@ -87,7 +99,26 @@ func keepWorkload(obj any) (*Workload, error) {
 func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *Workload {
 	refs := slices.Clip(append(keepReferences(&template.Spec), listed(meta)...))
 	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
-	return &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
+	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
+	kept.UID = meta.UID // by it an object is known as the owner of others
+	_, kept.Stamped = template.Annotations[mark.RestartedFor]
+	if kept.relevant() {
+		kept.Owner = controllerOf(meta)
+	}
+	return kept
+}
+
+func controllerOf(meta *metav1.ObjectMeta) *Owner {
+	controller := metav1.GetControllerOfNoCopy(meta)
+	if controller == nil {
+		return nil
+	}
+	return &Owner{Kind: kindOfOwner(controller), Name: controller.Name, UID: controller.UID}
+}
+
+func kindOfOwner(reference *metav1.OwnerReference) Kind {
+	version, _ := schema.ParseGroupVersion(reference.APIVersion) // an odd one is a kind that nobody knows
+	return unique.Make(KindOf(version.WithKind(reference.Kind).GroupKind())).Value()
 }
 
 func keepPod(obj any) (*Pod, error) {
@@ -153,21 +184,38 @@ func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 	return kept
 }
 
+const (
+	// rolloutHash labels the pods of a Rollout with the hash that ends the name
+	// of their ReplicaSet.
+	rolloutHash = "rollouts-pod-template-hash"
+	// deploymentConfigName is on the pods of a DeploymentConfig.
+	deploymentConfigName = "openshift.io/deployment-config.name"
+)
+
 // owner returns the workload that made the pod. A ReplicaSet is named after
-// its Deployment and the hash of the pod template, which labels the pod.
+// its Deployment or Rollout and the hash of the pod template, which labels the
+// pod.
 func owner(pod *corev1.Pod) (Kind, string) {
-	controller := metav1.GetControllerOf(pod)
-	if controller == nil || controller.APIVersion != appsv1.SchemeGroupVersion.String() {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
 		return "", ""
 	}
-	switch controller.Kind {
-	case string(KindStatefulSet), string(KindDaemonSet):
-		return Kind(controller.Kind), controller.Name
-	case "ReplicaSet":
-		suffix := "-" + pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		if name, cut := strings.CutSuffix(controller.Name, suffix); cut && suffix != "-" {
-			return KindDeployment, name
+	switch kind := kindOfOwner(controller); kind {
+	case "ReplicaSet.apps":
+		for kind, label := range map[Kind]string{
+			KindDeployment: appsv1.DefaultDeploymentUniqueLabelKey, KindRollout: rolloutHash,
+		} {
+			suffix := "-" + pod.Labels[label]
+			if name, cut := strings.CutSuffix(controller.Name, suffix); cut && suffix != "-" {
+				return kind, name
+			}
 		}
+	case "ReplicationController":
+		if name := pod.Annotations[deploymentConfigName]; name != "" {
+			return KindDeploymentConfig, name
+		}
+	default:
+		return kind, controller.Name
 	}
 	return "", ""
 }
@@ -175,7 +223,14 @@ func owner(pod *corev1.Pod) (Kind, string) {
 // sameInputs reports whether a and b lead to the same decision. A workload's
 // status changes often, and is of no interest.
 func (w *Workload) sameInputs(other *Workload) bool {
-	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.foreign.equal(other.foreign) && slices.EqualFunc(w.References, other.References, Reference.equal)
+	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.foreign.equal(other.foreign) && w.Stamped == other.Stamped && w.Bare == other.Bare &&
+		same(w.Owner, other.Owner) && same(w.Borrows, other.Borrows) &&
+		slices.EqualFunc(w.References, other.References, Reference.equal)
+}
+
+// same reports whether both are nil or say the same.
+func same[T comparable](a, b *T) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
 }
 
 func (p *Pod) sameInputs(other *Pod) bool {

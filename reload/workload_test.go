@@ -73,10 +73,12 @@ func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
 
 func TestOwnerOfAPod(t *testing.T) {
 	tests := map[string]struct {
-		owners []metav1.OwnerReference
-		hash   string
-		kind   Kind
-		name   string
+		owners      []metav1.OwnerReference
+		hash        string
+		labels      map[string]string
+		annotations map[string]string
+		kind        Kind
+		name        string
 	}{
 		"a bare pod has none":               {},
 		"a StatefulSet":                     {owners: controlledBy("apps/v1", "StatefulSet", "s"), kind: KindStatefulSet, name: "s"},
@@ -84,12 +86,22 @@ func TestOwnerOfAPod(t *testing.T) {
 		"a Deployment, by its ReplicaSet":   {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "5d9", kind: KindDeployment, name: "web"},
 		"a ReplicaSet of its own":           {owners: controlledBy("apps/v1", "ReplicaSet", "web-")},
 		"a ReplicaSet of another hash":      {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "6e0"},
-		"a Job is no workload":              {owners: controlledBy("batch/v1", "Job", "j")},
-		"a kind of the same name is not it": {owners: controlledBy("apps.kruise.io/v1", "StatefulSet", "s")},
+		"a Job, which is no workload":       {owners: controlledBy("batch/v1", "Job", "j"), kind: "Job.batch", name: "j"},
+		"a kind of the same name is not it": {owners: controlledBy("apps.kruise.io/v1", "StatefulSet", "s"), kind: "StatefulSet.apps.kruise.io", name: "s"},
+		"a Rollout, by its ReplicaSet": {
+			owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), labels: map[string]string{rolloutHash: "5d9"}, kind: KindRollout, name: "web",
+		},
+		"a DeploymentConfig, by what it writes": {
+			owners:      controlledBy("v1", "ReplicationController", "web-3"),
+			annotations: map[string]string{deploymentConfigName: "web"}, kind: KindDeploymentConfig, name: "web",
+		},
+		"a ReplicationController of its own": {owners: controlledBy("v1", "ReplicationController", "web-3")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				OwnerReferences: test.owners, Labels: test.labels, Annotations: test.annotations,
+			}}
 			if test.hash != "" {
 				pod.Labels = map[string]string{"pod-template-hash": test.hash}
 			}
@@ -113,6 +125,10 @@ func TestStatusIsOfNoInterest(t *testing.T) {
 		"a key":              func(w *Workload) { w.References[0].Keys = nil },
 		"a reference":        func(w *Workload) { w.References = nil },
 		"another UID":        func(w *Workload) { w.UID = "v" },
+		"another owner":      func(w *Workload) { w.Owner = &Owner{Kind: "App.example.com"} },
+		"the stamp":          func(w *Workload) { w.Stamped = true },
+		"the template":       func(w *Workload) { w.Bare = true },
+		"whose template":     func(w *Workload) { w.Borrows = &key{name: "w"} },
 		"that it is deleted": func(w *Workload) { w.DeletionTimestamp = &metav1.Time{} },
 	} {
 		changed := w()

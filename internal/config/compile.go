@@ -46,6 +46,9 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 			if err != nil {
 				return Sets{}, err
 			}
+			if rule.Sync != nil {
+				compiled = compiled.ClonedAs(rule.Sync.Target.Name)
+			}
 			reloads = append(reloads, compiled)
 		}
 	}

@@ -19,6 +19,7 @@ func checkMeaning(doc *document, config *Config) {
 	}
 	errs = append(errs, checkNames(doc, config.Rules)...)
 	errs = append(errs, checkProtectedOnce(doc, config.Rules)...)
+	errs = append(errs, checkTargets(doc, config)...)
 	errs = append(errs, config.Protect.Validate(field.NewPath("protect"))...)
 	errs = append(errs, config.Reload.Validate(field.NewPath("reload"))...)
 	if len(config.Notify) > 0 {
@@ -52,6 +53,7 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	}
 	if r.Reload != nil {
 		errs = append(errs, r.Reload.Validate(at.Child("reload"))...)
+		errs = append(errs, r.Reload.ValidateSource(at.Child("reload"), r.Source)...)
 	}
 	return errs
 }

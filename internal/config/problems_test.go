@@ -93,7 +93,7 @@ func TestParseReportsWrongShapes(t *testing.T) {
 		},
 		"a key that is like no other": {
 			raw:  oneRule("  reload: {speed: 3}"),
-			want: []string{`f.yaml:6: rules[0].reload.speed: unknown key; remove it, or use action, debounce, maxRestartsPerHour, minInterval, then or workloads`},
+			want: []string{`f.yaml:6: rules[0].reload.speed: unknown key; remove it, or use action, debounce, maxRestartsPerHour, minInterval, targets, then or workloads`},
 		},
 		"a duration without a unit": {
 			raw:  oneRule("  reload:", "    debounce: 1"),

@@ -67,11 +67,15 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 	if err != nil {
 		return Explanation{}, err
 	}
-	kind, err := reload.ParseKind(of.kind)
+	c, err := connectToReload(ctx, options)
 	if err != nil {
 		return Explanation{}, err
 	}
-	observer, notes, err := openReload(ctx, options)
+	kind, err := reload.ParseKind(of.kind, c.config.Reload, c.sets.Reload)
+	if err != nil {
+		return Explanation{}, err
+	}
+	observer, notes, err := c.openReload(ctx, options)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -91,7 +95,11 @@ func FindConsumers(ctx context.Context, options Options, object string) (Consume
 	if err != nil {
 		return Consumers{}, err
 	}
-	observer, notes, err := openReload(ctx, options)
+	c, err := connectToReload(ctx, options)
+	if err != nil {
+		return Consumers{}, err
+	}
+	observer, notes, err := c.openReload(ctx, options)
 	if err != nil {
 		return Consumers{}, err
 	}
@@ -99,12 +107,13 @@ func FindConsumers(ctx context.Context, options Options, object string) (Consume
 	return Consumers{Object: ref.String(), Consumers: uses, Notes: notes}, err
 }
 
-// openReload reads all consumers.
-func openReload(ctx context.Context, options Options) (*reload.Observer, []string, error) {
-	c, err := connect(ctx, options, append(permissions(), consumerPermissions()...))
-	if err != nil {
-		return nil, nil, err
-	}
+func connectToReload(ctx context.Context, options Options) (*connection, error) {
+	return connect(ctx, options, append(permissions(), consumerPermissions()...))
+}
+
+// openReload reads all consumers. Those of kinds that a cluster may lack are left
+// out where the caller may not read them, which a note says.
+func (c *connection) openReload(ctx context.Context, options Options) (*reload.Observer, []string, error) {
 	key, notes, err := c.digestKey(ctx, options)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +126,13 @@ func openReload(ctx context.Context, options Options) (*reload.Observer, []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	return observer, notes, c.fill(ctx, caches)
+	if err := c.fill(ctx, caches); err != nil {
+		return nil, nil, err
+	}
+	for _, kind := range observer.Unread() {
+		notes = append(notes, fmt.Sprintf("what %s consume is not shown, since you may not list and watch them", kind))
+	}
+	return observer, notes, nil
 }
 
 func consumerPermissions() []kube.Permission {
@@ -183,6 +198,8 @@ func (e Explanation) headline() string {
 	text := e.Consumer + ": "
 	objects := strings.Join(e.Objects, ", ")
 	switch {
+	case e.Stamped != "":
+		return text + "never restarted itself; " + e.Stamped + " is, in its place"
 	case len(e.Uses) == 0:
 		return text + "consumes no Secret or ConfigMap that could be of interest"
 	case e.Step == reload.StepRestart:

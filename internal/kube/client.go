@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -16,6 +17,8 @@ import (
 type Clients struct {
 	Typed    kubernetes.Interface
 	Metadata metadata.Interface
+	// Dynamic reads and writes kinds that this program has no types of.
+	Dynamic dynamic.Interface
 	// Host is the API server's address, for messages.
 	Host string
 
@@ -48,7 +51,11 @@ func Connect(kubeconfig, userAgent string) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build metadata client for %s: %w", config.Host, err)
 	}
-	return &Clients{Typed: typed, Metadata: meta, Host: config.Host, Config: config}, nil
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("build dynamic client for %s: %w", config.Host, err)
+	}
+	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Host: config.Host, Config: config}, nil
 }
 
 // As returns a client that acts as the service account of that name, for which

@@ -59,7 +59,7 @@ func (d *Digested) Ref() Ref { return Ref{Kind: d.Kind, Namespace: d.Namespace, 
 func Digest(h *digest.Hasher, c Content) Digests {
 	digests := make(Digests, 0, len(c.Data)+len(c.BinaryData))
 	for key, value := range c.Data {
-		digests = append(digests, KeyDigest{key, h.Of("data", value)})
+		digests = append(digests, KeyDigest{key, digestData(h, value)})
 	}
 	for key, value := range c.BinaryData {
 		digests = append(digests, KeyDigest{key, h.Of("binaryData", value)})
@@ -67,6 +67,12 @@ func Digest(h *digest.Hasher, c Content) Digests {
 	slices.SortFunc(digests, func(a, b KeyDigest) int { return strings.Compare(a.Key, b.Key) })
 	return digests
 }
+
+func digestData(h *digest.Hasher, value []byte) digest.Sum { return h.Of("data", value) }
+
+// DigestText is the digest of text as Digest computes it for a value under
+// data.
+func DigestText(h *digest.Hasher, text string) digest.Sum { return digestData(h, []byte(text)) }
 
 // Digested drops the payload of f. It reuses f.Digests when they are there.
 func (f *Full) Digested(h *digest.Hasher) *Digested {

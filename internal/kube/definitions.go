@@ -1,0 +1,39 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Definition is what is kept of a CustomResourceDefinition: that it is there,
+// and that it changed.
+type Definition struct{ slim }
+
+// Group is the API group that the definition adds a kind to: its name is the
+// resource, a dot and the group.
+func (d *Definition) Group() string {
+	_, group, _ := strings.Cut(d.Name, ".")
+	return group
+}
+
+// NewDefinitions returns a cache of all CustomResourceDefinitions, which tells
+// when it is time to look at what the API server serves.
+func NewDefinitions(clients *Clients, log *zap.Logger) (*View[*Definition], error) {
+	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	informer := metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	return NewView("custom resource definitions", informer, log, keepDefinition)
+}
+
+func keepDefinition(obj any) (*Definition, error) {
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	return &Definition{slimOf(meta)}, nil
+}

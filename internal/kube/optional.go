@@ -1,0 +1,220 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// OptionalKind is a kind that a cluster may lack.
+type OptionalKind[T metav1.Object] struct {
+	schema.GroupVersionKind
+	// Keep turns an object into what is cached of it; see NewView.
+	Keep func(any) (T, error)
+	// Shape is another one whenever Keep does something else: the cache is
+	// then filled anew.
+	Shape string
+}
+
+// Standing says how far the cache of an optional kind can be relied on.
+type Standing string
+
+// The standings.
+const (
+	// StandingAbsent: nobody wants the kind, or the API server does not have it.
+	StandingAbsent Standing = "Absent"
+	// StandingFilling: not everything that was there was read yet.
+	StandingFilling Standing = "Filling"
+	// StandingFull: the cache is as good as that of any other kind.
+	StandingFull Standing = "Full"
+	// StandingRefused: the API server does not let it be read. It is tried
+	// again, but nobody is to wait for it.
+	StandingRefused Standing = "Refused"
+)
+
+// Optional caches objects of kinds that a cluster may lack: those of the
+// wanted ones that the API server serves, as they come and go. What it returns
+// is shared and must not be modified.
+type Optional[T metav1.Object] struct {
+	name        string
+	clients     *Clients
+	definitions *View[*Definition]
+	wanted      func() []OptionalKind[T]
+	indexes     map[string]func(T) []string
+	log         *zap.Logger
+	wake        chan struct{}
+
+	mu          sync.Mutex
+	looked      bool
+	views       map[schema.GroupKind]*optionalView[T]
+	subscribers map[int]func(Change[T])
+	next        int
+	running     sync.WaitGroup
+}
+
+const (
+	// rediscovery finds what no definition tells of, such as the kinds of an
+	// aggregated API server.
+	rediscovery = 5 * time.Minute
+	// discoveryTimeout bounds one question to an API server.
+	discoveryTimeout = 10 * time.Second
+)
+
+// settling is when it is looked again after a definition changed: the API
+// server serves a new kind some time after it accepted the definition.
+func settling() []time.Duration {
+	return []time.Duration{500 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
+}
+
+// NewOptional returns a cache of the kinds that wanted returns each time it is
+// asked, with those indexes. definitions must run as long as it does, or be nil:
+// a kind that is installed later is then found by asking from time to time.
+func NewOptional[T metav1.Object](
+	name string, clients *Clients, definitions *View[*Definition], log *zap.Logger,
+	wanted func() []OptionalKind[T], indexes map[string]func(T) []string,
+) *Optional[T] {
+	return &Optional[T]{
+		name: name, clients: clients, definitions: definitions, log: log, wanted: wanted, indexes: indexes,
+		wake:        make(chan struct{}, 1),
+		views:       map[schema.GroupKind]*optionalView[T]{},
+		subscribers: map[int]func(Change[T]){},
+	}
+}
+
+// Name implements Runner.
+func (o *Optional[T]) Name() string { return o.name }
+
+// Recheck has the wanted kinds asked for anew, soon.
+func (o *Optional[T]) Recheck() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the caches of what is wanted and served, until ctx ends.
+func (o *Optional[T]) Run(ctx context.Context) {
+	defer o.running.Wait()
+	defer o.followDefinitions()()
+	soon := settling()
+	for {
+		o.look(ctx)
+		wait := rediscovery
+		if len(soon) > 0 {
+			wait, soon = soon[0], soon[1:]
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		case <-o.wake:
+			timer.Stop()
+			soon = settling()
+		}
+	}
+}
+
+func (o *Optional[T]) followDefinitions() (stop func()) {
+	if o.definitions == nil {
+		return func() {}
+	}
+	subscription, err := o.definitions.OnChange(o.defined)
+	if err != nil {
+		o.log.Error("changes of custom resource definitions are not seen", zap.Error(err))
+		return func() {}
+	}
+	return subscription.Cancel
+}
+
+func (o *Optional[T]) defined(change Change[*Definition]) {
+	group := change.Latest().Group()
+	if slices.ContainsFunc(o.wanted(), func(kind OptionalKind[T]) bool { return kind.Group == group }) {
+		o.Recheck()
+	}
+}
+
+// HasSynced reports whether everything was read that is wanted, served and
+// not refused.
+func (o *Optional[T]) HasSynced() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, view := range o.views {
+		if view.standing() == StandingFilling {
+			return false
+		}
+	}
+	return o.looked
+}
+
+func (o *Optional[T]) view(kind schema.GroupKind) *optionalView[T] {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.views[kind]
+}
+
+func (o *Optional[T]) all() []*optionalView[T] {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	views := make([]*optionalView[T], 0, len(o.views))
+	for _, view := range o.views {
+		views = append(views, view)
+	}
+	return views
+}
+
+// Standing says whether what Get says about kind can be relied on.
+func (o *Optional[T]) Standing(kind schema.GroupKind) Standing {
+	view := o.view(kind)
+	if view == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if !o.looked {
+			return StandingFilling
+		}
+		return StandingAbsent
+	}
+	return view.standing()
+}
+
+// Get returns the object of that name.
+func (o *Optional[T]) Get(kind schema.GroupKind, namespace, name string) (obj T, found bool) {
+	if view := o.view(kind); view != nil {
+		return view.Get(namespace, name)
+	}
+	return obj, false
+}
+
+// List returns every object of every kind.
+func (o *Optional[T]) List() []T {
+	var all []T
+	for _, view := range o.all() {
+		all = append(all, view.List()...)
+	}
+	return all
+}
+
+// ByIndex returns the objects of every kind that have value in index.
+func (o *Optional[T]) ByIndex(index, value string) []T {
+	var found []T
+	for _, view := range o.all() {
+		found = append(found, view.ByIndex(index, value)...)
+	}
+	return found
+}
+
+// Resource is how the API server calls kind, while it serves it.
+func (o *Optional[T]) Resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
+	view := o.view(kind)
+	if view == nil {
+		return schema.GroupVersionResource{}, fmt.Errorf("kind %s is not served any more", kind)
+	}
+	return view.gvr(), nil
+}

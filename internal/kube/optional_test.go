@@ -1,0 +1,150 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	discoveryfake "k8s.io/client-go/discovery/fake"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	k8stesting "k8s.io/client-go/testing"
+)
+
+var apps = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "apps"}
+
+func app(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(apps.GroupVersion().WithKind("App"))
+	u.SetNamespace("ns")
+	u.SetName(name)
+	u.SetResourceVersion("1")
+	return u
+}
+
+// optionalFixture is an Optional over a fake API server that serves Apps once it
+// is told to.
+type optionalFixture struct {
+	*Optional[*Foreign]
+
+	t      *testing.T
+	served *discoveryfake.FakeDiscovery
+	shape  atomic.Value
+	tells  chan Change[*Foreign]
+}
+
+func newOptionalFixture(t *testing.T, refuse error) *optionalFixture {
+	typed := fake.NewClientset()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{apps: "AppList"}, app("one"))
+	if refuse != nil {
+		objects.PrependReactor("list", "apps", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, refuse })
+	}
+	clients := &Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: objects}
+	log := zaptest.NewLogger(t)
+	definitions, err := NewDefinitions(clients, log)
+	require.NoError(t, err)
+	f := &optionalFixture{t: t, served: typed.Discovery().(*discoveryfake.FakeDiscovery), tells: make(chan Change[*Foreign], 10)}
+	f.shape.Store("")
+	f.Optional = NewOptional("tests", clients, definitions, log, func() []OptionalKind[*Foreign] {
+		return []OptionalKind[*Foreign]{{GroupVersionKind: apps.GroupVersion().WithKind("App"), Keep: keepForeign, Shape: f.shape.Load().(string)}}
+	}, map[string]func(*Foreign) []string{"name": func(f *Foreign) []string { return []string{f.Name} }})
+	_, err = f.OnChange(func(change Change[*Foreign]) { f.tells <- change })
+	require.NoError(t, err)
+	require.False(t, f.HasSynced(), "nobody knows yet what is served")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); f.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return f
+}
+
+func (f *optionalFixture) serve(resources ...metav1.APIResource) {
+	f.served.Lock()
+	f.served.Resources = []*metav1.APIResourceList{{GroupVersion: apps.GroupVersion().String(), APIResources: resources}}
+	f.served.Unlock()
+	f.Recheck()
+}
+
+func (f *optionalFixture) until(standing Standing) {
+	f.t.Helper()
+	kind := schema.GroupKind{Group: apps.Group, Kind: "App"}
+	require.Eventually(f.t, func() bool { return f.Standing(kind) == standing && f.HasSynced() }, 10*time.Second, 5*time.Millisecond)
+}
+
+func (f *optionalFixture) told() Change[*Foreign] {
+	f.t.Helper()
+	select {
+	case change := <-f.tells:
+		return change
+	case <-time.After(10 * time.Second):
+		f.t.Fatal("nothing was told")
+		return Change[*Foreign]{}
+	}
+}
+
+func TestOptionalKindComesAndGoes(t *testing.T) {
+	verbs := metav1.Verbs{"get", "list", "watch", "patch"}
+	served := metav1.APIResource{Name: "apps", Kind: "App", Namespaced: true, Verbs: verbs}
+	kind := schema.GroupKind{Group: apps.Group, Kind: "App"}
+	f := newOptionalFixture(t, nil)
+	f.until(StandingAbsent)
+	_, err := f.Resource(kind)
+	require.Error(t, err)
+
+	f.serve(metav1.APIResource{Name: "apps/status", Kind: "App", Namespaced: true, Verbs: metav1.Verbs{"get", "patch"}},
+		metav1.APIResource{Name: "apps", Kind: "App", Verbs: verbs})
+	f.until(StandingAbsent) // what no namespace holds is none of ours
+	f.serve(served)
+	f.until(StandingFull)
+	require.True(t, f.told().Added)
+	found, ok := f.Get(kind, "ns", "one")
+	require.True(t, ok)
+	require.Equal(t, "one", found.Name)
+	require.Len(t, f.List(), 1)
+	require.Len(t, f.ByIndex("name", "one"), 1)
+	resource, err := f.Resource(kind)
+	require.NoError(t, err)
+	require.Equal(t, apps, resource)
+
+	f.shape.Store("another")
+	f.Recheck()
+	first, second := f.told(), f.told()
+	require.NotEqual(t, first.Deleted, second.Deleted, "filled anew")
+	f.until(StandingFull)
+
+	f.serve()
+	require.True(t, f.told().Deleted, "what is out of sight is gone")
+	f.until(StandingAbsent)
+	require.Empty(t, f.List())
+}
+
+func TestNobodyWaitsForAKindThatCannotBeRead(t *testing.T) {
+	for sentence, refusal := range map[string]error{
+		"for want of permission":   apierrors.NewForbidden(apps.GroupResource(), "", errors.New("no")),
+		"for whatever else is odd": apierrors.NewInternalError(errors.New("no")),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := newOptionalFixture(t, refusal)
+			f.serve(metav1.APIResource{Name: "apps", Kind: "App", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}})
+			f.until(StandingRefused)
+			subscription, err := f.OnChange(func(Change[*Foreign]) {})
+			require.NoError(t, err)
+			require.True(t, subscription.HasSynced())
+			subscription.Cancel()
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package kube
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// optionalView is the cache of one kind that is served now.
+type optionalView[T metav1.Object] struct {
+	*View[T]
+
+	kind          OptionalKind[T]
+	resource      string
+	stop          func()
+	subscriptions map[int]Subscription
+	// failures counts the attempts to read it that failed, until one succeeds.
+	failures atomic.Int32
+	refused  atomic.Bool
+}
+
+func newOptionalView[T metav1.Object](o *Optional[T], kind OptionalKind[T], resource string) (*optionalView[T], error) {
+	v := &optionalView[T]{kind: kind, resource: resource, subscriptions: map[int]Subscription{}}
+	informer := dynamicinformer.NewFilteredDynamicInformer(o.clients.Dynamic, v.gvr(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	view, err := NewView(o.name+": "+v.gvr().GroupResource().String(), informer, o.log, kind.Keep)
+	if err != nil {
+		return nil, err
+	}
+	v.View = view
+	for index, values := range o.indexes {
+		if err := view.AddIndex(index, values); err != nil {
+			return nil, err
+		}
+	}
+	return v, informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { v.failed(o.log, err) })
+}
+
+// caches reports whether v is what a new view of kind would be.
+func (v *optionalView[T]) caches(kind OptionalKind[T], resource string) bool {
+	return v.resource == resource && v.kind.Version == kind.Version && v.kind.Shape == kind.Shape
+}
+
+// patience is how often the first reading may fail before nobody waits for it
+// any more.
+const patience = 3
+
+// failed notes that the kind could not be read, or no longer. That it is gone
+// is found out by looking at what is served.
+func (v *optionalView[T]) failed(log *zap.Logger, err error) {
+	log = log.With(zap.Stringer("resource", v.gvr().GroupResource()), zap.Error(err))
+	if v.HasSynced() || apierrors.IsNotFound(err) {
+		log.Debug("watch broke off, resuming")
+		return
+	}
+	if v.failures.Add(1) < patience && !apierrors.IsForbidden(err) {
+		return
+	}
+	if !v.refused.Swap(true) {
+		log.Warn("kind cannot be read and is left out until it can; if it is for want of permission, grant list, watch and patch")
+	}
+}
+
+func (v *optionalView[T]) standing() Standing {
+	switch {
+	case v.HasSynced():
+		return StandingFull
+	case v.refused.Load():
+		return StandingRefused
+	default:
+		return StandingFilling
+	}
+}
+
+func (v *optionalView[T]) gvr() schema.GroupVersionResource {
+	return v.kind.GroupVersion().WithResource(v.resource)
+}
+
+func (v *optionalView[T]) subscribe(id int, handle func(Change[T])) error {
+	subscription, err := v.OnChange(handle)
+	if err == nil {
+		v.subscriptions[id] = subscription
+	}
+	return err
+}
+
+// OnChange calls handle as View.OnChange does, for every kind that is cached
+// now or later. The objects of a kind that goes are deleted to it.
+func (o *Optional[T]) OnChange(handle func(Change[T])) (Subscription, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id := o.next
+	o.next++
+	for _, view := range o.views {
+		if err := view.subscribe(id, handle); err != nil {
+			return nil, err
+		}
+	}
+	o.subscribers[id] = handle
+	return optionalSubscription[T]{o, id}, nil
+}
+
+type optionalSubscription[T metav1.Object] struct {
+	optional *Optional[T]
+	id       int
+}
+
+// HasSynced does not wait for a kind that cannot be read.
+func (s optionalSubscription[T]) HasSynced() bool {
+	s.optional.mu.Lock()
+	defer s.optional.mu.Unlock()
+	for _, view := range s.optional.views {
+		subscription := view.subscriptions[s.id]
+		if view.standing() != StandingRefused && (subscription == nil || !subscription.HasSynced()) {
+			return false
+		}
+	}
+	return s.optional.looked
+}
+
+func (s optionalSubscription[T]) Cancel() {
+	s.optional.mu.Lock()
+	defer s.optional.mu.Unlock()
+	delete(s.optional.subscribers, s.id)
+	for _, view := range s.optional.views {
+		if subscription := view.subscriptions[s.id]; subscription != nil {
+			subscription.Cancel()
+			delete(view.subscriptions, s.id)
+		}
+	}
+}
+
+// Standings is a metric that tells the standing of every wanted kind.
+func (o *Optional[T]) Standings(name, help string) prometheus.Collector {
+	return standings[T]{o, prometheus.NewDesc(name, help, []string{"kind", "standing"}, nil)}
+}
+
+type standings[T metav1.Object] struct {
+	optional *Optional[T]
+	desc     *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (s standings[T]) Describe(into chan<- *prometheus.Desc) { into <- s.desc }
+
+// Collect implements prometheus.Collector.
+func (s standings[T]) Collect(into chan<- prometheus.Metric) {
+	for _, kind := range s.optional.wanted() {
+		standing := s.optional.Standing(kind.GroupKind())
+		into <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, 1, kind.GroupKind().String(), string(standing))
+	}
+}

@@ -1,0 +1,150 @@
+package reload
+
+import (
+	"slices"
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+func (c *controller) workloadChanged(change kube.Change[*Workload]) {
+	c.rolloutChanged(change)
+	if change.Added && !change.New.relevant() {
+		return
+	}
+	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
+		return
+	}
+	if !change.Added {
+		c.reads.reviewOf(change.Old.Namespace, change.Old.References, change.Old.foreign)
+	}
+	for _, k := range c.consumers.concerns(change.Latest()) {
+		c.queue.Fresh(k)
+	}
+	if change.Added || change.Deleted {
+		for _, w := range c.consumers.controlled(change.Latest()) {
+			c.queue.Fresh(w.key())
+		}
+	}
+}
+
+func (c *controller) podChanged(change kube.Change[*Pod]) {
+	if !change.Latest().relevant() {
+		return
+	}
+	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
+		return
+	}
+	if !change.Added {
+		c.reads.reviewOf(change.Old.Namespace, change.Old.References, nil)
+	}
+	c.queue.Fresh(change.Latest().key())
+}
+
+func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
+	marks, _ := mark.Of(change.Latest())
+	if rule, known := c.rules.Load().Named(marks.Rule); known {
+		c.objectChanged(change.Latest().Ref(), rule)
+	} else {
+		c.objectChanged(change.Latest().Ref())
+	}
+}
+
+// foreignChanged has an object read that an owner asks about, and the workloads
+// looked at that may be held for want of one that nobody does.
+func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.Foreign]) {
+	return func(change kube.Change[*kube.Foreign]) {
+		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
+		c.reads.review(ref)
+		if !change.Added && !change.Deleted {
+			return
+		}
+		for _, w := range c.consumers.workloadsUsing(ref) {
+			c.queue.Fresh(c.consumers.topOf(w).top.key())
+		}
+	}
+}
+
+func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
+	source := change.Latest()
+	c.objectChanged(source.Ref(), c.rules.Load().ForSource(source.Ref(), source.Labels)...)
+}
+
+// objectChanged has the consumers of ref looked at, at once: what is seen for
+// the first time must be adopted before it changes again. A restart waits
+// until the longest debounce of the rules that may govern ref has passed, so
+// that several changes make one rollout. Without such a rule it is about those
+// alone whose owners ask.
+func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
+	c.lookAt(ref, c.queue.Fresh, governing...)
+}
+
+// readsTogether is how long the consumers of an object that was read are left
+// alone, so that a workload is adopted once for all that is read for it.
+const readsTogether = 50 * time.Millisecond
+
+func (c *controller) objectRead(ref object.Ref) {
+	c.lookAt(ref, func(k key) { c.queue.FreshAfter(k, readsTogether) })
+}
+
+// lookAt has the pods that consume ref looked at, and of the workloads those that
+// are stamped for it. Whether anybody asks, each consumer's own owner says.
+func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
+	delay := defaultDebounce
+	if len(governing) > 0 {
+		delay = 0
+	}
+	for _, rule := range governing {
+		delay = max(delay, rule.debounce())
+	}
+	now := c.now()
+	for _, p := range c.consumers.podsUsing(ref) {
+		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured())) {
+			c.pending.add(p.key(), now, 0)
+			look(p.key())
+		}
+	}
+	due := c.consumers.targetsIn(ref.Namespace, governing)
+	for _, w := range c.consumers.workloadsUsing(ref) {
+		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.honoured())) {
+			due = append(due, c.consumers.topOf(w).top.key())
+		}
+	}
+	for _, k := range due {
+		c.pending.add(k, now, delay)
+		look(k)
+	}
+}
+
+// asked reports whether the owner of any consumer asks about ref, and its data
+// is in no cache.
+func (c *controller) asked(ref object.Ref) bool {
+	if source, _ := c.caches.Sources.Get(ref); source != nil {
+		return false
+	}
+	return slices.ContainsFunc(c.consumers.workloadsUsing(ref), func(w *Workload) bool {
+		return c.asks(ref, w.References, w.wishes(c.honoured()))
+	}) || slices.ContainsFunc(c.consumers.podsUsing(ref), func(p *Pod) bool {
+		return c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured()))
+	})
+}
+
+// asks reports whether the owner of a consumer with these references asks to
+// have something done about a change of ref.
+func (c *controller) asks(ref object.Ref, references []Reference, of wishes) bool {
+	if len(of.asks) == 0 {
+		return false
+	}
+	g := gatherer{caches: c.caches, rules: c.rules.Load()}
+	o := g.look(ref)
+	return slices.ContainsFunc(of.referencesTo(ref, references), func(r Reference) bool { return g.wanted(o, r, of).wantsRead() })
+}
+
+// lookAtAll follows a change of the rules.
+func (c *controller) lookAtAll() {
+	for _, k := range c.consumers.all() {
+		c.queue.Bulk(k)
+	}
+}

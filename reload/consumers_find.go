@@ -1,0 +1,98 @@
+package reload
+
+import (
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// workloadsUsing returns the workloads that consume ref, or list it.
+func (c *consumers) workloadsUsing(ref object.Ref) []*Workload {
+	found := c.byIndex(byReference, ref.String())
+	for _, w := range c.byIndex(byPattern, ref.Namespace) {
+		listed := slices.ContainsFunc(w.foreign.patterns(), func(p pattern) bool { return p.matches(ref) })
+		if listed && !slices.Contains(found, w) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// podsUsing returns the pods that consume ref.
+func (c *consumers) podsUsing(ref object.Ref) []*Pod {
+	return c.pods.ByIndex(byReference, ref.String())
+}
+
+// podsOf returns the pods of w, and of the workloads that it is stamped for,
+// that read anything that these do.
+func (c *consumers) podsOf(w *Workload) []*Pod {
+	var pods []*Pod
+	for _, member := range c.family(w) {
+		for _, value := range indexValues(member.Namespace, member.References) {
+			for _, pod := range c.pods.ByIndex(byReference, value) {
+				if c.made(member, pod) && !slices.Contains(pods, pod) {
+					pods = append(pods, pod)
+				}
+			}
+		}
+	}
+	return pods
+}
+
+// made reports whether pod was made from w's pod template.
+func (c *consumers) made(w *Workload, pod *Pod) bool {
+	if pod.OwnerKind == w.Kind {
+		return pod.OwnerName == w.Name
+	}
+	owner, found := c.ownerOf(pod) // which is another kind when that borrows the template
+	return found && owner.key() == w.key()
+}
+
+// byIndex returns the workloads of every kind that have value in index.
+func (c *consumers) byIndex(index, value string) []*Workload {
+	var found []*Workload
+	for _, kind := range workloadKinds() {
+		found = append(found, c.workloads[kind].ByIndex(index, value)...)
+	}
+	return append(found, c.optional.ByIndex(index, value)...)
+}
+
+// all returns every consumer, workloads first.
+func (c *consumers) all() []key {
+	var workloads []*Workload
+	for _, kind := range workloadKinds() {
+		workloads = append(workloads, c.workloads[kind].List()...)
+	}
+	var keys []key
+	for _, w := range append(workloads, c.optional.List()...) {
+		if w.relevant() {
+			keys = append(keys, w.key())
+		}
+	}
+	for _, p := range c.pods.List() {
+		if p.relevant() {
+			keys = append(keys, p.key())
+		}
+	}
+	return keys
+}
+
+// workload returns the workload that k names.
+func (c *consumers) workload(k key) (*Workload, bool) {
+	if view, every := c.workloads[k.kind]; every {
+		return view.Get(k.namespace, k.name)
+	}
+	return c.optional.Get(k.kind.groupKind(), k.namespace, k.name)
+}
+
+// ownerOf returns the workload whose pod template pod was made from.
+func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
+	if pod.OwnerKind == "" {
+		return nil, false
+	}
+	owner, found := c.workload(key{pod.OwnerKind, pod.Namespace, pod.OwnerName})
+	if found && owner.Borrows != nil {
+		return c.workload(*owner.Borrows)
+	}
+	return owner, found
+}

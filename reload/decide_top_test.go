@@ -1,0 +1,105 @@
+package reload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+func controlled(name string, by *Owner) *Workload {
+	return &Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, Kind: KindDeployment, Owner: by}
+}
+
+func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
+	app := Owner{Kind: "App.example.com", Name: "app", UID: "uid-app"}
+	fleet := Owner{Kind: "Fleet.example.com", Name: "fleet", UID: "uid-fleet"}
+	found := func(workloads ...*Workload) func(Owner) (*Workload, Sight) {
+		return func(owner Owner) (*Workload, Sight) {
+			for _, w := range workloads {
+				if w.Name == owner.Name {
+					return w, SightFound
+				}
+			}
+			return nil, SightGone
+		}
+	}
+	seen := func(sight Sight) func(Owner) (*Workload, Sight) {
+		return func(Owner) (*Workload, Sight) { return nil, sight }
+	}
+	bare := controlled("app", nil)
+	bare.Bare = true
+	circle := controlled("app", &Owner{Kind: KindDeployment, Name: "web", UID: "uid-web"})
+	for sentence, test := range map[string]struct {
+		owner    *Owner
+		look     func(Owner) (*Workload, Sight)
+		top      string
+		unread   bool
+		stranger *Owner
+	}{
+		"one that nobody controls is stamped itself":             {look: seen(SightFound), top: "web"},
+		"its owner is, where the kind is known":                  {owner: &app, look: found(controlled("app", nil)), top: "app"},
+		"the owner's owner is":                                   {owner: &app, look: found(controlled("app", &fleet), controlled("fleet", nil)), top: "fleet"},
+		"of an unknown kind, it is stamped itself":               {owner: &app, look: seen(SightStrange), top: "web", stranger: &app},
+		"an owner without a pod template is a stranger":          {owner: &app, look: found(bare), top: "web", stranger: &app},
+		"while the kind is being read nobody is":                 {owner: &app, look: seen(SightUnread), top: "web", unread: true},
+		"an owner that is gone has no say":                       {owner: &app, look: seen(SightGone), top: "web"},
+		"nor has another that took its name":                     {owner: &Owner{Kind: app.Kind, Name: "app", UID: "old"}, look: found(controlled("app", nil)), top: "web"},
+		"a circle leads nowhere":                                 {owner: &app, look: found(circle, controlled("web", &app)), top: "web"},
+		"the walk ends at what is not known above a known owner": {owner: &app, look: found(controlled("app", &fleet)), top: "app"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := topOf(controlled("web", test.owner), test.look)
+			require.Equal(t, test.top, got.top.Name)
+			require.Equal(t, test.unread, got.unread)
+			require.Equal(t, test.stranger, got.stranger)
+		})
+	}
+}
+
+func TestWhatIsStampedAboveKeepsNoBaseline(t *testing.T) {
+	require.Equal(t, Decision{Step: StepNothing, Reason: ReasonOwned}, leave(""))
+	require.Equal(t, Decision{Step: StepAdopt, Reason: ReasonOwned}, leave("v1:…"), "an empty baseline is stored")
+}
+
+func TestWhoUndoesARestart(t *testing.T) {
+	w := controlled("web", &Owner{Kind: "App.example.com", Name: "app"})
+	require.False(t, w.undone(""), "there was none")
+	require.True(t, w.undone("2026-01-01T00:00:00Z"))
+	w.Stamped = true
+	require.False(t, w.undone("2026-01-01T00:00:00Z"))
+	w.Stamped, w.Owner = false, nil
+	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a person did")
+	w.Kind, w.Form = "App.example.com", appForm()
+	require.True(t, w.undone("2026-01-01T00:00:00Z"), "the schema of a declared kind may drop it")
+	w.Form = CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.form()
+	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a target has no pod template")
+	w.Kind, w.Form = KindRollout, knownForms()[0]
+	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a person did")
+}
+
+func TestWhatWasWrittenIsRememberedForControlledWorkloads(t *testing.T) {
+	var r recollections
+	w := controlled("web", nil)
+	r.keep(w, "b")
+	_, found := r.of(w)
+	require.False(t, found, "nobody takes it off")
+
+	w.Owner = &Owner{Kind: "App.example.com", Name: "app"}
+	r.keep(w, "b")
+	w.Annotations = map[string]string{mark.Baseline: "older"}
+	written, found := r.of(w)
+	require.True(t, found)
+	require.Equal(t, "b", written)
+
+	other := controlled("web", w.Owner)
+	other.UID = "another"
+	_, found = r.of(other)
+	require.False(t, found, "another object of its name")
+	r.forget(w.key())
+	_, found = r.of(w)
+	require.False(t, found)
+}

@@ -1,0 +1,235 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// values reads what the fields are to hold, past the caches, which hold none of
+// it. problem says what cannot be set, without the value. What was deleted
+// meanwhile is a NotFound error.
+func (s *setter) values(ctx context.Context, w work) (values map[string]string, problem string, err error) {
+	from, err := s.reader.Get(ctx, w.ref)
+	if err != nil {
+		return nil, "", err
+	}
+	if from.Namespace != w.rule.Source.Namespace && !cloneOfRule(from, w.rule) {
+		return nil, fmt.Sprintf("%s is no clone of rule %s any more", w.ref, w.rule.Name), nil
+	}
+	values = map[string]string{}
+	for _, field := range w.wanted.fields {
+		value, found := from.Content.Data[field.key]
+		switch {
+		case !found:
+			return nil, fmt.Sprintf("%s has no text under key %s", w.ref, field.key), nil
+		case !utf8.Valid(value):
+			return nil, fmt.Sprintf("key %s of %s is no text, and a field can hold nothing else", field.key, w.ref), nil
+		}
+		values[field.name()] = string(value)
+	}
+	return values, "", nil
+}
+
+// apply makes values all that the rule sets of the target; nil gives everything
+// back.
+func (s *setter) apply(ctx context.Context, w work, values map[string]string) error {
+	gvr, err := s.targets.Resource(w.kind.groupKind())
+	if err != nil {
+		return err
+	}
+	client := s.client.Resource(gvr).Namespace(w.namespace)
+	content := w.content(values)
+	options := metav1.ApplyOptions{FieldManager: mark.TargetManager(w.rule.Name), Force: w.wanted.force}
+	applied, err := client.Apply(ctx, w.name, content, options)
+	result := "Set"
+	if paths := disputed(err); len(paths) > 0 {
+		holder, drift, lookErr := s.drifted(ctx, client, w, paths)
+		if lookErr != nil {
+			return lookErr
+		}
+		if !drift {
+			s.complain(w, "Conflict", fmt.Sprintf("field %s is held by %s and left alone; remove it there, or write force: true", strings.Join(paths, ", "), holder))
+			s.queue.After(w.targetKey, conflictRetry)
+			return nil
+		}
+		options.Force, result = true, "Healed"
+		applied, err = client.Apply(ctx, w.name, content, options)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // deleted meanwhile
+	case apierrors.IsConflict(err):
+		s.queue.After(w.targetKey, conflictDelay)
+		return nil
+	case err != nil:
+		told := withoutValues(w, err)
+		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
+			s.complain(w, "Refused", told.Error()) // all else passes
+		}
+		return told
+	}
+	if values == nil {
+		result = "GivenBack"
+	}
+	s.record(w, applied, values, result)
+	return nil
+}
+
+// conflictRetry is how soon it is tried again to set a field that somebody else
+// holds: nothing tells when that ends.
+const conflictRetry = 5 * time.Minute
+
+// content is the configuration to apply. The UID is a precondition: without the
+// object none is made.
+func (w work) content(values map[string]string) *unstructured.Unstructured {
+	content := &unstructured.Unstructured{}
+	content.SetGroupVersionKind(w.target.Form.GroupVersionKind)
+	content.SetNamespace(w.namespace)
+	content.SetName(w.name)
+	content.SetUID(w.target.UID)
+	var paths []string
+	for _, field := range w.wanted.fields {
+		value, wanted := values[field.name()]
+		if !wanted {
+			continue
+		}
+		paths = append(paths, field.name())
+		_ = unstructured.SetNestedField(content.Object, value, field.path...) // Validate saw to it that no path ends in another
+	}
+	if len(paths) > 0 {
+		content.SetAnnotations(map[string]string{mark.SetBy(w.rule.Name): mark.FormatFields(paths)})
+	}
+	return content
+}
+
+// disputed returns the fields that somebody else holds, if that is what err
+// says.
+func disputed(err error) []string {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) || refusal.Status().Details == nil {
+		return nil
+	}
+	var paths []string
+	for _, cause := range refusal.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			paths = append(paths, strings.TrimPrefix(cause.Field, "."))
+		}
+	}
+	return paths
+}
+
+// drifted reports whether the disputed paths were the rule's, and somebody
+// edited them without laying claim to them; else holder says who has them.
+func (s *setter) drifted(ctx context.Context, client dynamic.ResourceInterface, w work, paths []string) (holder string, drift bool, err error) {
+	live, err := client.Get(ctx, w.name, metav1.GetOptions{})
+	if err != nil {
+		return "", false, err
+	}
+	if others := holders(live.GetManagedFields(), mark.TargetManager(w.rule.Name), paths); len(others) > 0 {
+		return strings.Join(others, ", "), false, nil
+	}
+	for _, path := range paths {
+		ours := strings.HasPrefix(path, "metadata.annotations.") || slices.Contains(w.target.Set[w.rule.Name], path)
+		if !ours {
+			return "what was there before", false, nil
+		}
+	}
+	healing := false
+	s.healed.Use(func(h healed) { healing = h.allow(w.targetKey, s.now()) })
+	if !healing {
+		return "somebody who changes it again and again", false, nil
+	}
+	return "", true, nil
+}
+
+// record notes what was written, and whether all of it is there.
+func (s *setter) record(w work, applied *unstructured.Unstructured, values map[string]string, result string) {
+	s.echoes.expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
+	for _, field := range w.wanted.fields {
+		value, wanted := values[field.name()]
+		if is, _, err := unstructured.NestedString(applied.Object, field.path...); wanted && (err != nil || is != value) {
+			s.complain(w, "Lost", fmt.Sprintf("the API server does not keep field %s; is it in the schema of the kind?", field.name()))
+			return
+		}
+	}
+	s.told.first(w.object(), setFields, "")
+	s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
+	s.log.Info("target written", zap.Stringer("target", w.targetKey), zap.String("result", result))
+	event := w.event()
+	event.Reason, event.Action = "Fields"+result, "Apply"
+	event.Note = "Fields were set from " + w.ref.String() + " for rule " + w.rule.Name
+	if values == nil {
+		event.Note = "Fields that rule " + w.rule.Name + " had set were removed: it does not select the object any more"
+	}
+	s.events.Record(event)
+}
+
+// complain tells once what cannot be set. problem holds no value.
+func (s *setter) complain(w work, result, problem string) {
+	if !s.told.first(w.object(), setFields, result+problem) {
+		return
+	}
+	s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
+	s.log.Warn("target not set", zap.Stringer("target", w.targetKey), zap.String("problem", problem))
+	event := w.event()
+	event.Warning, event.Reason, event.Action = true, "Target"+result, "Apply"
+	event.Note = "Rule " + w.rule.Name + " does not set its fields: " + someName(problem)
+	s.events.Record(event)
+}
+
+func (w work) event() kube.Event {
+	form := w.target.Form
+	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, w.target)}
+}
+
+// withoutValues is err without its text, into which the API server, or a webhook
+// of the kind's owner, may have put the value that it refuses.
+func withoutValues(w work, err error) error {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) {
+		return fmt.Errorf("apply %s: %w", w.targetKey, err)
+	}
+	status := refusal.Status()
+	fields := ""
+	if status.Details != nil {
+		for _, cause := range status.Details.Causes {
+			fields += " " + cause.Field
+		}
+	}
+	return fmt.Errorf("apply %s: the API server refuses it: %s (%d)%s", w.targetKey, status.Reason, status.Code, fields)
+}
+
+// healed remembers when drift was healed, so that nobody is fought for long.
+type healed map[targetKey][]time.Time
+
+const (
+	healWindow = 10 * time.Minute
+	healLimit  = 3
+)
+
+// allow reports whether k may be healed at now, and counts it if so.
+func (h healed) allow(k targetKey, now time.Time) bool {
+	late := slices.DeleteFunc(h[k], func(at time.Time) bool { return now.Sub(at) >= healWindow })
+	if len(late) >= healLimit {
+		h[k] = late
+		return false
+	}
+	h[k] = append(late, now)
+	return true
+}
+
+func (h healed) forget(k targetKey) { delete(h, k) }

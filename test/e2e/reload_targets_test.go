@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// targetRule is reloadRule with a target of kind Bucket.
+func targetRule(prefix, target string) string {
+	return strings.Replace(reloadRule(prefix), "{debounce: 0s,",
+		"{debounce: 0s, targets: [{group: example.com, version: v1, kind: Bucket, "+target+"}],", 1)
+}
+
+const setting = "allowSecretValues: true, selector: {matchLabels: {set: 'yes'}}, set: [{from: used, to: .spec.credentials.key}]"
+
+// buckets is a kind that Headwater may write, with a schema that keeps anything.
+func (e *env) buckets() kind {
+	e.Helper()
+	buckets := e.kind("example.com", "v1", "Bucket")
+	buckets.install()
+	buckets.grant()
+	return buckets
+}
+
+func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("annotated")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "metadata: {labels: {app: x}}")
+	buckets.create(namespace, "other", "")
+	buckets.create("annotated-src", "beside", "metadata: {labels: {app: x}}")
+	h := e.start(targetRule("annotated", "annotate: true, selector: {matchLabels: {app: x}}"))
+	e.cloned("annotated", "used", "1")
+	chosen, beside := buckets.adopted(namespace, "chosen"), buckets.adopted("annotated-src", "beside")
+	e.settled(h)
+	object, err := buckets.object(t.Context(), namespace, "chosen")
+	require.NoError(t, err)
+	require.NotContains(t, object.GetAnnotations(), mark.RestartedFor, "first sight is never a change")
+
+	before := e.cluster.Mark()
+	e.change("annotated", "used", "2")
+	buckets.stamped(namespace, "chosen", chosen)
+	buckets.stamped("annotated-src", "beside", beside)
+	e.settled(h)
+	require.Len(t, e.writesTo(before, "buckets"), 2, "one write each, and none to what is not selected")
+	e.hasEvent(namespace, "chosen", "Annotated")
+
+	h.Stop()
+	again := e.cluster.Mark()
+	e.settled(e.start(targetRule("annotated", "annotate: true, selector: {matchLabels: {app: x}}")))
+	require.Empty(t, e.writes(again), "a restart of Headwater with nothing changed writes nothing")
+}
+
+func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("fields")
+	buckets := e.buckets()
+	const selected = "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {user: theirs}}"
+	buckets.create(namespace, "chosen", selected)
+	buckets.create(namespace, "other", "spec: {credentials: {user: theirs}}")
+	elsewhere := e.namespace("fields-elsewhere") // no clone there
+	buckets.create(elsewhere, "chosen", selected)
+	h := e.start(targetRule("fields", setting))
+	buckets.hasField(namespace, "chosen", "1")
+	buckets.hasField(namespace, "chosen", "theirs", "spec", "credentials", "user")
+	e.change("fields", "used", "2")
+	buckets.hasField(namespace, "chosen", "2")
+	e.settled(h)
+
+	quiet := e.cluster.Mark()
+	e.change("fields", "unused", "2")
+	buckets.merge(namespace, "chosen", "spec: {size: 3}")
+	e.settled(h)
+	require.Empty(t, e.writesTo(quiet, "buckets"), "nothing that is set has changed")
+	for _, at := range [][2]string{{namespace, "other"}, {elsewhere, "chosen"}} {
+		object, err := buckets.object(t.Context(), at[0], at[1])
+		require.NoError(t, err)
+		_, found, _ := unstructured.NestedString(object.Object, "spec", "credentials", "key")
+		require.False(t, found, "neither without the labels nor without a clone")
+	}
+
+	buckets.merge(namespace, "chosen", "spec: {credentials: {key: drifted}}")
+	buckets.hasField(namespace, "chosen", "2")
+	buckets.merge(namespace, "chosen", "spec: {credentials: {key: null}}")
+	buckets.hasField(namespace, "chosen", "2")
+	e.hasEvent(namespace, "chosen", "FieldsHealed")
+
+	h.Stop()
+	e.change("fields", "used", "3")
+	h = e.start(targetRule("fields", setting))
+	buckets.hasField(namespace, "chosen", "3")
+	e.settled(h)
+	h.Stop()
+	again := e.cluster.Mark()
+	h = e.start(targetRule("fields", setting))
+	e.settled(h)
+	require.Empty(t, e.writes(again), "a restart of Headwater with nothing changed writes nothing")
+
+	buckets.merge(namespace, "chosen", "metadata: {labels: {set: null}}")
+	buckets.hasField(namespace, "chosen", "")
+	buckets.hasField(namespace, "chosen", "theirs", "spec", "credentials", "user")
+	e.requireNoValue(h, namespace)
+}
+
+func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("given-back")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "")
+	const first = "{from: used, to: spec.first}"
+	h := e.start(targetRule("given-back", "allowSecretValues: true, set: ["+first+", {from: unused, to: spec.second}]"))
+	buckets.hasField(namespace, "chosen", "1", "spec", "first")
+	buckets.hasField(namespace, "chosen", "1", "spec", "second")
+	e.configFile(targetRule("given-back", "allowSecretValues: true, set: ["+first+"]"))
+	buckets.hasField(namespace, "chosen", "", "spec", "second")
+	buckets.hasField(namespace, "chosen", "1", "spec", "first")
+
+	e.configFile(reloadRule("given-back"))
+	e.hasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	e.change("given-back", "used", "2")
+	e.cloned("given-back", "used", "2")
+	e.settled(h)
+	buckets.hasField(namespace, "chosen", "1", "spec", "first") // nobody asks for it any more, so it stays
+}
+
+func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("held-field")
+	buckets := e.buckets()
+	buckets.create(namespace, "edited", "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {key: there-before}}")
+	e.claim(buckets, namespace, "declared", "applied")
+	h := e.start(targetRule("held-field", setting))
+	require.Contains(t, e.hasEvent(namespace, "edited", "TargetConflict"), "spec.credentials.key")
+	note := e.hasEvent(namespace, "declared", "TargetConflict")
+	require.Contains(t, note, "gitops")
+	require.Contains(t, note, "force: true")
+	e.hasMetric(h, 2, "headwater_reload_targets_total", map[string]string{"rule": "held-field", "result": "Conflict"})
+	buckets.hasField(namespace, "edited", "there-before")
+	buckets.hasField(namespace, "declared", "applied")
+	e.settled(h)
+
+	e.configFile(targetRule("held-field", "force: true, "+setting))
+	buckets.hasField(namespace, "edited", "1")
+	buckets.hasField(namespace, "declared", "1")
+
+	// What was set and is then claimed is no drift.
+	e.configFile(targetRule("held-field", setting))
+	e.hasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	e.claim(buckets, namespace, "declared", "claimed")
+	e.hasMetric(h, 3, "headwater_reload_targets_total", map[string]string{"rule": "held-field", "result": "Conflict"})
+	buckets.hasField(namespace, "declared", "claimed")
+	e.requireNoValue(h, namespace)
+}
+
+func TestValueThatNoFieldCanHoldIsRefused(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("refused-value")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
+	e.edit("refused-value-src", "shared", func(s *corev1.Secret) { s.Data["used"] = []byte{0xff, 0xfe} })
+	h := e.start(targetRule("refused-value", setting))
+	require.Contains(t, e.hasEvent(namespace, "chosen", "TargetRefused"), "no text")
+	e.settled(h)
+	e.edit("refused-value-src", "shared", func(s *corev1.Secret) { delete(s.Data, "used") })
+	e.hasMetric(h, 2, "headwater_reload_targets_total", map[string]string{"rule": "refused-value", "result": "Refused"})
+	e.change("refused-value", "used", "text")
+	buckets.hasField(namespace, "chosen", "text")
+}
+
+// hasField waits until the field at path, or the one that setting sets, is value;
+// empty: until it is not there.
+func (k kind) hasField(namespace, name, value string, path ...string) {
+	k.Helper()
+	if len(path) == 0 {
+		path = []string{"spec", "credentials", "key"}
+	}
+	k.eventually(func(ctx context.Context) error {
+		object, err := k.object(ctx, namespace, name)
+		if err != nil {
+			return err
+		}
+		is, found, err := unstructured.NestedString(object.Object, path...)
+		if err == nil && (is != value || found != (value != "")) {
+			err = fmt.Errorf("%s of %s is %q, want %q", strings.Join(path, "."), name, is, value)
+		}
+		return err
+	})
+}
+
+// claim applies the field that setting sets, as another tool would.
+func (e *env) claim(buckets kind, namespace, name, value string) {
+	e.Helper()
+	body := fmt.Sprintf(`{"apiVersion": "example.com/v1", "kind": "Bucket", "metadata": {"name": %q, "labels": {"set": "yes"}}, "spec": {"credentials": {"key": %q}}}`, name, value)
+	force := true
+	_, err := e.dynamic().Resource(buckets.GroupVersionResource).Namespace(namespace).
+		Patch(e.Context(), name, types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: "gitops", Force: &force})
+	require.NoError(e, err)
+}
+
+// requireNoValue checks that no value of key used is in what Headwater says of
+// namespace.
+func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
+	e.Helper()
+	const value = "hunter2-of-targets"
+	e.change(strings.TrimSuffix(namespace, "-a"), "used", value)
+	e.cloned(strings.TrimSuffix(namespace, "-a"), "used", value)
+	e.settled(h)
+	log, err := h.Log()
+	require.NoError(e, err)
+	metrics, err := h.Metrics(e.Context())
+	require.NoError(e, err)
+	events, err := e.admin.EventsV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	said := log + metrics
+	for _, event := range events.Items {
+		said += event.Note
+	}
+	require.NotContains(e, said, value)
+	require.NotContains(e, said, base64.StdEncoding.EncodeToString([]byte(value)))
+}
