@@ -84,16 +84,16 @@ func TestWhoUndoesARestart(t *testing.T) {
 func TestWhatWasWrittenIsRememberedForControlledWorkloads(t *testing.T) {
 	var r recollections
 	w := controlled("web", nil)
-	r.keep(w, "b")
+	r.keep(w, "b", mark.Restarts{birth})
 	_, found := r.of(w)
 	require.False(t, found, "nobody takes it off")
 
 	w.Owner = &Owner{Kind: "App.example.com", Name: "app"}
-	r.keep(w, "b")
+	r.keep(w, "b", mark.Restarts{birth})
 	w.Annotations = map[string]string{mark.Baseline: "older"}
 	written, found := r.of(w)
 	require.True(t, found)
-	require.Equal(t, "b", written)
+	require.Equal(t, recollection{w.UID, "b", mark.Restarts{birth}}, written)
 
 	other := controlled("web", w.Owner)
 	other.UID = "another"

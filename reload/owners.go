@@ -76,36 +76,37 @@ func (c *consumers) concerns(w *Workload) []key {
 	return keys
 }
 
-// recollections are the baselines that were written on workloads with a
-// controller. It may take them off again as often as they are written, so what
-// was written counts, and not what is there. They are lost with the process,
-// and with them no more than what becomes a first sight.
-type recollections struct{ baselines sync.Map }
+// recollections are the marks that were written on workloads with a controller.
+// It may take them off again as often as they are written, so what was written
+// counts, and not what is there. They are lost with the process, and with them
+// no more than what becomes a first sight.
+type recollections struct{ written sync.Map }
 
 type recollection struct {
 	uid      types.UID
 	baseline string
+	restarts mark.Restarts
 }
 
-func (r *recollections) keep(w *Workload, baseline string) {
+func (r *recollections) keep(w *Workload, baseline string, restarts mark.Restarts) {
 	if w.Owner != nil {
-		r.baselines.Store(w.key(), recollection{w.UID, baseline})
+		r.written.Store(w.key(), recollection{w.UID, baseline, restarts})
 	}
 }
 
 // of returns what was written on w, if anything was.
-func (r *recollections) of(w *Workload) (baseline string, found bool) {
-	value, _ := r.baselines.Load(w.key())
-	last, found := value.(recollection)
-	return last.baseline, found && w.Owner != nil && last.uid == w.UID
+func (r *recollections) of(w *Workload) (last recollection, found bool) {
+	value, _ := r.written.Load(w.key())
+	last, found = value.(recollection)
+	return last, found && w.Owner != nil && last.uid == w.UID
 }
 
-func (r *recollections) forget(k key) { r.baselines.Delete(k) }
+func (r *recollections) forget(k key) { r.written.Delete(k) }
 
 // baseline is the data that w is known to run.
 func (c *controller) baseline(w *Workload) string {
 	if written, found := c.recollections.of(w); found {
-		return written
+		return written.baseline
 	}
 	return c.echoes.read(w.key(), w, mark.Baseline)
 }
@@ -114,10 +115,10 @@ func (c *controller) baseline(w *Workload) string {
 // it was taken off again.
 func (c *controller) tellReverted(w *Workload) {
 	written, known := c.recollections.of(w)
-	lost := known && c.echoes.read(w.key(), w, mark.Baseline) != written
+	lost := known && c.echoes.read(w.key(), w, mark.Baseline) != written.baseline
 	text := ""
 	if lost || w.undone(w.Annotations[mark.RestartedAt]) {
-		text = written + w.Annotations[mark.RestartedAt] + "reverted"
+		text = written.baseline + w.Annotations[mark.RestartedAt] + "reverted"
 	}
 	if !c.told.first(w.key(), reverted, text) {
 		return

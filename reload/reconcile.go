@@ -85,10 +85,9 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 	case StepRestart:
 		err = c.restart(ctx, workload, decision)
 	default:
-		_, err = c.apply(ctx, k, workload.UID, decision, adoptPatch(workload.UID, decision.Baseline))
+		err = c.adopt(ctx, workload, decision)
 	}
 	if err == nil {
-		c.recollections.keep(workload, decision.Baseline)
 		c.tell(workload, decision)
 	}
 	return err
@@ -99,6 +98,16 @@ func (c *controller) restart(ctx context.Context, w *Workload, decision Decision
 	version, err := c.apply(ctx, w.key(), w.UID, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, restarts))
 	if err == nil {
 		c.rollouts.began(w.key(), version)
+		c.recollections.keep(w, decision.Baseline, restarts)
+	}
+	return err
+}
+
+func (c *controller) adopt(ctx context.Context, w *Workload, decision Decision) error {
+	restarts := c.restarts(w)
+	_, err := c.apply(ctx, w.key(), w.UID, decision, adoptPatch(w.UID, decision.Baseline))
+	if err == nil {
+		c.recollections.keep(w, decision.Baseline, restarts)
 	}
 	return err
 }

@@ -53,8 +53,11 @@ func (c *controller) delivery(w *Workload, data Written) Delivery {
 	return deliveryOf(w, c.consumers.podsOf(w), data, c.pending.template(w.key()), c.now())
 }
 
-// restarts are those that w bears on record.
+// restarts are those of w that are on record.
 func (c *controller) restarts(w *Workload) mark.Restarts {
+	if written, found := c.recollections.of(w); found {
+		return written.restarts
+	}
 	read := func(annotation string) string { return c.echoes.read(w.key(), w, annotation) }
 	return mark.ParseRestarts(read(mark.RestartedAt), read(mark.RestartedBefore))
 }

@@ -112,7 +112,10 @@ func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource 
 		}
 	}
 	o.views[kind.GroupKind()] = view
-	o.running.Go(func() { view.Run(ctx) })
+	o.running.Go(func() {
+		defer stop()
+		view.Run(ctx)
+	})
 	o.log.Info("kind is served, reading it", zap.Stringer("kind", kind.GroupKind()))
 }
 

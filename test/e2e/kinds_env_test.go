@@ -92,7 +92,12 @@ func (k kind) remove() {
 // grant lets Headwater work with the kind; the returned function takes it back.
 func (k kind) grant() (revoke func()) {
 	k.Helper()
-	name := "headwater-" + k.Resource
+	return k.grantTo(harness.ServiceAccount)
+}
+
+func (k kind) grantTo(user string) (revoke func()) {
+	k.Helper()
+	name := user + "-" + k.Resource
 	_, err := k.admin.RbacV1().ClusterRoles().Create(k.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Rules: []rbacv1.PolicyRule{{
@@ -103,7 +108,7 @@ func (k kind) grant() (revoke func()) {
 	_, err = k.admin.RbacV1().ClusterRoleBindings().Create(k.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: harness.ServiceAccount}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
 	require.NoError(k, err)
 	revoke = func() {
