@@ -30,6 +30,7 @@ const (
 
 func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 	e := newEnv(t)
+	e.sections = byTheWebhookAlone
 	r, _, mallory := e.behindTheService("first")
 	ctx := t.Context()
 	require.NoError(t, ignoreGone(e.admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
@@ -64,12 +65,14 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 	e := newEnv(t)
 	rotations := number(t, "HEADWATER_ROTATIONS", defaultRotations)
+	e.sections = byTheWebhookAlone
 	r, owner, mallory := e.behindTheService("rotate")
 	for range 2 {
 		r.launch()
 	}
 	r.ready()
 	e.protected(mallory, "rotate-src", "shared")
+	e.failsClosed()
 	load := e.newTraffic("rotate-src", "shared", "other", owner, mallory)
 	r.handshakes(load, caSettle/4)
 	for range rotations {
@@ -88,7 +91,7 @@ func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 
 func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	e := newEnv(t)
-	e.sections = "protect: {certificates: {secretName: " + givenSecret + "}}\n"
+	e.sections = "protect: {engine: Webhook, certificates: {secretName: " + givenSecret + "}}\n"
 	r, owner, mallory := e.behindTheService("given")
 	ctx := t.Context()
 	require.NoError(t, ignoreGone(e.admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
@@ -113,6 +116,7 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	})
 	r.ready()
 	e.protected(mallory, "given-src", "shared")
+	e.failsClosed()
 	load := e.newTraffic("given-src", "shared", "other", owner, mallory)
 	r.handshakes(load, caSettle/4)
 	swap := func(data map[string][]byte) *corev1.Secret {

@@ -14,15 +14,20 @@ import (
 // otherwise.
 const defaultRollouts = "4"
 
+// byTheWebhookAlone has every answer that is missing be seen.
+const byTheWebhookAlone = "protect: {engine: Webhook}\n"
+
 func TestARolloutFailsNoWrite(t *testing.T) {
 	e := newEnv(t)
 	rollouts := number(t, "HEADWATER_ROLLOUTS", defaultRollouts)
+	e.sections = byTheWebhookAlone
 	r, owner, mallory := e.behindTheService("rolling")
 	for range 2 {
 		r.launch()
 	}
 	r.ready()
 	e.protected(mallory, "rolling-src", "shared")
+	e.failsClosed()
 	load := e.newTraffic("rolling-src", "shared", "other", owner, mallory)
 	for range rollouts {
 		for _, old := range r.all() {
