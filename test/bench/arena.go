@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -180,6 +181,17 @@ func (a *arena) start(ctx context.Context) error {
 		return err
 	}
 	if err := a.headwater.Ready(ctx); err != nil {
+		return err
+	}
+	// What it then writes down belongs to its start.
+	err = harness.Eventually(ctx, func(ctx context.Context) error {
+		proven, err := a.headwater.Metric(ctx, "headwater_protection_proven", nil)
+		if err == nil && proven != 1 {
+			err = errors.New("protection is not proven yet")
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return a.headwater.Idle(ctx)
