@@ -17,7 +17,8 @@ import (
 const maxNote = 1024
 
 // recorder tells of verdicts: a metric for each, a log line for each violation
-// of a rule, and an Event for each denial. It never blocks. Of the attempts of
+// of a rule, and an Event for each that was denied or passed on record alone;
+// whom a rule warns sees it themselves. It never blocks. Of the attempts of
 // the prover, which tells itself what they show, it says nothing.
 type recorder struct {
 	prober  string
@@ -44,16 +45,21 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 		zap.Strings("changed", verdict.Changed), zap.Bool("dryRun", request.DryRun),
 	)
 	// A dry run has no side effects.
-	if verdict.Allowed || request.DryRun {
+	outcome := verdict.Outcome()
+	if request.DryRun || outcome != OutcomeDenied && outcome != OutcomeAudited {
 		return
 	}
 	about := r.about(request, verdict.Rule)
 	if about == nil {
 		return
 	}
+	reason := "Denied"
+	if outcome == OutcomeAudited {
+		reason = "Audited"
+	}
 	r.events.Record(kube.Event{
-		About: about, Warning: true, Reason: "Denied", Action: string(request.Operation),
-		Note: cut(fmt.Sprintf("denied %s of %s by %s: %s", request.Operation, request.object(), request.User.Name, verdict.Message), maxNote),
+		About: about, Warning: true, Reason: reason, Action: string(request.Operation),
+		Note: cut(fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.object(), request.User.Name, verdict.Message), maxNote),
 	})
 }
 
