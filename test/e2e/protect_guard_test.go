@@ -85,6 +85,35 @@ func TestThePoliciesAreKept(t *testing.T) {
 	})
 }
 
+func TestTamperingDuringARolloutIsPutRight(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("handover-src")
+	e.secret("handover-src", "shared", map[string]string{"k": "v"})
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "handover-editor", "handover-mallory"))
+	mallory := e.client("handover-mallory")
+	e.sections = "protect: {engine: Policy}\n"
+	options := e.options(`
+- name: handover
+  source: {kind: Secret, namespace: handover-src, name: shared}
+  protect: {}
+`)
+	old := e.launch(options)
+	require.NoError(t, old.Ready(t.Context()))
+	e.proven(old, "handover")
+	for round := range 2 {
+		options.Name = fmt.Sprintf("handover-%d", round)
+		fresh := e.launch(options)
+		require.NoError(t, fresh.Ready(t.Context()))
+		require.NoError(t, e.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), "headwater-sources", metav1.DeleteOptions{}))
+		old.Stop()
+		e.protectedByPolicy(mallory, "handover-src", "shared")
+		e.proven(fresh, "handover")
+		_, err := e.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), "headwater-sources", metav1.GetOptions{})
+		require.NoError(t, err)
+		old = fresh
+	}
+}
+
 func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
 	e := newEnv(t)
 	e.namespace("self-src")
