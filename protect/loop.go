@@ -72,6 +72,14 @@ func (l loop) wait(ctx context.Context, again time.Duration) {
 	}
 }
 
+// sooner returns the shorter of two delays, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 func hasRules(live *rules.Live[Rule]) bool { return len(live.Load().All()) > 0 }
 
 // await blocks until something is needed, which a swap of the rules may change,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -124,7 +123,7 @@ func New(p Params) (Result, error) {
 	}
 	prover := &Prover{
 		prober: prober, client: p.Clients.Typed, namespace: p.Options.Namespace, rules: p.Rules, settings: p.Settings,
-		sources: sourcesOf(p.Caches), clock: clk, metrics: m, log: p.Log, wake: newWake(),
+		protected: protectedBy(p.Caches), clock: clk, metrics: m, log: p.Log, wake: newWake(),
 	}
 	registration := &Registration{
 		client: p.Clients.Typed, rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
@@ -226,12 +225,6 @@ func (m memory) world() World {
 }
 
 func (m memory) holds(rule Rule) bool {
-	if !rule.BySelector() {
-		full, synced := m.caches.Sources.Get(rule.Source.Ref())
-		return full != nil || !synced
-	}
-	all, synced := m.caches.Sources.In(kube.Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
-	return !synced || slices.ContainsFunc(all, func(full *object.Full) bool {
-		return rule.Selects(full.Ref(), full.Labels)
-	})
+	sources, synced := m.caches.Sources.Of(rule.Base)
+	return len(sources) > 0 || !synced
 }

@@ -43,7 +43,8 @@ func policyName(what string, mode Mode) string {
 
 // Policies returns the ValidatingAdmissionPolicies that give the verdicts of
 // Decide while nobody answers, for the rules of these modes, every field that
-// the API server would default included.
+// the API server would default included. For each mode the clones' comes last: who
+// writes them in this order, and sees that one refuse, knows that the others do.
 //
 // What Decide looks up, a policy cannot: whom a ClusterRole is bound to, and
 // whether a namespace holds a source, is written into it as world has it now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -41,9 +42,12 @@ const (
 	settling = 5 * time.Second
 
 	probeName = "headwater-probe"
-	// probeMark is an annotation that the API server would let be set on any
-	// object, on an immutable one too.
-	probeMark = mark.Domain + "probe"
+	// annotating and pinning are edits that the API server would let be made of
+	// any object, of an immutable one too. Of a clone, the former would be
+	// refused as forging, whatever its rule says; the latter is not possible
+	// once an object is in deletion.
+	annotating = `{"metadata":{"annotations":{"` + mark.Domain + `probe":"attempt"}}}`
+	pinning    = `{"metadata":{"finalizers":["` + mark.Domain + `probe"]}}`
 )
 
 // Prover tries over and over whether what should be refused is: as an account
@@ -54,8 +58,8 @@ type Prover struct {
 	namespace      string
 	rules          *rules.Live[Rule]
 	settings       *LiveSettings
-	// sources returns the sources of a rule that are there.
-	sources func(Rule) []object.Ref
+	// protected returns what of a rule is there to try it on.
+	protected func(Rule) []object.Ref
 	// changed is called when the Proof is another one.
 	changed func()
 	clock   clock.Clock
@@ -104,7 +108,7 @@ func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
 	sure := path.by == p.wanted()
 	standings := map[string]Standing{}
 	for _, rule := range set.All() {
-		standing, proven, tried := p.lookAt(ctx, rule)
+		standing, proven, tried := p.lookAt(ctx, rule, path)
 		if !tried {
 			continue
 		}
@@ -148,11 +152,12 @@ func (p *Prover) forget(standings map[string]Standing) {
 	}
 }
 
-// lookAt tries to change each source of rule, if it enforces and has any.
-func (p *Prover) lookAt(ctx context.Context, rule Rule) (standing Standing, proven, tried bool) {
-	var findings []finding
+// lookAt tries to change what rule protects, if it enforces and there is any. To
+// protect, a rule needs forging a clone be refused as well: path is how that went.
+func (p *Prover) lookAt(ctx context.Context, rule Rule, path finding) (standing Standing, proven, tried bool) {
+	findings := []finding{path}
 	if rule.enforced() {
-		for _, ref := range p.sources(rule) {
+		for _, ref := range p.protected(rule) {
 			if f := p.attempt(ctx, rule, ref); f != gone {
 				findings = append(findings, f)
 			}
@@ -160,7 +165,7 @@ func (p *Prover) lookAt(ctx context.Context, rule Rule) (standing Standing, prov
 	}
 	proven, why := judgeFindings(findings)
 	standing = p.standings[rule.Name].next(proven, why, p.unsureFor("rule "+rule.Name, proven), settling, p.clock.Now().Truncate(time.Second))
-	return standing, proven, len(findings) > 0
+	return standing, proven, len(findings) > 1
 }
 
 // concludeFrom takes a refusal at its word, and success or silence once they
@@ -202,15 +207,18 @@ var gone = finding{problem: "gone"}
 
 func (p *Prover) attempt(ctx context.Context, rule Rule, ref object.Ref) finding {
 	var err error
-	probe := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"attempt"}}}`, probeMark)
+	probe := []byte(annotating)
+	if ref.Namespace != rule.Source.Namespace {
+		probe = []byte(pinning)
+	}
 	patching := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	deleting := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	secrets, configMaps := p.prober.CoreV1().Secrets(ref.Namespace), p.prober.CoreV1().ConfigMaps(ref.Namespace)
 	switch updates := rule.protects(Update); {
 	case updates && ref.Kind == object.Secret:
-		_, err = secrets.Patch(ctx, ref.Name, types.MergePatchType, probe, patching)
+		_, err = secrets.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
 	case updates:
-		_, err = configMaps.Patch(ctx, ref.Name, types.MergePatchType, probe, patching)
+		_, err = configMaps.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
 	case ref.Kind == object.Secret:
 		err = secrets.Delete(ctx, ref.Name, deleting)
 	default:
@@ -277,21 +285,24 @@ func (p *Prover) record(ctx context.Context, standings map[string]Standing) erro
 	return nil
 }
 
-// sourcesOf returns the sources of rule that caches hold.
-func sourcesOf(caches *kube.Caches) func(Rule) []object.Ref {
+// protectedBy returns the sources of a rule that caches hold, and, where nobody
+// may change its clones, one of these.
+func protectedBy(caches *kube.Caches) func(Rule) []object.Ref {
 	return func(rule Rule) []object.Ref {
-		if !rule.BySelector() {
-			if full, _ := caches.Sources.Get(rule.Source.Ref()); full == nil {
-				return nil
-			}
-			return []object.Ref{rule.Source.Ref()}
-		}
 		var refs []object.Ref
-		all, _ := caches.Sources.In(kube.Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
-		for _, full := range all {
-			if rule.Selects(full.Ref(), full.Labels) {
-				refs = append(refs, full.Ref())
-			}
+		sources, _ := caches.Sources.Of(rule.Base)
+		for _, source := range sources {
+			refs = append(refs, source.Ref())
+		}
+		if rule.Clones != Deny || len(refs) == 0 {
+			return refs
+		}
+		clones := caches.Clones[rule.Source.Kind].List()
+		if i := slices.IndexFunc(clones, func(clone *object.Digested) bool {
+			marks, ok := mark.Of(clone)
+			return ok && marks.Rule == rule.Name && clone.DeletionTimestamp == nil
+		}); i >= 0 {
+			refs = append(refs, clones[i].Ref())
 		}
 		return refs
 	}

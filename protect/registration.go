@@ -57,6 +57,9 @@ type Registration struct {
 	// relied is true once the webhook was seen to refuse, by this or an
 	// earlier leader: it is never taken back, whatever state the webhook is in.
 	relied bool
+	// alone is since when the webhook has been registered to protect alone;
+	// zero while it is not.
+	alone time.Time
 }
 
 // Changed makes the registration look again.
@@ -89,7 +92,7 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	}
 	again, policyErr := r.keepPolicies(ctx, engine)
 	later, webhookErr := r.keepWebhooks(ctx, engine)
-	return max(again, later), errors.Join(policyErr, webhookErr)
+	return sooner(again, later), errors.Join(policyErr, webhookErr)
 }
 
 // engine is the one that is asked for, or the webhook where both are and the
@@ -155,7 +158,17 @@ func (r *Registration) owned(ctx context.Context, object metav1.Object, creation
 	return nil
 }
 
+// keepPolicies leaves the policies in force until the webhook that is to take
+// over must be known to every API server.
 func (r *Registration) keepPolicies(ctx context.Context, engine Engine) (again time.Duration, err error) {
+	if engine == EngineWebhook && hasRules(r.rules) {
+		if r.alone.IsZero() {
+			return 0, nil // keepWebhooks says when to look again
+		}
+		if wait := settling - r.clock.Since(r.alone); wait > 0 {
+			return wait, nil
+		}
+	}
 	var definitions []*admissionregistrationv1.ValidatingAdmissionPolicy
 	var bindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	for _, policy := range desiredPolicies(r.rules.Load(), r.world(), engine) {
@@ -166,7 +179,7 @@ func (r *Registration) keepPolicies(ctx context.Context, engine Engine) (again t
 		return again, err
 	}
 	later, err := r.bindings.keep(ctx, &r.running, bindings)
-	return max(again, later), err
+	return sooner(again, later), err
 }
 
 // desiredPolicies leaves rules that refuse nothing to the webhook, if there is
@@ -182,8 +195,19 @@ func desiredPolicies(set *rules.Set[Rule], world World, engine Engine) []Policy 
 	}
 }
 
+// keepWebhooks leaves the webhook in force until the policies that are to take
+// over were seen to refuse, or nothing was.
 func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again time.Duration, err error) {
-	if engine == EnginePolicy || !hasRules(r.rules) {
+	if engine != EngineWebhook || !hasRules(r.rules) {
+		r.alone = time.Time{}
+	}
+	if !hasRules(r.rules) {
+		return r.webhooks.keep(ctx, &r.running, nil)
+	}
+	if engine == EnginePolicy {
+		if proof := r.proof(); !proof.Known || proof.By == EngineWebhook {
+			return 0, nil // the next proof wakes the loop
+		}
 		return r.webhooks.keep(ctx, &r.running, nil)
 	}
 	bundle := r.bundle()
@@ -197,7 +221,12 @@ func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again t
 	}
 	stance := r.stance(engine, proof)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
-	return r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
+	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
+	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
+		r.alone = r.clock.Now()
+		again = settling
+	}
+	return again, err
 }
 
 func (r *Registration) stance(engine Engine, proof Proof) Stance {

@@ -20,6 +20,7 @@ import (
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -263,5 +264,53 @@ func TestRegistrationWithoutRules(t *testing.T) {
 		require.NoError(t, s.prepare())
 		_, err := s.reconcile(t.Context())
 		require.NoError(t, err)
+	})
+}
+
+func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
+	policies := func(s *registrationSetup) bool {
+		list, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		return len(list.Items) > 0
+	}
+	use := func(s *registrationSetup, engine Engine) {
+		s.settings.Swap(Settings{Engine: engine})
+		s.Changed()
+	}
+	t.Run("the webhook until the policies were seen to refuse", func(t *testing.T) {
+		s := registered(t)
+		use(s, EnginePolicy)
+		require.Eventually(t, func() bool { return policies(s) }, soon, time.Millisecond)
+		s.Changed()
+		require.Never(t, func() bool { return s.live(t) == nil }, 100*time.Millisecond, 5*time.Millisecond)
+		s.proved.Store(&Proof{Known: true, By: EnginePolicy})
+		s.Changed()
+		require.Eventually(t, func() bool { return s.live(t) == nil }, soon, time.Millisecond)
+	})
+	t.Run("and not for ever where nothing refuses", func(t *testing.T) {
+		s := registered(t)
+		s.proved.Store(&Proof{Known: true})
+		use(s, EnginePolicy)
+		require.Eventually(t, func() bool { return s.live(t) == nil }, soon, time.Millisecond)
+	})
+	t.Run("the policies until the webhook must be known", func(t *testing.T) {
+		s := newTestRegistration(t, fake.NewClientset(), testRules())
+		passing := clocktesting.NewFakeClock(time.Now())
+		s.clock = passing
+		s.proved.Store(&Proof{Known: true, By: EnginePolicy})
+		use(s, EnginePolicy)
+		background(t, s.Run)
+		require.Eventually(t, func() bool { return policies(s) }, soon, time.Millisecond)
+		use(s, EngineWebhook)
+		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond, "it does not listen yet")
+		s.up.Store(true)
+		s.trust("ca")
+		require.Eventually(t, func() bool { return s.live(t) != nil }, soon, time.Millisecond)
+		passing.Step(settling - time.Millisecond)
+		s.Changed()
+		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond)
+		passing.Step(time.Second)
+		s.Changed()
+		require.Eventually(t, func() bool { return !policies(s) }, soon, time.Millisecond)
 	})
 }

@@ -88,7 +88,7 @@ func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired [
 		wanted[object.GetName()] = true
 		wait, err := u.keepOne(ctx, object)
 		failures = append(failures, err)
-		again = max(again, wait)
+		again = sooner(again, wait)
 	}
 	for _, live := range u.view.List() {
 		if !wanted[live.GetName()] && !u.removed[live.GetUID()] {

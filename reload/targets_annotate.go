@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -109,13 +108,11 @@ func (g *gatherer) objects(rule Rule, namespace string) []object.Ref {
 }
 
 func (g *gatherer) selected(rule Rule) []string {
-	sources, synced := g.caches.Sources.In(kube.Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
+	sources, synced := g.caches.Sources.Of(rule.Base)
 	g.reading = g.reading || !synced
 	var names []string
 	for _, source := range sources {
-		if rule.Selects(source.Ref(), source.Labels) {
-			names = append(names, source.Name)
-		}
+		names = append(names, source.Name)
 	}
 	return names
 }

@@ -112,12 +112,10 @@ func (o *Observer) sources(rule Rule) []object.Ref {
 	if !rule.BySelector() {
 		return []object.Ref{rule.Source.Ref()}
 	}
-	all, _ := o.caches.Sources.In(kube.Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
 	var selected []object.Ref
-	for _, source := range all {
-		if rule.Selects(source.Ref(), source.Labels) {
-			selected = append(selected, source.Ref())
-		}
+	sources, _ := o.caches.Sources.Of(rule.Base)
+	for _, source := range sources {
+		selected = append(selected, source.Ref())
 	}
 	return selected
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // Place is where sources of one kind live.
@@ -132,6 +134,20 @@ func (s *Sources) In(place Place) (all []*object.Full, synced bool) {
 		return nil, false
 	}
 	return view.List(), true
+}
+
+// Of returns the sources of a rule that are there; synced is false while there
+// may be more.
+func (s *Sources) Of(rule rules.Base) (found []*object.Full, synced bool) {
+	if !rule.BySelector() {
+		source, synced := s.Get(rule.Source.Ref())
+		if source == nil {
+			return nil, synced
+		}
+		return []*object.Full{source}, synced
+	}
+	found, synced = s.In(Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
+	return slices.DeleteFunc(found, func(source *object.Full) bool { return !rule.Selects(source.Ref(), source.Labels) }), synced
 }
 
 // HasSynced reports whether every tracked place was fully read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -215,12 +216,13 @@ func (e *env) engineWorld() (clients map[string]kubernetes.Interface, ownerUID s
 func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 	e := newEnv(t)
 	clients, owner := e.engineWorld()
-	for engine, by := range map[string]string{"Webhook": `admission webhook "`, "Policy": "ValidatingAdmissionPolicy '", "Both": "ValidatingAdmissionPolicy '"} {
+	for engine, by := range map[string]string{"Webhook": byWebhook, "Policy": byPolicy, "Both": byPolicy} {
 		e.sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
 		h := e.start(engineRules)
 		e.hasClone("eng-a", "shared", map[string]string{"k": "v"})
 		e.hasClone("eng-a", "healed", map[string]string{"k": "v"})
 		e.proven(h, "eng", "eng-updates", "eng-chosen", "eng-twice", "eng-healed")
+		e.alone(clients["eng-nobody"], by, "eng-src", "eng-a")
 		for sentence, request := range engineRequests(owner) {
 			for user, client := range clients {
 				err := request.do(t.Context(), client)
@@ -235,6 +237,72 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 		e.warns("eng-src", "warned", "mind the gap")
 		e.protectsInDeletion(clients, engine)
 		h.Stop()
+	}
+}
+
+func TestNobodyGetsInBetweenTwoEngines(t *testing.T) {
+	e := newEnv(t)
+	e.namespace("switch-src")
+	e.namespace("switch-a")
+	for _, name := range []string{"shared", "other"} {
+		e.secret("switch-src", name, map[string]string{"k": "v"})
+	}
+	e.clusterRole("switch-editor", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets", "namespaces"}, Verbs: []string{"*"}})
+	for _, user := range []string{"switch-mallory", "switch-owner"} {
+		e.grant("", "switch-editor", user)
+	}
+	mallory, owner := e.client("switch-mallory"), e.client("switch-owner")
+	rules := `
+- name: switch
+  source: {kind: Secret, namespace: switch-src, name: shared}
+  sync: {namespaces: {include: [switch-a]}}
+  protect: {clones: Deny, allow: {users: [switch-owner]}}
+`
+	h := e.start(rules)
+	e.hasClone("switch-a", "shared", map[string]string{"k": "v"})
+	e.proven(h, "switch")
+	load := e.newTraffic("switch-src", "shared", "other", owner, mallory)
+	load.also(t.Context(), "refused write to a clone", func(ctx context.Context, n int) error {
+		return refused(tryEdit(ctx, mallory, "switch-a", "shared", strconv.Itoa(n)))
+	})
+	for _, engine := range []string{"Webhook", "Policy", "Webhook", "Both", "Policy", "Both"} {
+		e.sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
+		e.configFile(rules)
+		switch engine {
+		case "Webhook":
+			e.alone(mallory, byWebhook, "switch-src", "switch-a")
+		case "Policy":
+			e.alone(mallory, byPolicy, "switch-src", "switch-a")
+			e.unregistered()
+		default:
+			e.alone(mallory, byPolicy, "switch-src", "switch-a")
+			e.failsOpen()
+		}
+	}
+	load.ends(e)
+}
+
+// How the API server says what refused.
+const (
+	byWebhook = `admission webhook "`
+	byPolicy  = "ValidatingAdmissionPolicy '"
+)
+
+// alone waits until the API server has let go of the engine before: one attempt
+// for each policy.
+func (e *env) alone(nobody kubernetes.Interface, by, source, target string) {
+	e.Helper()
+	for _, do := range []func(context.Context, kubernetes.Interface) error{
+		toSecret(source, patching("shared", `{"data":{"k":"eA=="}}`)),
+		toSecret(target, creating(forged(target, "forged"))),
+		deletingNamespace(source),
+	} {
+		e.eventually(func(ctx context.Context) error {
+			if err := do(ctx, nobody); err == nil || !strings.Contains(err.Error(), by) {
+				return fmt.Errorf("not refused by %s: %w", by, err)
+			}
+			return nil
+		})
 	}
 }
 
@@ -263,7 +331,13 @@ func (e *env) warns(namespace, name, text string) {
 	config.WarningHandler = warnings
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(e, err)
-	require.NoError(e, tryEdit(e.Context(), client, namespace, name, "x"))
-	require.Len(e, warnings.texts, 1)
+	e.eventually(func(ctx context.Context) error { // two, while one engine follows the other
+		warnings.texts = nil
+		require.NoError(e, tryEdit(ctx, client, namespace, name, "x"))
+		if len(warnings.texts) != 1 {
+			return fmt.Errorf("%d warnings: %q", len(warnings.texts), warnings.texts)
+		}
+		return nil
+	})
 	require.True(e, strings.HasSuffix(warnings.texts[0], text), warnings.texts[0])
 }

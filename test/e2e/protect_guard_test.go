@@ -104,12 +104,16 @@ func TestTamperingDuringARolloutIsPutRight(t *testing.T) {
 		options.Name = fmt.Sprintf("handover-%d", round)
 		fresh := e.launch(options)
 		require.NoError(t, fresh.Ready(t.Context()))
-		require.NoError(t, e.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), "headwater-sources", metav1.DeleteOptions{}))
 		old.Stop()
+		// Whether or not the other one leads by now.
+		bindings := e.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+		require.NoError(t, bindings.Delete(t.Context(), "headwater-sources", metav1.DeleteOptions{}))
+		e.eventually(func(ctx context.Context) error {
+			_, err := bindings.Get(ctx, "headwater-sources", metav1.GetOptions{})
+			return err
+		})
 		e.protectedByPolicy(mallory, "handover-src", "shared")
 		e.proven(fresh, "handover")
-		_, err := e.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), "headwater-sources", metav1.GetOptions{})
-		require.NoError(t, err)
 		old = fresh
 	}
 }

@@ -325,8 +325,11 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 			} else {
 				e.protectedByPolicy(jane, "outage-src", "shared")
 			}
-			if engine == "Both" {
+			switch engine {
+			case "Both":
 				e.failsOpen()
+			case "Policy":
+				e.unregistered()
 			}
 			h.Stop() // at once, as far as the API server can tell
 			ctx := t.Context()
@@ -424,6 +427,21 @@ func (e *env) failsOpen() {
 			err = fmt.Errorf("it fails closed")
 		}
 		return err
+	})
+}
+
+// unregistered waits until there is no webhook.
+func (e *env) unregistered() {
+	e.Helper()
+	e.eventually(func(ctx context.Context) error {
+		_, err := e.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Errorf("there is one")
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
 	})
 }
 

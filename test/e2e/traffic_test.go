@@ -52,6 +52,17 @@ func (t *traffic) each(ctx context.Context, what string, do func(context.Context
 	})
 }
 
+// also is each for what only one test writes.
+func (t *traffic) also(ctx context.Context, what string, do func(context.Context, int) error) {
+	ctx, stop := context.WithCancel(ctx)
+	end := t.stop
+	t.stop = func() {
+		stop()
+		end()
+	}
+	t.each(ctx, what, do)
+}
+
 // ends stops the traffic; there must have been some of each, and no fault.
 func (t *traffic) ends(e *env) {
 	e.Helper()
@@ -94,13 +105,7 @@ func (r *replicas) handshakes(t *traffic, behind time.Duration) {
 		pem []byte
 	}
 	var known []bundle
-	ctx, stop := context.WithCancel(r.Context())
-	end := t.stop
-	t.stop = func() {
-		stop()
-		end()
-	}
-	t.each(ctx, "handshake", func(ctx context.Context, _ int) error {
+	t.also(r.Context(), "handshake", func(ctx context.Context, _ int) error {
 		live, err := r.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
 		if err != nil || len(live.Webhooks) == 0 {
 			return fmt.Errorf("no webhook is registered: %w", err)
