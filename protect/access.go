@@ -65,9 +65,9 @@ func newAccess(bindings *kube.View[*Binding]) (*Access, error) {
 // HasSynced reports whether every binding was read.
 func (a *Access) HasSynced() bool { return a.bindings.HasSynced() }
 
-// OnChange calls changed whenever a binding does.
-func (a *Access) OnChange(changed func()) error {
-	_, err := a.bindings.OnChange(func(kube.Change[*Binding]) { changed() })
+// OnChange calls changed with the ClusterRole whenever one of its bindings does.
+func (a *Access) OnChange(changed func(clusterRole string)) error {
+	_, err := a.bindings.OnChange(func(change kube.Change[*Binding]) { changed(change.Latest().ClusterRole) })
 	return err
 }
 

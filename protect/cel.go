@@ -27,8 +27,7 @@ const (
 const sourceRequest = `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name`
 
 // deletedByKubernetes is whether one of Kubernetes' own controllers deletes.
-var deletedByKubernetes = fmt.Sprintf(`request.operation == "DELETE" && request.userInfo.username in [%s]`,
-	strings.Join(literals(kubernetesControllers), ", "))
+var deletedByKubernetes = `request.operation == "DELETE" && ` + oneOf("request.userInfo.username", kubernetesControllers)
 
 func not(expression string) string { return "!(" + expression + ")" }
 
@@ -53,26 +52,27 @@ func isSource(rule Rule) string {
 	if !rule.BySelector() {
 		var all []string
 		for _, operation := range rule.Operations {
-			all = append(all, literal(operation.upper()+" "+keyOf(rule.Source.Ref())))
+			all = append(all, operation.upper()+" "+keyOf(rule.Source.Ref()))
 		}
-		return sourceRequest + " in [" + strings.Join(all, ", ") + "]"
+		return oneOf(sourceRequest, all)
 	}
-	return fmt.Sprintf(`request.operation in [%s] && request.resource.resource == %s && request.namespace == %s && %s`,
-		strings.Join(operationsOf(rule), ", "), literal(rule.Source.Kind.Resource()), literal(rule.Source.Namespace), selects(rule.Requirements()))
+	return fmt.Sprintf(`%s && request.resource.resource == %s && request.namespace == %s && %s`,
+		isOperationOf(rule), literal(rule.Source.Kind.Resource()), literal(rule.Source.Namespace), selects(rule.Requirements()))
 }
 
 // isClone is whether the request is a protected one about a clone of rule.
 func isClone(rule Rule) string {
-	return fmt.Sprintf(`request.operation in [%s] && request.resource.resource == %s && %s && %s == %s`,
-		strings.Join(operationsOf(rule), ", "), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
+	return fmt.Sprintf(`%s && request.resource.resource == %s && %s && %s == %s`,
+		isOperationOf(rule), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
 }
 
-func operationsOf(rule Rule) []string {
+// isOperationOf is whether the request's operation is one that rule is about.
+func isOperationOf(rule Rule) string {
 	var all []string
 	for _, operation := range rule.Operations {
-		all = append(all, literal(operation.upper()))
+		all = append(all, operation.upper())
 	}
-	return all
+	return oneOf("request.operation", all)
 }
 
 const (
@@ -112,8 +112,7 @@ func selects(requirements labels.Requirements) string {
 	var all []string
 	for _, requirement := range requirements {
 		label := fmt.Sprintf(`oldObject.metadata.?labels[?%s]`, literal(requirement.Key()))
-		values := literals(slices.Sorted(maps.Keys(requirement.Values())))
-		isOne := fmt.Sprintf(`%s.optMap(value, value in [%s]).orValue(false)`, label, strings.Join(values, ", "))
+		isOne := fmt.Sprintf(`%s.optMap(value, %s).orValue(false)`, label, oneOf("value", slices.Sorted(maps.Keys(requirement.Values()))))
 		switch requirement.Operator() {
 		case selection.Exists:
 			all = append(all, label+".hasValue()")
@@ -140,10 +139,14 @@ func marksDiffer(field string) string {
 // Go produces for valid UTF-8.
 func literal(s string) string { return strconv.QuoteToASCII(strings.ToValidUTF8(s, "\uFFFD")) }
 
-func literals(all []string) []string {
-	var in []string
-	for _, s := range all {
-		in = append(in, literal(s))
+// list is values as a CEL list.
+func list(values []string) string {
+	var all []string
+	for _, value := range values {
+		all = append(all, literal(value))
 	}
-	return in
+	return "[" + strings.Join(all, ", ") + "]"
 }
+
+// oneOf is whether expression is one of values.
+func oneOf(expression string, values []string) string { return expression + " in " + list(values) }

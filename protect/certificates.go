@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
+	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -138,7 +138,8 @@ func (c *CertificateKeeper) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	configurations, err := configurationView(c.client, c.log, c.wake)
+	configurations, err := following[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
+		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, byName(ConfigurationName)), c.wake, c.log)
 	if err != nil {
 		return err
 	}
@@ -162,18 +163,8 @@ func (c *CertificateKeeper) Run(ctx context.Context) error {
 
 func (c *CertificateKeeper) watch() (*kube.View[*corev1.Secret], error) {
 	namespace, name := c.origin.secret()
-	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-		})
-	view, err := kube.NewView("webhook certificate", informer, c.log, func(obj any) (*corev1.Secret, error) {
-		return nil, fmt.Errorf("object of type %T is not a Secret", obj)
-	})
-	if err != nil {
-		return nil, err
-	}
-	_, err = view.OnChange(func(kube.Change[*corev1.Secret]) { c.wake.up() })
-	return view, err
+	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, byName(name))
+	return following[*corev1.Secret]("webhook certificate", informer, c.wake, c.log)
 }
 
 // observe starts the clock of a bundle when it is first seen.

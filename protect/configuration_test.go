@@ -226,7 +226,7 @@ func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
 	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
 	one := Configuration(rules.NewSet(a, b), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, one, Configuration(rules.NewSet(b, a), headwaterUser, StanceAlone, testEndpoint(t), nil), "and not on their order")
-	_, same := adaptWebhooks(one, one.DeepCopy())
+	same := webhookContent.same(one, one.DeepCopy())
 	require.True(t, same)
 }
 

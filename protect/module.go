@@ -109,15 +109,16 @@ func New(p Params) (Result, error) {
 	clk := clock.RealClock{}
 	m := newMetrics(p.Registry)
 	memory := memory{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
+	probing := serviceAccountUser(p.Options.Namespace, ProverAccount)
 	record := recorder{
-		prober: serviceAccountUser(p.Options.Namespace, ProverAccount),
+		prober: probing,
 		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log,
 	}
 	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
 	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, m), cmp.Or(p.Options.Settle, DefaultSettle), clk, m, p.Log)
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
 	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
-	prober, err := p.Clients.As(p.Options.Namespace, ProverAccount)
+	prober, err := p.Clients.As(probing)
 	if err != nil {
 		return Result{}, err
 	}
@@ -133,7 +134,11 @@ func New(p Params) (Result, error) {
 	}
 	prover.changed = registration.Changed
 	keeper.OnChange(registration.Changed)
-	if err := access.OnChange(registration.Changed); err != nil {
+	if err := access.OnChange(func(clusterRole string) {
+		if exempts(p.Rules.Load(), clusterRole) {
+			registration.Changed()
+		}
+	}); err != nil {
 		return Result{}, err
 	}
 	if _, err := p.Caches.Sources.OnChange(func(change kube.Change[*object.Full]) {

@@ -112,12 +112,11 @@ func (p *policy) guardNamespaces(guarding []Rule) {
 		if !rule.guards() || !p.world.Holds(rule) {
 			continue
 		}
-		name := literal(rule.Source.Namespace)
-		guarded = append(guarded, name)
-		p.refuseUnless(guardedMessage(rule), "oldObject.metadata.name != "+name,
+		guarded = append(guarded, rule.Source.Namespace)
+		p.refuseUnless(guardedMessage(rule), "oldObject.metadata.name != "+literal(rule.Source.Namespace),
 			"has(oldObject.metadata.deletionTimestamp)", p.allowed(rule.Allow), overridden(rule.Name))
 	}
-	p.only("guarded-namespaces", "oldObject.metadata.name in ["+strings.Join(guarded, ", ")+"]")
+	p.only("guarded-namespaces", oneOf("oldObject.metadata.name", guarded))
 }
 
 // protectClones has p judge as judgeMarks does, if it is to, and judgeClone.

@@ -128,17 +128,18 @@ func (p *policy) allowed(allow Allow) string {
 		}
 	}
 	return strings.Join(slices.Concat(
-		p.listed(users, "request.userInfo.username in [%s]"),
-		p.listed(groups, "request.userInfo.?groups.orValue([]).exists(group, group in [%s])"),
+		p.listed(users, func(names []string) string { return oneOf("request.userInfo.username", names) }),
+		p.listed(groups, func(names []string) string {
+			return "request.userInfo.?groups.orValue([]).exists(group, " + oneOf("group", names) + ")"
+		}),
 	), " || ")
 }
 
-// listed defines variables that hold format for names, sorted and each once.
-func (p *policy) listed(names []string, format string) []string {
+// listed defines variables that hold what is said of names, sorted and each once.
+func (p *policy) listed(names []string, said func([]string) string) []string {
 	var all []string
 	for chunk := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(names))), maxListed) {
-		expression := fmt.Sprintf(format, strings.Join(literals(chunk), ", "))
-		all = append(all, p.define(fmt.Sprintf("allowed%d", len(p.defined)), expression))
+		all = append(all, p.define(fmt.Sprintf("allowed%d", len(p.defined)), said(chunk)))
 	}
 	return all
 }
@@ -146,8 +147,8 @@ func (p *policy) listed(names []string, format string) []string {
 // emptied is whether Kubernetes empties a namespace that is being deleted.
 func (p *policy) emptied() string {
 	system := slices.Concat(kubernetesControllers, p.world.SystemIdentities)
-	return p.define("emptied", fmt.Sprintf(`request.operation == "DELETE" && request.userInfo.username in [%s] && `+
-		`has(namespaceObject.metadata.deletionTimestamp)`, strings.Join(literals(system), ", ")))
+	return p.define("emptied", fmt.Sprintf(`request.operation == "DELETE" && %s && has(namespaceObject.metadata.deletionTimestamp)`,
+		oneOf("request.userInfo.username", system)))
 }
 
 // harmless is whether the request changes nothing that the rule protects, as
@@ -156,9 +157,8 @@ func (p *policy) harmless(rule Rule) string {
 	content := p.define("sameContent", sameContent())
 	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
 	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))
-	released := p.define("ownersReleased", fmt.Sprintf(`request.userInfo.username in [%s] && `+
-		`%s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
-		strings.Join(literals([]string{garbageCollector, controllerManager}), ", "), after, before, blocksDeletion))
+	released := p.define("ownersReleased", fmt.Sprintf(`%s && %s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
+		oneOf("request.userInfo.username", []string{garbageCollector, controllerManager}), after, before, blocksDeletion))
 	same := []string{`request.operation == "UPDATE"`, content, "(" + owners + " || " + released + ")"}
 	for _, key := range rule.selectorKeys() {
 		same = append(same, fmt.Sprintf(`object.metadata.?labels[?%[1]s] == oldObject.metadata.?labels[?%[1]s]`, literal(key)))

@@ -85,11 +85,6 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	if err != nil {
 		return 0, err
 	}
-	if hasRules(r.rules) && r.owner == nil {
-		if err := r.findOwner(ctx); err != nil {
-			return 0, err
-		}
-	}
 	again, policyErr := r.keepPolicies(ctx, engine)
 	later, webhookErr := r.keepWebhooks(ctx, engine)
 	return sooner(again, later), errors.Join(policyErr, webhookErr)
@@ -149,7 +144,7 @@ func (r *Registration) findOwner(ctx context.Context) error {
 // owned gives object its owner. Before a creation it is looked for anew: that it
 // was made anew may be why the object is gone.
 func (r *Registration) owned(ctx context.Context, object metav1.Object, creation bool) error {
-	if creation {
+	if creation || r.owner == nil {
 		if err := r.findOwner(ctx); err != nil {
 			return err
 		}

@@ -92,8 +92,7 @@ func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[Rule]
 		if live == nil {
 			return false
 		}
-		_, same := adaptWebhooks(live, desired)
-		return same
+		return webhookContent.same(live, desired)
 	}, soon, 5*time.Millisecond)
 }
 

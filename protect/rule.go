@@ -18,6 +18,11 @@ func (r Rule) guards() bool { return r.GuardNamespace != nil && *r.GuardNamespac
 // enforced reports whether a violation of the rule is refused.
 func (r Rule) enforced() bool { return enforces(r.Mode) }
 
+// exempts reports whether a rule exempts the holders of clusterRole.
+func exempts(set *rules.Set[Rule], clusterRole string) bool {
+	return slices.ContainsFunc(set.All(), func(r Rule) bool { return slices.Contains(r.Allow.ClusterRoles, clusterRole) })
+}
+
 // selectorKeys names the labels that make an object a source of the rule.
 func (r Rule) selectorKeys() []string {
 	var keys []string

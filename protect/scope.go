@@ -136,7 +136,7 @@ func notOverridden(expression string) admissionregistrationv1.MatchCondition {
 func someNotOverridden(targets []target, key string) string {
 	var entries []string
 	for _, t := range targets {
-		entries = append(entries, fmt.Sprintf("%s: [%s]", literal(t.key), strings.Join(literals(t.rules), ", ")))
+		entries = append(entries, literal(t.key)+": "+list(t.rules))
 	}
 	return fmt.Sprintf(`{%s}[%s].exists(rule, %s)`, strings.Join(entries, ", "), key, not(overriddenFor("rule")))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,30 @@ type api[T clusterObject] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
+// listedAPI is an api that can list, too: L is the type of a list of T.
+type listedAPI[T clusterObject, L runtime.Object] interface {
+	api[T]
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+}
+
+// listed returns the objects that tweak chooses, by the API server's word.
+func listed[T clusterObject, L runtime.Object](ctx context.Context, client listedAPI[T, L], tweak func(*metav1.ListOptions)) (all []T, err error) {
+	options := metav1.ListOptions{}
+	tweak(&options)
+	list, err := client.List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return all, meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(T)
+		if !ok {
+			return fmt.Errorf("a list of %T holds a %T", list, item)
+		}
+		all = append(all, object)
+		return nil
+	})
+}
+
 // upkeep has the cluster-wide objects of one kind that are Headwater's be as
 // they should be. One goroutine uses it.
 type upkeep[T clusterObject] struct {
@@ -46,9 +71,8 @@ type upkeep[T clusterObject] struct {
 	// ours lists what is there, by the API server's word.
 	ours func(ctx context.Context) ([]T, error)
 	view *kube.View[T]
-	// adapt returns live as desired says, and whether it does already. Labels
-	// and annotations of others stay.
-	adapt func(live, desired T) (adapted T, same bool)
+	// content is what of an object is ours beside labels and owner.
+	content content[T]
 	// owned gives an object its owner.
 	owned func(ctx context.Context, object T, creation bool) error
 	// restored is told what somebody else had made of an object that was put
@@ -108,7 +132,7 @@ func (u *upkeep[T]) keepOne(ctx context.Context, desired T) (again time.Duration
 		return wait, nil
 	}
 	if live, found := u.view.Get("", name); found && !u.removed[live.GetUID()] {
-		if _, same := u.adapt(live, desired); same {
+		if u.content.same(live, desired) {
 			u.applied[name] = desired
 			return 0, nil
 		}
@@ -129,13 +153,12 @@ func (u *upkeep[T]) apply(ctx context.Context, desired T) error {
 		_, err = u.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
 	case err != nil:
 	default:
-		adapted, same := u.adapt(live, desired)
-		if same {
+		if u.content.same(live, desired) {
 			u.applied[desired.GetName()] = desired
 			return nil
 		}
 		found = live
-		_, err = u.api.Update(ctx, adapted, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+		_, err = u.api.Update(ctx, u.content.adapted(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("write %s %s: %w", u.kind, desired.GetName(), err)
@@ -153,7 +176,7 @@ func (u *upkeep[T]) noteWritten(desired, found T) {
 		u.wrote("registered", desired)
 		return
 	}
-	if _, same := u.adapt(before, desired); !same {
+	if !u.content.same(before, desired) {
 		u.wrote("updated", desired)
 		return
 	}

@@ -58,11 +58,11 @@ func Connect(kubeconfig, userAgent string) (*Clients, error) {
 	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Host: config.Host, Config: config}, nil
 }
 
-// As returns a client that acts as the service account of that name, for which
-// it needs the permission to impersonate it.
-func (c *Clients) As(namespace, account string) (kubernetes.Interface, error) {
+// As returns a client that acts as user, for which it needs the permission to
+// impersonate them.
+func (c *Clients) As(user string) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	return newTyped(config)
 }
 
