@@ -134,11 +134,7 @@ func New(p Params) (Result, error) {
 	}
 	prover.changed = registration.Changed
 	keeper.OnChange(registration.Changed)
-	if err := access.OnChange(func(clusterRole string) {
-		if exempts(p.Rules.Load(), clusterRole) {
-			registration.Changed()
-		}
-	}); err != nil {
+	if err := access.OnChange(registration.bound); err != nil {
 		return Result{}, err
 	}
 	if _, err := p.Caches.Sources.OnChange(func(change kube.Change[*object.Full]) {

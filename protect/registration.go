@@ -65,6 +65,13 @@ type Registration struct {
 // Changed makes the registration look again.
 func (r *Registration) Changed() { r.wake.up() }
 
+// bound makes the registration look again if a binding of clusterRole matters.
+func (r *Registration) bound(clusterRole string) {
+	if exempts(r.rules.Load(), clusterRole) {
+		r.wake.up()
+	}
+}
+
 // Run keeps the configuration until ctx ends. It leaves all in place then: a
 // stopped Headwater still protects.
 func (r *Registration) Run(ctx context.Context) error {
@@ -193,18 +200,22 @@ func desiredPolicies(set *rules.Set[Rule], world World, engine Engine) []Policy 
 // keepWebhooks leaves the webhook in force until the policies that are to take
 // over were seen to refuse, or nothing was.
 func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again time.Duration, err error) {
-	if engine != EngineWebhook || !hasRules(r.rules) {
+	proof := r.proof()
+	switch {
+	case !hasRules(r.rules):
 		r.alone = time.Time{}
-	}
-	if !hasRules(r.rules) {
+		return r.webhooks.keep(ctx, &r.running, nil)
+	case engine != EnginePolicy:
+		return r.registerWebhooks(ctx, engine)
+	case !proof.Known || proof.By == EngineWebhook:
+		return 0, nil // the next proof wakes the loop
+	default:
+		r.alone = time.Time{}
 		return r.webhooks.keep(ctx, &r.running, nil)
 	}
-	if engine == EnginePolicy {
-		if proof := r.proof(); !proof.Known || proof.By == EngineWebhook {
-			return 0, nil // the next proof wakes the loop
-		}
-		return r.webhooks.keep(ctx, &r.running, nil)
-	}
+}
+
+func (r *Registration) registerWebhooks(ctx context.Context, engine Engine) (again time.Duration, err error) {
 	bundle := r.bundle()
 	if err := r.webhooks.watch(ctx, &r.running); err != nil {
 		return 0, err
@@ -217,7 +228,10 @@ func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again t
 	stance := r.stance(engine, proof)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
 	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
-	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
+	switch {
+	case engine != EngineWebhook:
+		r.alone = time.Time{}
+	case err == nil && r.alone.IsZero():
 		r.alone = r.clock.Now()
 		again = settling
 	}
