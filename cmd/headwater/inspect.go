@@ -185,8 +185,20 @@ Headwater's namespace, and taken back when it was used.`,
 	return command
 }
 
+// ask is a command that prints what answer finds out about its one argument.
+func ask[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
+	command.Args = cobra.ExactArgs(1)
+	in := newInspection(command).withOutput(command)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			return answer(ctx, options, args[0])
+		})
+	}
+	return command
+}
+
 func whoCanEditCommand() *cobra.Command {
-	command := &cobra.Command{
+	return ask(&cobra.Command{
 		Use:   "who-can-edit RULE",
 		Short: "List everybody who may change the source of a rule, and through what",
 		Long: `List everybody who may change the source of a rule, and through what: whom the
@@ -194,19 +206,11 @@ rule names, who holds a ClusterRole that it names, who holds the verb override,
 also by a wildcard, and Headwater itself.
 
 Needs list of ClusterRoles and ClusterRoleBindings.`,
-		Args: cobra.ExactArgs(1),
-	}
-	in := newInspection(command).withOutput(command)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
-			return inspect.WhoCanEdit(ctx, options, args[0])
-		})
-	}
-	return command
+	}, inspect.WhoCanEdit)
 }
 
 func explainCommand() *cobra.Command {
-	command := &cobra.Command{
+	return ask(&cobra.Command{
 		Use:   "explain KIND/NAMESPACE/NAME",
 		Short: "Say what a workload or pod consumes, what a change of it would do, and why",
 		Long: `Say what a workload or pod consumes and how, which rule or annotation has it
@@ -214,30 +218,14 @@ reloaded, what a change would do and why, and whether it runs the data of now.
 
 KIND is that of a workload or Pod, also in short: deploy/team-a/web. Pull
 secrets are left out: nodes read them anew.`,
-		Args: cobra.ExactArgs(1),
-	}
-	in := newInspection(command).withOutput(command)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
-			return inspect.Explain(ctx, options, args[0])
-		})
-	}
-	return command
+	}, inspect.Explain)
 }
 
 func consumersCommand() *cobra.Command {
-	command := &cobra.Command{
+	return ask(&cobra.Command{
 		Use:   "consumers KIND/NAMESPACE/NAME",
 		Short: "List who consumes a Secret or ConfigMap, and what a change of it would do to each",
 		Long: `List the workloads that consume a Secret or ConfigMap, and the pods that belong
 to none, what a change would do to each, and whether each runs the data of now.`,
-		Args: cobra.ExactArgs(1),
-	}
-	in := newInspection(command).withOutput(command)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
-			return inspect.FindConsumers(ctx, options, args[0])
-		})
-	}
-	return command
+	}, inspect.FindConsumers)
 }

@@ -16,10 +16,7 @@ import (
 
 func TestThePoliciesAreKept(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("policies-src")
-	e.secret("policies-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "policies-editor", "policies-mallory"))
-	mallory := e.client("policies-mallory")
+	mallory := e.sourceWithEditor("policies", "policies-mallory")
 	e.sections = "protect: {engine: Policy}\n"
 	rules := `
 - name: policies
@@ -87,10 +84,7 @@ func TestThePoliciesAreKept(t *testing.T) {
 
 func TestTamperingDuringARolloutIsPutRight(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("handover-src")
-	e.secret("handover-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "handover-editor", "handover-mallory"))
-	mallory := e.client("handover-mallory")
+	mallory := e.sourceWithEditor("handover", "handover-mallory")
 	e.sections = "protect: {engine: Policy}\n"
 	options := e.options(`
 - name: handover
@@ -166,10 +160,7 @@ func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
 // A mistake in the way of the webhook must block nobody.
 func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("path-src")
-	e.secret("path-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "path-editor", "path-jane"))
-	jane := e.client("path-jane")
+	jane := e.sourceWithEditor("path", "path-jane")
 	e.sections = "protect: {engine: Webhook}\n"
 	nowhere, err := harness.FreeAddress()
 	require.NoError(t, err)
@@ -209,10 +200,7 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 
 func TestWhatIsRegisteredGoesWithAnUninstallation(t *testing.T) {
 	e := newEnv(t) // the next one has the ClusterRole back
-	e.namespace("uninstall-src")
-	e.secret("uninstall-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "uninstall-editor", "uninstall-jane"))
-	jane := e.client("uninstall-jane")
+	jane := e.sourceWithEditor("uninstall", "uninstall-jane")
 	h := e.start(`
 - name: uninstall
   source: {kind: Secret, namespace: uninstall-src, name: shared}

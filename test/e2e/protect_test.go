@@ -69,6 +69,16 @@ func secretsEditor() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}
 }
 
+// sourceWithEditor makes the Secret shared in namespace PREFIX-src, and returns a
+// client of user, who may do anything to Secrets as far as RBAC goes.
+func (e *env) sourceWithEditor(prefix, user string) kubernetes.Interface {
+	e.Helper()
+	e.namespace(prefix + "-src")
+	e.secret(prefix+"-src", "shared", map[string]string{"k": "v"})
+	require.NoError(e, harness.Grant(e.Context(), e.admin, prefix+"-editor", user))
+	return e.client(user)
+}
+
 // protected waits until the webhook is registered and refuses user.
 func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 	e.Helper()
@@ -112,10 +122,7 @@ func refused(err error) error {
 
 func TestNoWayRoundTheProtection(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("ways-src")
-	e.secret("ways-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "ways-editor", "ways-mallory"))
-	mallory := e.client("ways-mallory")
+	mallory := e.sourceWithEditor("ways", "ways-mallory")
 	secrets := mallory.CoreV1().Secrets("ways-src")
 	e.start(`
 - name: ways
@@ -352,10 +359,7 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 
 func TestTheRegistrationIsKept(t *testing.T) {
 	e := newEnv(t)
-	e.namespace("keep-src")
-	e.secret("keep-src", "shared", map[string]string{"k": "v"})
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "keep-editor", "keep-mallory"))
-	mallory := e.client("keep-mallory")
+	mallory := e.sourceWithEditor("keep", "keep-mallory")
 	e.sections = "protect: {engine: Webhook}\n"
 	h := e.start(`
 - name: keep
