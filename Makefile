@@ -40,6 +40,10 @@ chart: ## lint and render the Helm chart, try the alerts; UPDATE=1 writes what i
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
 	@go run ./test/bench $(BENCH)
 
+.PHONY: chaos
+chaos: build control-plane ## break things while others work, and look what comes of it; CHAOS="-duration 1h" for more
+	@go run ./test/chaos $(CHAOS)
+
 .PHONY: build
 build: ## build bin/headwater
 	@$(GO_BUILD) -o bin/headwater ./cmd/headwater

@@ -3,6 +3,7 @@ package kube
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,7 @@ func Connect(kubeconfig, userAgent string) (*Clients, error) {
 	}
 	config.QPS = -1
 	config.UserAgent = userAgent
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fence{next} })
 	typed, err := newTyped(config)
 	if err != nil {
 		return nil, err

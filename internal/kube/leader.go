@@ -71,21 +71,21 @@ func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 	if err != nil {
 		return err
 	}
-	lock := &resourcelock.LeaseLock{
+	return l.campaign(ctx, &lease{Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: l.namespace, Name: LeaseName},
 		Client:     l.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}
-	return l.campaign(ctx, lock, work)
+	}}, work)
 }
 
 // campaign stops the work before it gives the lease back, so that two leaders
 // never write at once. The elector must not give it back by itself: on a dead
 // connection it would try to for longer than the lease lasts, and only then
 // end the work.
-func (l *Leader) campaign(ctx context.Context, lock resourcelock.Interface, work []Runnable) error {
-	electionCtx, resign := context.WithCancel(context.WithoutCancel(ctx))
-	defer resign()
+func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) error {
+	electionCtx, resign := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer resign(nil)
+	lock.lost = func() { resign(ErrLeaseLost) }
 	done := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: LeaseName,
@@ -94,9 +94,9 @@ func (l *Leader) campaign(ctx context.Context, lock resourcelock.Interface, work
 			OnStartedLeading: func(leaseCtx context.Context) {
 				workCtx, stop := context.WithCancel(ctx)
 				defer context.AfterFunc(leaseCtx, stop)()
-				done <- l.lead(workCtx, work)
+				done <- l.lead(fenced(workCtx, lock.held), work)
 				if leaseCtx.Err() == nil {
-					resign()
+					resign(nil)
 				}
 			},
 			OnStoppedLeading: func() {},
@@ -110,11 +110,11 @@ func (l *Leader) campaign(ctx context.Context, lock resourcelock.Interface, work
 	}
 	defer context.AfterFunc(ctx, func() {
 		if !elector.IsLeader() {
-			resign()
+			resign(nil)
 		}
 	})()
 	elector.Run(electionCtx)
-	if ctx.Err() == nil && electionCtx.Err() == nil {
+	if ctx.Err() == nil && (electionCtx.Err() == nil || errors.Is(context.Cause(electionCtx), ErrLeaseLost)) {
 		return ErrLeaseLost
 	}
 	select {

@@ -45,18 +45,29 @@ func (c *Cluster) RestartAPIServer(ctx context.Context) error {
 	return c.StartAPIServer(ctx)
 }
 
-// apiServer is nil unless it runs.
-func (c *Cluster) apiServer() *process.Process {
+// RestartEtcd ends etcd as a crash does, and returns once it answers again, with
+// the data that it had. The API server runs on.
+func (c *Cluster) RestartEtcd(ctx context.Context) error {
+	if etcd := c.running(Etcd); etcd != nil {
+		etcd.Kill()
+	}
+	return c.startEtcd(ctx)
+}
+
+func (c *Cluster) apiServer() *process.Process { return c.running(APIServer) }
+
+// running is nil unless the component runs.
+func (c *Cluster) running(component string) *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	server := c.processes[APIServer]
-	if server == nil {
+	process := c.processes[component]
+	if process == nil {
 		return nil
 	}
 	select {
-	case <-server.Done():
+	case <-process.Done():
 		return nil
 	default:
-		return server
+		return process
 	}
 }

@@ -40,6 +40,7 @@ type Request struct {
 	Name        string
 	User        string // in whose name it was done, so the impersonated user where there is one
 	UserAgent   string
+	Source      string // the address that it came from
 	URI         string // with the query: a list that says resourceVersion=0 may come from the cache
 	Code        int
 	Annotations map[string]string // by authorization, admission webhooks and policies
@@ -118,6 +119,7 @@ type auditEvent struct {
 	Verb                     string
 	RequestURI               string
 	UserAgent                string
+	SourceIPs                []string
 	User                     struct{ Username string }
 	ImpersonatedUser         *struct{ Username string }
 	ResponseStatus           struct{ Code int }
@@ -134,7 +136,12 @@ func parseRequest(line []byte) (Request, error) {
 	if event.ImpersonatedUser != nil {
 		user = event.ImpersonatedUser.Username
 	}
+	source := ""
+	if len(event.SourceIPs) > 0 {
+		source = event.SourceIPs[0]
+	}
 	return Request{
+		Source:      source,
 		Time:        event.RequestReceivedTimestamp,
 		Verb:        event.Verb,
 		Group:       event.ObjectRef.APIGroup,

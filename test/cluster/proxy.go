@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Proxy is a way to the API server that a test can break. Its methods may be
@@ -16,6 +17,9 @@ type Proxy struct {
 	cluster *Cluster
 	target  string
 	address string
+	dialer  net.Dialer
+	// delay is how long, in nanoseconds, whatever passes is kept.
+	delay atomic.Int64
 
 	mu       sync.Mutex
 	listener net.Listener // nil while cut
@@ -25,8 +29,12 @@ type Proxy struct {
 }
 
 // Proxy opens one more way to the API server. Close ends it.
-func (c *Cluster) Proxy() (*Proxy, error) {
-	p, err := newProxy(address(c.ports.apiServer))
+func (c *Cluster) Proxy() (*Proxy, error) { return c.ProxyFrom(localhost) }
+
+// ProxyFrom is Proxy, and has requests come from this address of the machine, by
+// which Request.Source tells them from others. On Linux all of 127.0.0.0/8 will do.
+func (c *Cluster) ProxyFrom(source string) (*Proxy, error) {
+	p, err := newProxy(address(c.ports.apiServer), source)
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +42,9 @@ func (c *Cluster) Proxy() (*Proxy, error) {
 	return p, nil
 }
 
-func newProxy(target string) (*Proxy, error) {
+func newProxy(target, source string) (*Proxy, error) {
 	p := &Proxy{target: target, links: map[*link]struct{}{}}
+	p.dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
 	for range portTries {
 		p.address = address(firstPort + rand.IntN(lastPort-firstPort+1))
 		if p.Restore() == nil {
@@ -74,11 +83,16 @@ func (p *Proxy) Hold() {
 	}
 }
 
-// Restore lets new connections through. Those that were held stay so.
+// Slow keeps whatever passes for delay, piece by piece, in both directions.
+func (p *Proxy) Slow(delay time.Duration) { p.delay.Store(int64(delay)) }
+
+// Restore lets new connections through, at full speed. Those that were held stay
+// so.
 func (p *Proxy) Restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.holding = false
+	p.Slow(0)
 	if p.listener != nil {
 		return nil
 	}
@@ -111,12 +125,12 @@ func (p *Proxy) accept(listener net.Listener) {
 
 // open hangs up where the server cannot be reached, or the proxy was cut since.
 func (p *Proxy) open(listener net.Listener, client net.Conn) {
-	server, err := net.Dial("tcp", p.target)
+	server, err := p.dialer.Dial("tcp", p.target)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
-	l := &link{client: client, server: server}
+	l := &link{client: client, server: server, delay: &p.delay}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != listener {
@@ -137,6 +151,7 @@ func (p *Proxy) open(listener net.Listener, client net.Conn) {
 type link struct {
 	client, server net.Conn
 	held           atomic.Bool
+	delay          *atomic.Int64
 }
 
 // pump returns once both sides have ended.
@@ -152,6 +167,7 @@ func (l *link) copy(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
+		time.Sleep(time.Duration(l.delay.Load()))
 		if !l.held.Load() && n > 0 {
 			_, writeErr := to.Write(buffer[:n])
 			err = errors.Join(err, writeErr)

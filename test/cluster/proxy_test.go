@@ -35,7 +35,7 @@ func echo(t *testing.T) string {
 }
 
 func TestAProxyBreaksTheWayToItsTarget(t *testing.T) {
-	proxy, err := newProxy(echo(t))
+	proxy, err := newProxy(echo(t), localhost)
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	dial := func() net.Conn {
@@ -59,6 +59,14 @@ func TestAProxyBreaksTheWayToItsTarget(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF, "dropped")
 	_, err = net.Dial("tcp", proxy.address)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.NoError(t, proxy.Restore())
+
+	slow := dial()
+	proxy.Slow(silence)
+	require.ErrorContains(t, answer(slow, silence), "i/o timeout")
+	require.NoError(t, slow.SetReadDeadline(time.Now().Add(testTimeout)))
+	_, err = slow.Read(make([]byte, 1))
+	require.NoError(t, err, "late, and not lost")
 	require.NoError(t, proxy.Restore())
 
 	before := dial()

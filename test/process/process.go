@@ -112,6 +112,12 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Pause stops the process where it is, without its knowing, until Resume.
+func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume has a paused process go on.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
 // Failure is nil while the process runs, and when it was asked to end;
 // otherwise it quotes the end of its log.
 func (p *Process) Failure() error {

@@ -1,0 +1,59 @@
+package kube
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lease is a lock that knows until when it is held, by this process's own clock:
+// nobody else takes it earlier. The elector itself would only give up after it
+// has failed to renew for renewDeadline, even where it sees another holder.
+type lease struct {
+	resourcelock.Interface
+
+	// lost is called when somebody else is seen to hold what was held.
+	lost func()
+	// renewed is when the last request was sent that took or kept it; nil while
+	// it is not held.
+	renewed atomic.Pointer[time.Time]
+}
+
+func (l *lease) held() bool {
+	renewed := l.renewed.Load()
+	return renewed != nil && time.Since(*renewed) < leaseDuration
+}
+
+// Get implements resourcelock.Interface.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() && l.renewed.Swap(nil) != nil {
+		l.lost()
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update implements resourcelock.Interface.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l *lease) write(record resourcelock.LeaderElectionRecord, send func() error) error {
+	sent := time.Now()
+	err := send()
+	switch {
+	case err != nil:
+	case record.HolderIdentity == l.Identity():
+		l.renewed.Store(&sent)
+	default: // it is given back
+		l.renewed.Store(nil)
+	}
+	return err
+}

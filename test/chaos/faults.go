@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// fault is one way in which things break. strikes draws what it needs, at once,
+// and returns what breaks things and puts them right again.
+type fault struct {
+	name    string
+	strikes func(*rand.Rand) func(context.Context) error
+}
+
+// faults lists what may break. Those of one replica wait for one another; so do
+// those of the control plane.
+func (s *storm) faults() []fault {
+	return []fault{
+		{"a replica is killed", s.toReplica(0, 3*time.Second, func(r *replica) error { r.Kill(); return nil }, (*replica).start)},
+		{"a replica is stopped", s.toReplica(0, 3*time.Second, func(r *replica) error { r.Stop(); return nil }, (*replica).start)},
+		{"a replica stands still for longer than its lease", s.toReplica(17*time.Second, 22*time.Second,
+			func(r *replica) error { return r.Pause() }, func(r *replica) error { return r.Resume() })},
+		{"a replica's connections are dropped", s.toReplica(time.Second, 14*time.Second, (*replica).cut, (*replica).mend)},
+		{"a replica's connections are held", s.toReplica(time.Second, 20*time.Second, (*replica).hold, (*replica).mend)},
+		{"a replica's way is slow", s.toReplica(3*time.Second, 10*time.Second, (*replica).slow, (*replica).mend)},
+		{"the API server is restarted", s.toControlPlane(s.cluster.RestartAPIServer)},
+		{"the API server is killed", s.toControlPlane(func(ctx context.Context) error {
+			return errors.Join(s.cluster.KillAPIServer(), s.cluster.StartAPIServer(ctx))
+		})},
+		{"etcd is killed", s.toControlPlane(s.cluster.RestartEtcd)},
+	}
+}
+
+func (r *replica) cut() error  { r.proxy.Cut(); return nil }
+func (r *replica) hold() error { r.proxy.Hold(); return nil }
+func (r *replica) slow() error { r.proxy.Slow(200 * time.Millisecond); return nil }
+
+// mend also drops what was held: those connections stay dead.
+func (r *replica) mend() error {
+	r.proxy.Cut()
+	return r.proxy.Restore()
+}
+
+// toReplica breaks one for a time from least to most.
+func (s *storm) toReplica(least, most time.Duration, breaks, mends func(*replica) error) func(*rand.Rand) func(context.Context) error {
+	return func(random *rand.Rand) func(context.Context) error {
+		victim := s.fleet.replicas[random.IntN(size)]
+		lasting := least + time.Duration(random.Int64N(int64(most-least)))
+		return func(ctx context.Context) error {
+			victim.Lock()
+			defer victim.Unlock()
+			if err := errors.Join(victim.alive(), breaks(victim)); err != nil {
+				return err
+			}
+			waited := pauseFor(ctx, lasting)
+			return errors.Join(waited, mends(victim))
+		}
+	}
+}
+
+func (s *storm) toControlPlane(do func(context.Context) error) func(*rand.Rand) func(context.Context) error {
+	return func(*rand.Rand) func(context.Context) error {
+		return func(ctx context.Context) error {
+			s.world.controlPlane.Lock()
+			defer s.world.controlPlane.Unlock()
+			return do(ctx)
+		}
+	}
+}

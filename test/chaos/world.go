@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	sourceNamespace = "chaos-src"
+	// homes are namespaces that stay, and hold consumers; crowds come and go.
+	home, homes, crowd = "chaos-home-", 5, "chaos-crowd-"
+
+	shared, flags, extra = "shared", "flags", "extra"
+
+	owner    = "chaos-owner"
+	stranger = "chaos-stranger"
+	mallory  = "chaos-mallory"
+
+	// requestTimeout bounds a request while there may be nobody to answer it.
+	requestTimeout = 5 * time.Second
+)
+
+const configFile = `apiVersion: headwater.dev/v1alpha1
+kind: Config
+rules:
+- name: shared
+  source: {kind: Secret, namespace: chaos-src, name: shared}
+  sync: {namespaces: {include: ["chaos-home-*", "chaos-crowd-*"]}}
+  protect: {allow: {clusterRoles: [], users: [chaos-owner]}}
+  reload: {debounce: 200ms, minInterval: 0s, maxRestartsPerHour: 0}
+- name: flags
+  source: {kind: ConfigMap, namespace: chaos-src, name: flags}
+  sync: {namespaces: {include: ["chaos-home-*", "chaos-crowd-*"]}}
+`
+
+const extraRule = `- name: extra
+  source: {kind: ConfigMap, namespace: chaos-src, name: extra}
+  sync: {namespaces: {include: ["chaos-home-*", "chaos-crowd-*"]}, onRuleRemoved: Delete}
+`
+
+const configEnd = `reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
+safety: {maxDeleteFraction: 1}
+`
+
+// world is what people and their controllers do, and what must be there for it.
+type world struct {
+	admin, owner, stranger, mallory kubernetes.Interface
+
+	file   string
+	crowd  int
+	rand   *rand.Rand
+	report *report
+	// controlPlane is held by whoever breaks it.
+	controlPlane sync.Mutex
+
+	// edits counts up, so that every edit makes data what they never were.
+	edits     int
+	withExtra bool
+	// attempts are edits of a key of the shared Secret, made or not; scribbled
+	// are those of its clone in a namespace.
+	attempts, scribbled map[string]int
+}
+
+func newWorld(ctx context.Context, c *cluster.Cluster, o options) (*world, error) {
+	w := &world{
+		file: filepath.Join(c.Dir(), "headwater.yaml"), crowd: o.namespaces,
+		rand: rand.New(rand.NewPCG(o.seed, 2)), attempts: map[string]int{}, scribbled: map[string]int{},
+	}
+	for to, config := range map[*kubernetes.Interface]*rest.Config{
+		&w.admin: c.Config(), &w.owner: c.ConfigFor(owner), &w.stranger: c.ConfigFor(stranger), &w.mallory: c.ConfigFor(mallory),
+	} {
+		config.QPS, config.Burst, config.Timeout = -1, 0, requestTimeout
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		*to = client
+	}
+	if err := w.configure(); err != nil {
+		return nil, err
+	}
+	return w, w.populate(ctx)
+}
+
+// configure writes the file as a whole, as a mounted ConfigMap changes.
+func (w *world) configure() error {
+	content := configFile
+	if w.withExtra {
+		content += extraRule
+	}
+	fresh := w.file + ".new"
+	if err := os.WriteFile(fresh, []byte(content+configEnd), 0o600); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	if err := os.Rename(fresh, w.file); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return nil
+}
+
+func (w *world) populate(ctx context.Context) error {
+	if err := w.permit(ctx); err != nil {
+		return err
+	}
+	for i := range homes {
+		if err := harness.EnsureNamespace(ctx, w.admin, fmt.Sprint(home, i), nil); err != nil {
+			return err
+		}
+	}
+	if err := harness.EnsureNamespace(ctx, w.admin, sourceNamespace, nil); err != nil {
+		return err
+	}
+	if _, err := w.admin.CoreV1().Secrets(sourceNamespace).Create(ctx,
+		harness.Secret(sourceNamespace, shared, map[string]string{"k": "0", "other": "0"}), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for _, name := range []string{flags, extra} {
+		if _, err := w.admin.CoreV1().ConfigMaps(sourceNamespace).Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"k": "0"},
+		}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return w.deploy(ctx)
+}
+
+// permit has everybody be able to write Secrets and ConfigMaps, as far as RBAC goes.
+func (w *world) permit(ctx context.Context) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chaos-editor"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"*"}},
+	}}
+	if _, err := w.admin.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ClusterRole: %w", err)
+	}
+	for _, user := range []string{owner, stranger, mallory} {
+		if err := harness.Bind(ctx, w.admin, role.Name, user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle brings to an end what was begun and could not be finished, for want of
+// an API server.
+func (w *world) settle(ctx context.Context) error {
+	return until(ctx, func(ctx context.Context) error { return w.disperse(ctx) })
+}
+
+func (w *world) end() error { return nil }
+
+// until tries again while the API server cannot be reached.
+func until(ctx context.Context, do func(context.Context) error) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := do(ctx)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if pause := pauseFor(ctx, 200*time.Millisecond); pause != nil {
+			return errors.Join(err, pause)
+		}
+	}
+}
+
+var rbacForbids = regexp.MustCompile(`User "[^"]+" cannot [a-z]+ resource`)
+
+// unavailable reports whether err says that nobody could answer, and not what
+// the answer was. An API server that has just started may not know of anybody's
+// permissions yet.
+func unavailable(err error) bool {
+	if apierrors.IsForbidden(err) && rbacForbids.MatchString(err.Error()) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err != nil
+	}
+	code := status.Status().Code
+	return code >= 500 || code == 429
+}
