@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // Permission is one set of verbs that a module needs.
@@ -56,33 +57,59 @@ func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 	}
 }
 
+// askedAtOnce bounds how many permissions are asked about at a time: a start
+// waits for the answers, and the API server serves others too.
+const askedAtOnce = 8
+
 // CheckPermissions asks the API server for each of permissions and returns a
 // FatalError naming every one that is missing. user is whose they are.
 func CheckPermissions(ctx context.Context, client kubernetes.Interface, user string, permissions []Permission) error {
-	var missing []string
-	for _, permission := range permissions {
-		for _, verb := range permission.Verbs {
-			allowed, err := allowed(ctx, client, permission, verb)
-			if err != nil {
-				return fmt.Errorf("check permissions: %w", err)
-			}
-			if !allowed {
-				missing = append(missing, permission.lacks(verb))
-			}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	verbs := singly(permissions)
+	lacking := make([]string, len(verbs))
+	workqueue.ParallelizeUntil(ctx, askedAtOnce, len(verbs), func(i int) {
+		allowed, err := verbs[i].allowed(ctx, client)
+		switch {
+		case err != nil:
+			giveUp(err)
+		case !allowed:
+			lacking[i] = verbs[i].lacks()
 		}
+	})
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("check permissions: %w", err)
 	}
+	slices.Sort(lacking)
+	missing := slices.DeleteFunc(slices.Compact(lacking), func(lack string) bool { return lack == "" })
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
-	return FatalError{fmt.Errorf("missing permissions, grant them to %s: %s", user, strings.Join(slices.Compact(missing), "; "))}
+	return FatalError{fmt.Errorf("missing permissions, grant them to %s: %s", user, strings.Join(missing, "; "))}
 }
 
-func allowed(ctx context.Context, client kubernetes.Interface, p Permission, verb string) (bool, error) {
+// permittedVerb is one verb of a Permission, as the API server is asked.
+type permittedVerb struct {
+	Permission
+
+	verb string
+}
+
+func singly(permissions []Permission) []permittedVerb {
+	var verbs []permittedVerb
+	for _, permission := range permissions {
+		for _, verb := range permission.Verbs {
+			verbs = append(verbs, permittedVerb{permission, verb})
+		}
+	}
+	return verbs
+}
+
+func (p permittedVerb) allowed(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
 		&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: p.Namespace, Verb: verb, Group: p.Group, Resource: p.Resource, Name: p.Name,
+				Namespace: p.Namespace, Verb: p.verb, Group: p.Group, Resource: p.Resource, Name: p.Name,
 			},
 		}}, metav1.CreateOptions{})
 	if err != nil {
@@ -91,7 +118,7 @@ func allowed(ctx context.Context, client kubernetes.Interface, p Permission, ver
 	return review.Status.Allowed, nil
 }
 
-func (p Permission) lacks(verb string) string {
+func (p permittedVerb) lacks() string {
 	resource := p.Resource
 	if p.Group != "" {
 		resource += "." + p.Group
@@ -103,5 +130,5 @@ func (p Permission) lacks(verb string) string {
 	if p.Namespace != "" {
 		where = "in namespace " + p.Namespace
 	}
-	return fmt.Sprintf("%s %s %s (to %s)", verb, resource, where, p.For)
+	return fmt.Sprintf("%s %s %s (to %s)", p.verb, resource, where, p.For)
 }

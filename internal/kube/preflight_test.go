@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// answering is an API server that is asked who may do what.
+func answering(answer func(authorizationv1.ResourceAttributes) (bool, error)) (client *fake.Clientset, asked *atomic.Int32) {
+	client, asked = fake.NewClientset(), new(atomic.Int32)
+	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		asked.Add(1)
+		create, _ := action.(clienttesting.CreateAction)
+		review, _ := create.GetObject().(*authorizationv1.SelfSubjectAccessReview)
+		allowed, err := answer(*review.Spec.ResourceAttributes)
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}}, err
+	})
+	return client, asked
+}
+
+func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
+	permissions := []Permission{
+		{Resource: "secrets", Verbs: []string{"watch", "list", "get"}, For: "read"},
+		{Group: "apps", Resource: "deployments", Verbs: []string{"patch"}, For: "restart"},
+		{Resource: "configmaps", Name: "own", Namespace: "ns", Verbs: []string{"update"}, For: "write"},
+		{Resource: "secrets", Verbs: []string{"get"}, For: "read"},
+	}
+	tests := map[string]struct {
+		lacks []string
+		want  string
+	}{
+		"nothing is missing": {},
+		"some are": {
+			lacks: []string{"secrets", "configmaps"},
+			want: "missing permissions, grant them to me: get secrets cluster-wide (to read); list secrets cluster-wide (to read); " +
+				"update configmaps/own in namespace ns (to write); watch secrets cluster-wide (to read)",
+		},
+		"one of a group is": {
+			lacks: []string{"deployments"},
+			want:  "missing permissions, grant them to me: patch deployments.apps cluster-wide (to restart)",
+		},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			client, asked := answering(func(of authorizationv1.ResourceAttributes) (bool, error) {
+				return !slices.Contains(test.lacks, of.Resource), nil
+			})
+			err := CheckPermissions(t.Context(), client, "me", permissions)
+			require.EqualValues(t, 6, asked.Load())
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorAs(t, err, new(FatalError))
+			require.EqualError(t, err, test.want)
+		})
+	}
+}
+
+func TestAPermissionThatCannotBeAskedAboutIsAnErrorThatPasses(t *testing.T) {
+	many := []Permission{{Resource: "secrets", Verbs: slices.Repeat([]string{"get"}, 100)}}
+	client, asked := answering(func(authorizationv1.ResourceAttributes) (bool, error) { return false, errors.New("too busy") })
+	err := CheckPermissions(t.Context(), client, "me", many)
+	require.EqualError(t, err, "check permissions: too busy")
+	require.NotErrorAs(t, err, new(FatalError))
+	require.LessOrEqual(t, asked.Load(), int32(askedAtOnce), "it gives up")
+}
