@@ -139,10 +139,8 @@ func (o *Observer) targets(rule Rule, source object.Ref) []object.Ref {
 func (o *Observer) clonesIn(namespace string) []object.Ref {
 	var targets []object.Ref
 	for _, kind := range object.Kinds {
-		for _, clone := range o.caches.Clones[kind].List() {
-			if clone.Namespace == namespace {
-				targets = append(targets, clone.Ref())
-			}
+		for _, clone := range o.caches.Clones[kind].InNamespace(namespace) {
+			targets = append(targets, clone.Ref())
 		}
 	}
 	return targets
