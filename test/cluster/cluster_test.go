@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +162,36 @@ func TestRestartsOfTheAPIServerKeepTheData(t *testing.T) {
 	delete(before, APIServer)
 	delete(after, APIServer)
 	require.Equal(t, before, after, "the other components go on")
+}
+
+func TestTheHistoryHasEveryEditionInOrder(t *testing.T) {
+	c := Shared(t)
+	configMaps := clientOf(t, c.Config()).CoreV1().ConfigMaps("default")
+	name := unique("past")
+	created, err := configMaps.Create(t.Context(), configMap(name), metav1.CreateOptions{})
+	require.NoError(t, err)
+	created.Data = map[string]string{"k": "later"}
+	updated, err := configMaps.Update(t.Context(), created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, configMaps.Delete(t.Context(), name, metav1.DeleteOptions{}))
+
+	from, err := strconv.ParseInt(created.ResourceVersion, 10, 64)
+	require.NoError(t, err)
+	all, next, err := c.History(t.Context(), from, "secrets", "configmaps")
+	require.NoError(t, err)
+	past := slices.DeleteFunc(all, func(v Edition) bool { return v.Name != name })
+	require.Len(t, past, 3)
+	require.Equal(t, from, past[0].Revision)
+	require.Equal(t, updated.ResourceVersion, strconv.FormatInt(past[1].Revision, 10))
+	later, ok := past[1].Object.(*corev1.ConfigMap)
+	require.True(t, ok)
+	require.Equal(t, "later", later.Data["k"])
+	require.Nil(t, past[2].Object)
+	require.Equal(t, Edition{Revision: past[2].Revision, Resource: "configmaps", Namespace: "default", Name: name}, past[2])
+
+	rest, _, err := c.History(t.Context(), next, "configmaps")
+	require.NoError(t, err)
+	require.Empty(t, slices.DeleteFunc(rest, func(v Edition) bool { return v.Name != name }))
 }
 
 func TestStartTakesOtherPortsWhenOneIsLost(t *testing.T) {

@@ -27,7 +27,7 @@ func (w *world) file() string {
 func (w *world) changeRules() {
 	switch {
 	case w.oneIn(4):
-		w.rand.Shuffle(len(w.rules), func(i, j int) { w.rules[i], w.rules[j] = w.rules[j], w.rules[i] })
+		w.Shuffle(len(w.rules), func(i, j int) { w.rules[i], w.rules[j] = w.rules[j], w.rules[i] })
 	case w.oneIn(3):
 		name := pick(w, ruleNames)
 		w.rules = slices.DeleteFunc(w.rules, func(r config.Rule) bool { return r.Name == name })
@@ -47,7 +47,7 @@ func (w *world) addRule() {
 		w.rules[at] = rule
 		return
 	}
-	w.rules = slices.Insert(w.rules, w.rand.IntN(len(w.rules)+1), rule)
+	w.rules = slices.Insert(w.rules, w.IntN(len(w.rules)+1), rule)
 }
 
 func (w *world) randomRule() config.Rule {
@@ -69,7 +69,7 @@ func (w *world) randomRule() config.Rule {
 	if w.oneIn(3) {
 		rule.Sync.Namespaces.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": pick(w, tiers)}}
 	}
-	switch w.rand.IntN(3) {
+	switch w.IntN(3) {
 	case 0:
 		rule.Source.Name, rule.Source.Selector = "", &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}}
 	case 1:

@@ -56,7 +56,7 @@ func (w *world) randomContent(kind object.Kind) object.Content {
 	return content
 }
 
-func (w *world) value() []byte { return fmt.Appendf(nil, "v%d", w.rand.IntN(3)) }
+func (w *world) value() []byte { return fmt.Appendf(nil, "v%d", w.IntN(3)) }
 
 func payload(c object.Content) string {
 	var words []string
@@ -112,7 +112,7 @@ func (w *world) createNamespace() {
 // their own, or change what is there.
 func (w *world) touch() {
 	ref := object.Ref{Kind: pick(w, object.Kinds), Namespace: pick(w, targetNamespaces), Name: pick(w, cloneNames)}
-	create, how, value := w.oneIn(2), w.rand.IntN(10), w.value()
+	create, how, value := w.oneIn(2), w.IntN(10), w.value()
 	if !w.alive[ref.Namespace] {
 		return
 	}

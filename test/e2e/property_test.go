@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -31,8 +27,7 @@ const (
 //
 // HEADWATER_SEED plays the same steps again, HEADWATER_STEPS says how many.
 func TestWhateverIsDoneTheClusterComesToWhatTheRulesAskFor(t *testing.T) {
-	seed, steps := number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10)), number(t, "HEADWATER_STEPS", defaultSteps)
-	t.Logf("HEADWATER_SEED=%d HEADWATER_STEPS=%d", seed, steps)
+	seed, steps := seedAndSteps(t, defaultSteps)
 	w := newWorld(t, seed)
 	rounds := max(2, int(steps)/stepsPerRound)
 	for round := range rounds {
@@ -48,19 +43,9 @@ func TestWhateverIsDoneTheClusterComesToWhatTheRulesAskFor(t *testing.T) {
 	w.untouched(w.cluster.Mark())
 }
 
-func number(t *testing.T, variable, otherwise string) uint64 {
-	t.Helper()
-	value, err := strconv.ParseUint(cmp.Or(os.Getenv(variable), otherwise), 10, 64)
-	require.NoError(t, err, variable)
-	return value
-}
-
 // step does one thing at random.
 func (w *world) step() {
-	steps := []struct {
-		weight int
-		do     func()
-	}{
+	w.choose([]choice{
 		{7, w.putSource},
 		{2, w.deleteSource},
 		{10, w.touch},
@@ -70,18 +55,7 @@ func (w *world) step() {
 		{6, w.changeRules},
 		{1, w.restart},
 		{2, w.ready},
-	}
-	total := 0
-	for _, step := range steps {
-		total += step.weight
-	}
-	at := w.rand.IntN(total)
-	for _, step := range steps {
-		if at -= step.weight; at < 0 {
-			step.do()
-			return
-		}
-	}
+	})
 }
 
 // restart kills Headwater, wherever it is, and starts it again.

@@ -3,11 +3,8 @@ package e2e
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,8 +37,8 @@ func versionOf(o *object.Full) version { return version{o.UID, o.ResourceVersion
 // world is the cluster, and what the test alone knows of it.
 type world struct {
 	*env
+	dice
 
-	rand      *rand.Rand
 	headwater *harness.Headwater
 	rules     []config.Rule
 	// strangers are the objects that are somebody else's, as they left them.
@@ -58,7 +55,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		env: newEnv(t), rand: rand.New(rand.NewPCG(seed, seed)),
+		env: newEnv(t), dice: newDice(seed),
 		strangers: map[object.Ref]version{}, alive: map[string]bool{},
 	}
 	w.sections = everyDelete
@@ -78,10 +75,6 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-func pick[T any](w *world, from []T) T { return from[w.rand.IntN(len(from))] }
-
-func (w *world) oneIn(n int) bool { return w.rand.IntN(n) == 0 }
-
 // begin starts a round: what was is as the rules asked for, and what was taken
 // over is no stranger's any more.
 func (w *world) begin() {
@@ -91,57 +84,6 @@ func (w *world) begin() {
 	})
 	w.since, w.takeable = w.cluster.Mark(), map[object.Ref]bool{}
 	w.noteTakeable()
-}
-
-// put writes o, which is in the cluster already if it has a UID.
-func (w *world) put(o *object.Full) (*object.Full, error) {
-	var written any
-	var err error
-	secrets, configMaps := w.admin.CoreV1().Secrets(o.Namespace), w.admin.CoreV1().ConfigMaps(o.Namespace)
-	switch {
-	case o.Kind == object.Secret && o.UID == "":
-		written, err = secrets.Create(w.Context(), o.ToSecret(), metav1.CreateOptions{})
-	case o.Kind == object.Secret:
-		written, err = secrets.Update(w.Context(), o.ToSecret(), metav1.UpdateOptions{})
-	case o.UID == "":
-		written, err = configMaps.Create(w.Context(), o.ToConfigMap(), metav1.CreateOptions{})
-	default:
-		written, err = configMaps.Update(w.Context(), o.ToConfigMap(), metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return object.FromAPI(written)
-}
-
-// find reads an object; nil when there is none.
-func (w *world) find(ref object.Ref) *object.Full {
-	var found any
-	var err error
-	if ref.Kind == object.Secret {
-		found, err = w.admin.CoreV1().Secrets(ref.Namespace).Get(w.Context(), ref.Name, metav1.GetOptions{})
-	} else {
-		found, err = w.admin.CoreV1().ConfigMaps(ref.Namespace).Get(w.Context(), ref.Name, metav1.GetOptions{})
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	require.NoError(w, err)
-	full, err := object.FromAPI(found)
-	require.NoError(w, err)
-	return full
-}
-
-func (w *world) remove(ref object.Ref) {
-	var err error
-	if ref.Kind == object.Secret {
-		err = w.admin.CoreV1().Secrets(ref.Namespace).Delete(w.Context(), ref.Name, metav1.DeleteOptions{})
-	} else {
-		err = w.admin.CoreV1().ConfigMaps(ref.Namespace).Delete(w.Context(), ref.Name, metav1.DeleteOptions{})
-	}
-	if !apierrors.IsNotFound(err) {
-		require.NoError(w, err)
-	}
 }
 
 // judge compares the whole cluster with what the rules ask for.

@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Edition is an object as it was from Revision on, until its next Edition.
+type Edition struct {
+	// Revision is its resourceVersion. It orders the editions of all objects.
+	Revision int64
+	// Namespace and Name are the object's.
+	Namespace, Name string
+	// Object is of the client's own types; nil: it is deleted.
+	Object runtime.Object
+	// Resource is its plural, such as secrets.
+	Resource string
+}
+
+// History is every edition of every namespaced object of these resources from
+// revision from on, in order, and the revision to go on from. It comes from
+// etcd, so that nothing is missing: also not what was written and written over
+// while no API server could be asked. It reaches back for five minutes, after
+// which API servers have etcd compact it.
+func (c *Cluster) History(ctx context.Context, from int64, resources ...string) (editions []Edition, next int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the watch
+	now, err := c.revision(ctx)
+	if err != nil || now < from {
+		return nil, from, err
+	}
+	// Every key there is, so that the last revision is among them.
+	body, err := c.askEtcd(ctx, "watch", fmt.Sprintf(`{"create_request":{"key":"AA==","range_end":"AA==","start_revision":"%d"}}`, from))
+	if err != nil {
+		return nil, from, err
+	}
+	defer func() { _ = body.Close() }()
+	for decoder := json.NewDecoder(body); ; {
+		var message struct{ Result watchResponse }
+		if err := decoder.Decode(&message); err != nil {
+			return nil, from, fmt.Errorf("read the history: %w", err)
+		}
+		if message.Result.Canceled {
+			return nil, from, fmt.Errorf("read the history: etcd has it from revision %s on alone", message.Result.CompactRevision)
+		}
+		for _, event := range message.Result.Events {
+			if event.KV.ModRevision > now {
+				return editions, now + 1, nil
+			}
+			edition, wanted, err := event.edition(resources)
+			if err != nil {
+				return nil, from, err
+			}
+			if wanted {
+				editions = append(editions, edition)
+			}
+			next = event.KV.ModRevision + 1
+		}
+		if next > now {
+			return editions, next, nil
+		}
+	}
+}
+
+// revision is etcd's latest.
+func (c *Cluster) revision(ctx context.Context) (int64, error) {
+	body, err := c.askEtcd(ctx, "kv/range", `{"key":"AA==","count_only":true}`)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = body.Close() }()
+	var answer struct {
+		Header struct {
+			Revision int64 `json:",string"`
+		}
+	}
+	if err := json.NewDecoder(body).Decode(&answer); err != nil {
+		return 0, fmt.Errorf("ask etcd for its revision: %w", err)
+	}
+	return answer.Header.Revision, nil
+}
+
+func (c *Cluster) askEtcd(ctx context.Context, what, question string) (io.ReadCloser, error) {
+	url := "http://" + address(c.ports.etcd) + "/v3/" + what
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewBufferString(question))
+	if err != nil {
+		return nil, fmt.Errorf("ask etcd: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask etcd: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("ask etcd for %s: %s", what, response.Status)
+	}
+	return response.Body, nil
+}
+
+// watchResponse is what we use of etcd's, as its JSON gateway writes it.
+type watchResponse struct {
+	Canceled        bool
+	CompactRevision string `json:"compact_revision"`
+	Events          []watchEvent
+}
+
+type watchEvent struct {
+	Type string // empty is a PUT
+	KV   struct {
+		Key, Value  []byte
+		ModRevision int64 `json:"mod_revision,string"`
+	}
+}
+
+// edition reads an event about an object of resources. The API server's keys
+// are /registry/RESOURCE/NAMESPACE/NAME.
+func (e watchEvent) edition(resources []string) (edition Edition, wanted bool, err error) {
+	for _, resource := range resources {
+		path, found := strings.CutPrefix(string(e.KV.Key), "/registry/"+resource+"/")
+		if !found {
+			continue
+		}
+		edition = Edition{Revision: e.KV.ModRevision, Resource: resource}
+		edition.Namespace, edition.Name, _ = strings.Cut(path, "/")
+		if e.Type == "DELETE" {
+			return edition, true, nil
+		}
+		edition.Object, _, err = scheme.Codecs.UniversalDeserializer().Decode(e.KV.Value, nil, nil)
+		if err != nil {
+			return edition, true, fmt.Errorf("read the history of %s %s: %w", resource, path, err)
+		}
+		return edition, true, nil
+	}
+	return edition, false, nil
+}
