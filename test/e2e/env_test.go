@@ -52,6 +52,14 @@ func newEnvOn(t *testing.T, c *cluster.Cluster) *env {
 	return e
 }
 
+// of is e in a test within e's.
+func (e *env) of(t *testing.T) *env {
+	t.Helper()
+	within := *e
+	within.T = t
+	return &within
+}
+
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := cluster.Root()

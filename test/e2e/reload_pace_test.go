@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,48 +118,83 @@ func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
 	e.waits(h, 0, "breaker")
 }
 
+// burst is a series of edits of one key.
+type burst struct {
+	pace   string
+	values []string
+	every  time.Duration
+	// least and most are how many rollouts it makes.
+	least, most int64
+}
+
+// bursts are every shape that edits come in, by the prefix of reloadRule. The key
+// is 1 before the first of them.
+func bursts() map[string]burst {
+	values := func(n int, value func(i int) string) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = value(i)
+		}
+		return all
+	}
+	another := func(i int) string { return fmt.Sprint("v", i) }
+	toAndFro := func(i int) string { return []string{"2", "1"}[i%2] }
+	return map[string]burst{
+		"one-edit":  {"debounce: 1s, minInterval: 30s", values(1, another), 0, 1, 1},
+		"at-once":   {"debounce: 1s, minInterval: 30s", values(10, another), 0, 1, 1},
+		"in-a-row":  {"debounce: 1s, minInterval: 30s", values(10, another), 50 * time.Millisecond, 1, 1},
+		"there-and": {"debounce: 1s, minInterval: 0s", values(2, toAndFro), 100 * time.Millisecond, 0, 0},
+		// A change that waits is not put off by the next: the workload would never
+		// hear of any.
+		"no-end":    {"debounce: 1s, minInterval: 0s", values(50, another), 100 * time.Millisecond, 3, 6},
+		"a-trickle": {"debounce: 0s, minInterval: 2s", values(20, another), 250 * time.Millisecond, 2, 5},
+		// After three, the least time between two doubles.
+		"flapping": {"debounce: 0s, minInterval: 1s", values(60, toAndFro), 100 * time.Millisecond, 2, 6},
+	}
+}
+
 func TestHowManyRolloutsABurstMakes(t *testing.T) {
-	tests := map[string]struct {
-		pace        string
-		changes     int
-		every       time.Duration
-		least, most int64
-	}{
-		"at-once":   {"debounce: 1s, minInterval: 30s", 10, 0, 1, 1},
-		"a-trickle": {"debounce: 0s, minInterval: 2s", 20, 250 * time.Millisecond, 2, 5},
+	e := newEnv(t)
+	bursts, rules, before := bursts(), "", map[string]int64{}
+	for name, burst := range bursts {
+		e.deployment(e.stage(name), "by-env", harness.ByEnv("shared", "used"), nil)
+		rules += pacedRule(name, burst.pace)
 	}
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		t.Run(name, func(t *testing.T) {
-			test := tests[name]
-			e := newEnv(t)
-			namespace := e.stage(name)
-			e.deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-			h := e.start(pacedRule(name, test.pace))
-			e.cloned(name, "used", "1")
-			e.settled(h)
-			before := e.read(namespace, "by-env")
-			ticker := time.NewTicker(max(test.every, time.Millisecond))
-			defer ticker.Stop()
-			for i := range test.changes {
-				<-ticker.C
-				e.change(name, "used", fmt.Sprint("v", i))
-			}
-			e.cloned(name, "used", fmt.Sprint("v", test.changes-1))
-			e.eventually(func(ctx context.Context) error {
-				if waiting, err := h.Metric(ctx, "headwater_reload_waiting", nil); err != nil || waiting != 0 {
-					return fmt.Errorf("%v restarts wait (%w)", waiting, err)
-				}
-				if e.read(namespace, "by-env").Annotations[mark.Baseline] == before.Annotations[mark.Baseline] {
-					return fmt.Errorf("not restarted")
-				}
-				return nil
+	h := e.start(rules)
+	for name := range bursts {
+		e.cloned(name, "used", "1")
+	}
+	e.settled(h)
+	for name := range bursts {
+		before[name] = e.read(name+"-a", "by-env").Generation
+	}
+	t.Run("bursts", func(t *testing.T) {
+		for name, burst := range bursts {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				burst.play(e.of(t), name)
 			})
-			e.settled(h)
-			rollouts := e.read(namespace, "by-env").Generation - before.Generation
-			require.GreaterOrEqual(t, rollouts, test.least)
-			require.LessOrEqual(t, rollouts, test.most)
-		})
+		}
+	})
+	e.hasMetric(h, 0, "headwater_reload_waiting", nil)
+	e.settled(h)
+	e.hasMetric(h, 0, "headwater_reload_waiting", nil)
+	for name, burst := range bursts {
+		rollouts := e.read(name+"-a", "by-env").Generation - before[name]
+		require.GreaterOrEqual(t, rollouts, burst.least, name)
+		require.LessOrEqual(t, rollouts, burst.most, name)
 	}
+}
+
+// play edits the source until the last value is cloned.
+func (b burst) play(e *env, prefix string) {
+	ticker := time.NewTicker(max(b.every, time.Millisecond))
+	defer ticker.Stop()
+	for _, value := range b.values {
+		<-ticker.C
+		e.change(prefix, "used", value)
+	}
+	e.cloned(prefix, "used", b.values[len(b.values)-1])
 }
 
 func TestOutsideOfTheWindowsRestartsWaitAndRefreshesDoNot(t *testing.T) {
