@@ -75,6 +75,7 @@ func TestACutOffLeaderEndsAndItsSuccessorCatchesUp(t *testing.T) {
 }
 
 func TestAnOutageOfTheAPIServerLosesNothing(t *testing.T) {
+	t.Parallel() // on a cluster of its own
 	c := cluster.ForTest(t, cluster.Options{Args: map[string][]string{cluster.APIServer: {"--etcd-compaction-interval=1s"}}})
 	t.Run("after which resourceVersions have expired", func(t *testing.T) { expiry(newEnvOn(t, c)) })
 	t.Run("in the middle of a fan-out", func(t *testing.T) { interruption(newEnvOn(t, c)) })

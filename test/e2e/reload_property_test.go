@@ -27,6 +27,7 @@ const (
 //
 // HEADWATER_SEED plays the same steps again, HEADWATER_STEPS says how many.
 func TestWhateverIsDoneEveryChangeReachesItsPodsOnce(t *testing.T) {
+	t.Parallel() // on a cluster of its own
 	seed, steps := seedAndSteps(t, defaultReloadSteps)
 	w := newReloadWorld(t, seed)
 	w.comesToRest()
@@ -34,7 +35,7 @@ func TestWhateverIsDoneEveryChangeReachesItsPodsOnce(t *testing.T) {
 	for round := range rounds {
 		t.Logf("round %d", round)
 		do := w.step
-		switch round % 3 {
+		switch round % 4 {
 		case 0:
 			do = w.quietStep
 		case 1:
@@ -62,7 +63,7 @@ func TestWhateverIsDoneEveryChangeReachesItsPodsOnce(t *testing.T) {
 // step does one thing at random.
 func (w *reloadWorld) step() {
 	w.choose([]choice{
-		{10, w.change},
+		{12, w.change},
 		{3, w.changeOften},
 		{4, w.putWorkload},
 		{2, w.deploy},
@@ -106,8 +107,8 @@ func (w *reloadWorld) changeOften() {
 
 // changeData gives one key of ref another value, or takes it away.
 func (w *reloadWorld) changeData(ref object.Ref) {
-	key, value := pick(w, dataKeys), fmt.Appendf(nil, "v%d", w.IntN(3))
-	remove := w.oneIn(8)
+	key, value := pick(w, dataKeys), fmt.Appendf(nil, "v%d", w.IntN(5))
+	remove := w.oneIn(20)
 	found := w.find(ref)
 	if found == nil {
 		w.putData(ref, nil)

@@ -148,7 +148,7 @@ func (f form) mounts(ref object.Ref) bool {
 	return slices.ContainsFunc(f.uses, func(u use) bool { return u.ref == ref && u.files })
 }
 
-var wishes = []string{"", "", "Auto", "Auto", "Off"}
+var wishes = []string{"", "", "", "Auto", "Auto", "Auto", "Off"}
 
 func wishOf(text string) map[string]string {
 	if text == "" {

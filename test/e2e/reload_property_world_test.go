@@ -82,8 +82,10 @@ func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
 		}
 	}
 	w.create(reloadTargets[0], refusedName)
-	for range 8 {
-		w.putWorkload()
+	for _, namespace := range reloadTargets {
+		for _, name := range workloadNames {
+			w.create(namespace, name)
+		}
 	}
 	w.start()
 	return w
@@ -196,7 +198,7 @@ func (w *reloadWorld) spec(namespace string) corev1.PodSpec {
 func (w *reloadWorld) use(namespace string) use {
 	u := use{
 		ref:      object.Ref{Kind: pick(w, object.Kinds), Namespace: namespace, Name: pick(w, []string{sharedName, sharedName, ownName})},
-		optional: w.oneIn(4),
+		optional: w.oneIn(3),
 	}
 	switch w.IntN(5) {
 	case 0: // all in the environment
