@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -20,9 +20,10 @@ import (
 const (
 	sourceNamespace    = "bench-src"
 	unrelatedNamespace = "bench-unrelated"
-	targets            = "bench-t-" // begins the names of the namespaces that fan-outs are timed by
-	shared             = "shared"   // the source, and Headwater's clones of it
-	bare               = "bare"     // the same Secrets, written by the bench itself
+	crowdNamespace     = "bench-crowd" // holds many consumers of one Secret that is not cloned
+	targets            = "bench-t-"    // begins the names of the namespaces that fan-outs are timed by
+	shared             = "shared"      // the source, and Headwater's clones of it
+	bare               = "bare"        // the same Secrets, written by the bench itself
 	allowed            = "bench-editor"
 	rules              = `apiVersion: headwater.dev/v1alpha1
 kind: Config
@@ -31,6 +32,9 @@ rules:
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + shared + `}
   sync: {namespaces: {include: ["` + targets + `*", "bench-new-*"]}}
   protect: {allow: {clusterRoles: [], users: [` + allowed + `]}}
+  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
+- name: bench-crowd
+  source: {kind: Secret, namespace: ` + crowdNamespace + `, name: ` + shared + `}
   reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
 reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
 `
@@ -104,13 +108,15 @@ func (a *arena) configure() error {
 func (a *arena) fill(ctx context.Context) error {
 	unrelated := max(0, a.options.unrelated-a.options.clones)
 	progress("making %d unrelated Secrets", unrelated)
-	for _, namespace := range []string{sourceNamespace, unrelatedNamespace} {
+	for _, namespace := range []string{sourceNamespace, unrelatedNamespace, crowdNamespace} {
 		if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{shared, bare} {
-		if err := create(ctx, a.admin, secret(sourceNamespace, name, "0")); err != nil {
+	for _, one := range []*corev1.Secret{
+		secret(sourceNamespace, shared, "0"), secret(sourceNamespace, bare, "0"), secret(crowdNamespace, shared, "0"),
+	} {
+		if err := create(ctx, a.admin, one); err != nil {
 			return err
 		}
 	}
@@ -166,12 +172,9 @@ func (a *arena) version() string {
 	return strconv.Itoa(a.versions)
 }
 
-// editSource gives the source the payload of version.
-func (a *arena) editSource(version string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := a.admin.CoreV1().Secrets(sourceNamespace).Update(ctx, secret(sourceNamespace, shared, version), metav1.UpdateOptions{})
-		return err
-	}
+// editSource gives the source of that namespace the payload of version.
+func (a *arena) editSource(namespace, version string) func(context.Context) error {
+	return func(ctx context.Context) error { return update(ctx, a.admin, secret(namespace, shared, version)) }
 }
 
 // start starts Headwater, and waits until it has nothing left to do.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// steady is how many clones a comparison writes at least.
+// steady is how many objects a comparison writes at least.
 const steady = 2000
 
 // timer does something once and returns how long it took.
@@ -37,9 +37,10 @@ func inTurn(ctx context.Context, times int, timers ...timer) ([][]time.Duration,
 	return took, nil
 }
 
-// compare judges ours by its ratio to floor, taken as often as steadies it.
-func (a *arena) compare(ctx context.Context, what string, budget float64, ours, floor timer) error {
-	took, base, err := alternate(ctx, a.rounds(), ours, floor)
+// compare judges ours, which writes n objects, by its ratio to floor, taken as
+// often as steadies it.
+func (a *arena) compare(ctx context.Context, what string, n int, budget float64, ours, floor timer) error {
+	took, base, err := alternate(ctx, a.rounds(n), ours, floor)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -47,9 +48,9 @@ func (a *arena) compare(ctx context.Context, what string, budget float64, ours, 
 	return nil
 }
 
-// rounds is how often a comparison is taken: the fewer clones, the shorter a
+// rounds is how often a comparison is taken: the fewer objects, the shorter a
 // round, and the more one stray delay is worth in it.
-func (a *arena) rounds() int { return max(a.options.rounds, steady/a.clones) }
+func (a *arena) rounds(n int) int { return max(a.options.rounds, steady/n) }
 
 // latency judges ours by its 99th percentile.
 func (a *arena) latency(ctx context.Context, what string, budget time.Duration, ours, floor timer) error {

@@ -11,7 +11,7 @@ import (
 func (a *arena) fanOut(ctx context.Context) error {
 	var asked requests
 	what := fmt.Sprintf("source edit to the last of %d clones", a.clones)
-	err := a.compare(ctx, what, 1.25,
+	err := a.compare(ctx, what, a.clones, 1.25,
 		func(ctx context.Context) (time.Duration, error) {
 			mark := a.cluster.Mark()
 			took, err := a.untilCloned(ctx)
@@ -28,7 +28,7 @@ func (a *arena) fanOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.results.count(fmt.Sprintf("writes per clone changed, of %d", a.clones), float64(asked.writes)/float64(a.clones*a.rounds()), 1, "")
+	a.results.count(fmt.Sprintf("writes per clone changed, of %d", a.clones), float64(asked.writes)/float64(a.clones*a.rounds(a.clones)), 1, "")
 	a.results.count("reads other than watches meanwhile", float64(asked.reads), 0, "")
 	return nil
 }
@@ -41,7 +41,7 @@ func (a *arena) untilCloned(ctx context.Context) (time.Duration, error) {
 	}
 	defer clones.stop()
 	version := a.version()
-	return timed(ctx, a.editSource(version), clones.each(a.clones, inTarget(version)))
+	return timed(ctx, a.editSource(sourceNamespace, version), clones.each(a.clones, inTarget(version)))
 }
 
 func (a *arena) bareFanOut(ctx context.Context) (time.Duration, error) {

@@ -28,7 +28,9 @@ type options struct {
 func (o options) wants(name string) bool { return o.only == "" || o.only == name }
 
 // names are what -only takes, in the order of measuring.
-var names = []string{"fan-out", "restarts", "start", "heal", "new-namespace", "new-namespace-meanwhile", "memory", "admission"}
+var names = []string{
+	"fan-out", "restarts", "start", "heal", "crowd", "mounts", "new-namespace", "new-namespace-meanwhile", "memory", "idle", "workloads", "admission",
+}
 
 var errOver = errors.New("over budget")
 
@@ -62,7 +64,7 @@ func run() (err error) {
 
 func parse() (o options, err error) {
 	flag.IntVar(&o.clones, "n", 1000, "number of clones; fan-outs are measured at 100, 1,000 and 10,000 up to it, and at it")
-	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart, at most as many as there are clones")
+	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart or refresh, at most as many as there are clones")
 	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
@@ -86,7 +88,9 @@ func parse() (o options, err error) {
 // as the cluster grows, then what wants it full, then what leaves more
 // namespaces behind. The reviews come last, since they are counted.
 func measure(ctx context.Context, o options, results *table) (err error) {
-	c, err := cluster.Start(ctx, cluster.Options{})
+	c, err := cluster.Start(ctx, cluster.Options{Args: map[string][]string{
+		cluster.ControllerManager: {"--node-monitor-grace-period=24h"}, // no kubelet tells that it is alive
+	}})
 	if err != nil {
 		return err
 	}
@@ -122,9 +126,13 @@ func (a *arena) finish(ctx context.Context) error {
 	}{
 		{"start", a.starts},
 		{"heal", a.heals},
+		{"crowd", a.crowds},
+		{"mounts", a.mounts},
 		{"new-namespace", a.newNamespaces},
 		{"new-namespace-meanwhile", a.newNamespacesMeanwhile},
 		{"memory", a.memory},
+		{"idle", a.idle},
+		{"workloads", a.workloads},
 		{"admission", a.admission},
 	} {
 		if !a.options.wants(one.name) {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,16 +17,51 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
+// restartBudget is how restarts may compare with bare patches.
+const restartBudget = 1.25
+
 // restarts compares a source edit that stamps a consumer in every namespace
 // with as many bare updates and patches. It leaves no consumer behind.
 func (a *arena) restarts(ctx context.Context) error {
-	if err := a.addConsumers(ctx); err != nil {
+	scattered := consumers{a.clones, func(app string, i int) (string, string) { return target(i), app }}
+	what := fmt.Sprintf("source edit to the last of %d pod templates stamped", a.clones)
+	return a.stamping(ctx, what, scattered, sourceNamespace, func(ctx context.Context, namespace, version string) error {
+		return update(ctx, a.peer, secret(namespace, bare, version))
+	})
+}
+
+// crowds compare an edit of a Secret that many workloads of its own namespace
+// consume with as many bare patches.
+func (a *arena) crowds(ctx context.Context) error {
+	for _, n := range crowdSizes(a.options.consumers) {
+		together := consumers{n, func(app string, i int) (string, string) { return crowdNamespace, fmt.Sprintf("%s-%05d", app, i) }}
+		what := fmt.Sprintf("edit to the last of %d pod templates stamped, in one namespace", n)
+		nothing := func(context.Context, string, string) error { return nil }
+		if err := a.stamping(ctx, what, together, crowdNamespace, nothing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consumers are two Deployments, shared and bare, in each of n places. The first
+// consumes Secret shared, the other nothing.
+type consumers struct {
+	n     int
+	place func(app string, i int) (namespace, name string)
+}
+
+// stamping compares the restart of all that consume the source of that
+// namespace with a bare patch of each of the others, after what before does.
+func (a *arena) stamping(
+	ctx context.Context, what string, of consumers, source string, before func(ctx context.Context, namespace, version string) error,
+) error {
+	if err := a.addConsumers(ctx, of); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("source edit to the last of %d pod templates stamped", a.clones)
-	err := a.compare(ctx, what, 1.25,
+	err := a.compare(ctx, what, of.n, restartBudget,
 		func(ctx context.Context) (time.Duration, error) {
-			took, err := a.untilStamped(ctx, shared, a.editSource(a.version()))
+			took, err := a.untilStamped(ctx, shared, a.editSource(source, a.version()))
 			if err != nil {
 				return 0, err
 			}
@@ -32,24 +69,32 @@ func (a *arena) restarts(ctx context.Context) error {
 		},
 		func(ctx context.Context) (time.Duration, error) {
 			version := a.version()
-			return a.untilStamped(ctx, bare, func(ctx context.Context) error { return a.bareRestart(ctx, version) })
+			return a.untilStamped(ctx, bare, func(ctx context.Context) error {
+				return parallel(ctx, of.n, func(ctx context.Context, i int) error {
+					namespace, name := of.place(bare, i)
+					if err := before(ctx, namespace, version); err != nil {
+						return err
+					}
+					return a.bareRestart(ctx, namespace, name, version)
+				})
+			})
 		})
 	if err != nil {
 		return err
 	}
-	return a.removeConsumers(ctx)
+	return a.removeConsumers(ctx, of)
 }
 
-// addConsumers makes two Deployments in every namespace, one of which consumes
-// the clone. They are paused: what the control plane makes of a rollout is no
-// part of the measure.
-func (a *arena) addConsumers(ctx context.Context) error {
-	progress("making %d consumers", a.clones)
-	for name, spec := range map[string]corev1.PodSpec{shared: harness.ByEnv(shared, "version"), bare: harness.ByNothing()} {
-		err := parallel(ctx, a.clones, func(ctx context.Context, i int) error {
-			deployment := harness.Deployment(target(i), name, 0, spec)
-			deployment.Spec.Paused = true
-			_, err := a.admin.AppsV1().Deployments(target(i)).Create(ctx, deployment, metav1.CreateOptions{})
+// addConsumers makes consumers. The Deployments are paused: what the control
+// plane makes of a rollout is no part of the measure.
+func (a *arena) addConsumers(ctx context.Context, of consumers) error {
+	progress("making %d consumers", of.n)
+	for app, spec := range map[string]corev1.PodSpec{shared: harness.ByEnv(shared, "version"), bare: harness.ByNothing()} {
+		err := parallel(ctx, of.n, func(ctx context.Context, i int) error {
+			namespace, name := of.place(app, i)
+			deployment := harness.Deployment(namespace, app, 0, spec)
+			deployment.Name, deployment.Spec.Paused = name, true
+			_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
@@ -59,65 +104,47 @@ func (a *arena) addConsumers(ctx context.Context) error {
 	return a.headwater.Idle(ctx)
 }
 
-func (a *arena) removeConsumers(ctx context.Context) error {
-	return parallel(ctx, a.clones, func(ctx context.Context, i int) error {
-		return a.admin.AppsV1().Deployments(target(i)).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+func (a *arena) removeConsumers(ctx context.Context, of consumers) error {
+	namespaces := map[string]bool{}
+	for i := range of.n {
+		namespace, _ := of.place(shared, i)
+		namespaces[namespace] = true
+	}
+	all := slices.Collect(maps.Keys(namespaces))
+	return parallel(ctx, len(all), func(ctx context.Context, i int) error {
+		return a.admin.AppsV1().Deployments(all[i]).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
 }
 
-// bareRestart does by hand what Headwater does: an update of every Secret, and
-// then a patch of its consumer.
-func (a *arena) bareRestart(ctx context.Context, version string) error {
+// bareRestart does by hand what Headwater does.
+func (a *arena) bareRestart(ctx context.Context, namespace, name, version string) error {
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, mark.RestartedFor, version)
-	return parallel(ctx, a.clones, func(ctx context.Context, i int) error {
-		if err := update(ctx, a.peer, secret(target(i), bare, version)); err != nil {
-			return err
-		}
-		_, err := a.peer.AppsV1().Deployments(target(i)).Patch(ctx, bare, types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	})
+	_, err := a.peer.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
-// untilStamped times act until every Deployment called name has another stamp.
-// It returns once the control plane has taken note of all, too.
-func (a *arena) untilStamped(ctx context.Context, name string, act func(context.Context) error) (time.Duration, error) {
-	list, err := a.admin.AppsV1().Deployments("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+// untilStamped times act until every Deployment of app has another stamp. It
+// returns once the control plane has taken note of all, too.
+func (a *arena) untilStamped(ctx context.Context, app string, act func(context.Context) error) (time.Duration, error) {
+	list, err := a.admin.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
 		return 0, err
 	}
-	deployments, err := open(ctx, a.admin.AppsV1().RESTClient(), "deployments", name)
+	deployments, err := open(ctx, a.admin.AppsV1().RESTClient(), "deployments", "")
 	if err != nil {
 		return 0, err
 	}
 	defer deployments.stop()
-	r := &rollout{before: map[string]string{}, stamped: map[string]bool{}, noted: map[string]bool{}, began: time.Now()}
+	m := newMarking()
 	for _, deployment := range list.Items {
-		r.before[deployment.Namespace] = deployment.Spec.Template.Annotations[mark.RestartedFor]
+		m.before[deployment.UID] = deployment.Spec.Template.Annotations[mark.RestartedFor]
 	}
-	_, err = timed(ctx, act, func(ctx context.Context) error { return deployments.until(ctx, r.ends) })
-	return r.took, err
-}
-
-// rollout follows one Deployment in each of several namespaces.
-type rollout struct {
-	before         map[string]string // the stamps, by namespace
-	stamped, noted map[string]bool
-	began          time.Time
-	took           time.Duration // until the last was stamped
-}
-
-// ends takes note of event, and says whether it was the last to wait for.
-func (r *rollout) ends(event watch.Event) bool {
-	deployment, ok := event.Object.(*appsv1.Deployment)
-	if !ok || deployment.Spec.Template.Annotations[mark.RestartedFor] == r.before[deployment.Namespace] {
-		return false
-	}
-	r.stamped[deployment.Namespace] = true
-	if r.took == 0 && len(r.stamped) == len(r.before) {
-		r.took = time.Since(r.began)
-	}
-	if deployment.Status.ObservedGeneration == deployment.Generation {
-		r.noted[deployment.Namespace] = true
-	}
-	return len(r.noted) == len(r.before)
+	return m.timed(ctx, act, deployments, func(event watch.Event) (of types.UID, now string, noted bool) {
+		deployment, ok := event.Object.(*appsv1.Deployment)
+		if !ok {
+			return "", "", false
+		}
+		noted = deployment.Status.ObservedGeneration == deployment.Generation
+		return deployment.UID, deployment.Spec.Template.Annotations[mark.RestartedFor], noted
+	})
 }

@@ -29,6 +29,12 @@ func TestRatiosPairTheRounds(t *testing.T) {
 	require.Equal(t, []float64{2, 0.5}, ratios([]time.Duration{4, 3}, []time.Duration{2, 6}))
 }
 
+func TestCrowdsAreFewAndThenAllConsumers(t *testing.T) {
+	require.Equal(t, []int{50, 1000}, crowdSizes(1000))
+	require.Equal(t, []int{50}, crowdSizes(50))
+	require.Equal(t, []int{30}, crowdSizes(30))
+}
+
 func TestScalesGrowToTheNumberOfClones(t *testing.T) {
 	for name, test := range map[string]struct {
 		clones, consumers int

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	// manyWorkloads and manySecrets are those of a large cluster.
+	manyWorkloads = 5000
+	manySecrets   = 20_000
+)
+
+// workloads measure what is resident after a start among many Secrets, without
+// workloads and with many, all of which consume a clone.
+func (a *arena) workloads(ctx context.Context) error {
+	list, err := a.admin.CoreV1().Secrets("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return err
+	}
+	more := manySecrets - len(list.Items)
+	progress("making %d more Secrets", more)
+	err = parallel(ctx, more, func(ctx context.Context, i int) error {
+		return create(ctx, a.admin, secret(unrelatedNamespace, "more-"+strconv.Itoa(i), "0"))
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.residentAfterStart(ctx, fmt.Sprintf("resident memory, at %d Secrets and no workload", manySecrets)); err != nil {
+		return err
+	}
+	progress("making %d workloads", manyWorkloads)
+	err = parallel(ctx, manyWorkloads, func(ctx context.Context, i int) error {
+		namespace := target(i % a.clones)
+		_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx,
+			harness.Deployment(namespace, "many-"+strconv.Itoa(i), 0, harness.ByEnv(shared, "version")), metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.adopted(ctx); err != nil {
+		return err
+	}
+	return a.residentAfterStart(ctx, fmt.Sprintf("resident memory, at %d Secrets and %d workloads", manySecrets, manyWorkloads))
+}
+
+// adopted waits until every workload is on record.
+func (a *arena) adopted(ctx context.Context) error {
+	return harness.Eventually(ctx, func(ctx context.Context) error {
+		list, err := a.admin.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		for _, deployment := range list.Items {
+			if deployment.Annotations[mark.Baseline] == "" {
+				return errors.New("not every workload is adopted")
+			}
+		}
+		return a.headwater.Idle(ctx)
+	})
+}
+
+// residentAfterStart starts Headwater anew, so that what was there before does
+// not count.
+func (a *arena) residentAfterStart(ctx context.Context, what string) error {
+	if _, _, err := a.restart(ctx); err != nil {
+		return err
+	}
+	mib, err := a.resident("VmRSS")
+	if err != nil {
+		return err
+	}
+	a.results.count(what, mib, memoryBudget, " MiB")
+	return nil
+}
+
+// idleTime is how long nothing is done.
+const idleTime = time.Minute
+
+// idle counts what Headwater asks of the API server while nothing happens.
+func (a *arena) idle(ctx context.Context) error {
+	progress("doing nothing for %s", idleTime)
+	if err := a.headwater.Idle(ctx); err != nil {
+		return err
+	}
+	mark := a.cluster.Mark()
+	if err := harness.Holds(ctx, idleTime, func(context.Context) error { return a.headwater.Failure() }); err != nil {
+		return err
+	}
+	asked, err := a.since(ctx, mark)
+	if err != nil {
+		return err
+	}
+	a.results.count(fmt.Sprintf("requests in %s without a change", idleTime), float64(asked.writes+asked.reads), 0, "")
+	return nil
+}
