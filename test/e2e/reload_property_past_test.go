@@ -25,8 +25,8 @@ type past struct {
 	rest int64
 	// faults are restarts that nothing calls for.
 	faults []error
-	// restarts and refreshes are how many there were.
-	restarts, refreshes int
+	// restartCount and refreshCount are how many restarts and refreshes there were.
+	restartCount, refreshCount int
 }
 
 // edition is the data of an object from a moment on; nil while there is none.
@@ -134,7 +134,7 @@ func (p *past) notePod(o *corev1.Pod, revision int64) {
 		p.pods[id] = known
 	case known.refreshed != refreshed:
 		known.read = revision
-		p.refreshes++
+		p.refreshCount++
 	}
 	known.refreshed, known.confirm = refreshed, o.Annotations[mark.RefreshConfirmed]
 }
@@ -189,7 +189,7 @@ func (p *past) reform(w *workload, now form) {
 // was for.
 func (p *past) noteRestart(w *workload, stamp string, revision int64) {
 	w.started = revision
-	p.restarts++
+	p.restartCount++
 	if stamp == w.baseline {
 		p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d for what it ran already", w.namespace, w.name, revision))
 		return

@@ -55,9 +55,9 @@ func TestWhateverIsDoneEveryChangeReachesItsPodsOnce(t *testing.T) {
 	w.start()
 	w.comesToRest()
 	require.NoError(t, w.nothingChanged(mark)(t.Context()), "a start with nothing changed")
-	t.Logf("%d restarts, %d refreshes", w.past.restarts, w.past.refreshes)
-	require.Positive(t, w.past.restarts)
-	require.Positive(t, w.past.refreshes)
+	t.Logf("%d restarts, %d refreshes", w.restartCount, w.refreshCount)
+	require.Positive(t, w.restartCount)
+	require.Positive(t, w.refreshCount)
 }
 
 // step does one thing at random.
