@@ -116,9 +116,13 @@ func (a *arena) removeConsumers(ctx context.Context, of consumers) error {
 	})
 }
 
-// bareRestart does by hand what Headwater does.
+// bareRestart does by hand what Headwater does: one patch that stamps the pod
+// template and writes down what for and when. To the API server that is a
+// quarter more than the stamp alone.
 func (a *arena) bareRestart(ctx context.Context, namespace, name, version string) error {
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, mark.RestartedFor, version)
+	now := "v1:01234567:01234567=" + fmt.Sprintf("%016s", version)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q,%q:%q}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
+		mark.Baseline, now, mark.RestartedAt, mark.FormatTime(time.Now()), mark.RestartedBefore, "30,60", mark.RestartedFor, now)
 	_, err := a.peer.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
