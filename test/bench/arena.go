@@ -114,7 +114,8 @@ func (a *arena) fill(ctx context.Context) error {
 		}
 	}
 	for _, one := range []*corev1.Secret{
-		secret(sourceNamespace, shared, "0"), secret(sourceNamespace, bare, "0"), secret(crowdNamespace, shared, "0"),
+		secret(sourceNamespace, shared, "0"), secret(sourceNamespace, bare, "0"),
+		secret(crowdNamespace, shared, "0"), secret(crowdNamespace, bare, "0"),
 	} {
 		if err := create(ctx, a.admin, one); err != nil {
 			return err

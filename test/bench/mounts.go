@@ -34,7 +34,7 @@ func (a *arena) mounts(ctx context.Context) error {
 			return took, a.headwater.Idle(ctx)
 		},
 		func(ctx context.Context) (time.Duration, error) {
-			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mark.RefreshedFor, a.version())
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mark.RefreshedFor, baseline(a.version()))
 			return a.untilRefreshed(ctx, bare, func(ctx context.Context) error {
 				return parallel(ctx, n, func(ctx context.Context, i int) error {
 					_, err := a.peer.CoreV1().Pods(crowdNamespace).Patch(ctx, podName(bare, i), types.MergePatchType, patch, metav1.PatchOptions{})
@@ -51,14 +51,15 @@ func (a *arena) mounts(ctx context.Context) error {
 
 func podName(app string, i int) string { return fmt.Sprintf("%s-%05d", app, i) }
 
-// addPods makes pods that run, n that mount the Secret and n that do not. The
-// edits come later than the second in which they are made.
+// addPods makes pods that run: n that mount the Secret, and n that mount one which
+// no rule is about.
 func (a *arena) addPods(ctx context.Context, n int) error {
 	progress("making %d pods", 2*n)
 	if err := harness.CreateNode(ctx, a.admin, crowdNode); err != nil {
 		return err
 	}
-	for app, spec := range map[string]corev1.PodSpec{shared: harness.ByVolume(shared), bare: harness.ByNothing()} {
+	for _, app := range []string{shared, bare} {
+		spec := harness.ByVolume(app)
 		spec.NodeName = crowdNode
 		err := parallel(ctx, n, func(ctx context.Context, i int) error {
 			pod, err := a.admin.CoreV1().Pods(crowdNamespace).Create(ctx, &corev1.Pod{

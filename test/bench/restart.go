@@ -8,7 +8,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -44,8 +43,8 @@ func (a *arena) crowds(ctx context.Context) error {
 	return nil
 }
 
-// consumers are two Deployments, shared and bare, in each of n places. The first
-// consumes Secret shared, the other nothing.
+// consumers are two Deployments, shared and bare, in each of n places. Each
+// consumes the Secret of its name; no rule is about the bare one.
 type consumers struct {
 	n     int
 	place func(app string, i int) (namespace, name string)
@@ -89,10 +88,10 @@ func (a *arena) stamping(
 // plane makes of a rollout is no part of the measure.
 func (a *arena) addConsumers(ctx context.Context, of consumers) error {
 	progress("making %d consumers", of.n)
-	for app, spec := range map[string]corev1.PodSpec{shared: harness.ByEnv(shared, "version"), bare: harness.ByNothing()} {
+	for _, app := range []string{shared, bare} {
 		err := parallel(ctx, of.n, func(ctx context.Context, i int) error {
 			namespace, name := of.place(app, i)
-			deployment := harness.Deployment(namespace, app, 0, spec)
+			deployment := harness.Deployment(namespace, app, 0, harness.ByEnv(app, "version"))
 			deployment.Name, deployment.Spec.Paused = name, true
 			_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
 			return err
@@ -120,12 +119,15 @@ func (a *arena) removeConsumers(ctx context.Context, of consumers) error {
 // template and writes down what for and when. To the API server that is a
 // quarter more than the stamp alone.
 func (a *arena) bareRestart(ctx context.Context, namespace, name, version string) error {
-	now := "v1:01234567:01234567=" + fmt.Sprintf("%016s", version)
+	now := baseline(version)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q,%q:%q}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
 		mark.Baseline, now, mark.RestartedAt, mark.FormatTime(time.Now()), mark.RestartedBefore, "30,60", mark.RestartedFor, now)
 	_, err := a.peer.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
+
+// baseline is as long as one of Headwater's.
+func baseline(version string) string { return fmt.Sprintf("v1:01234567:01234567=%016s", version) }
 
 // untilStamped times act until every Deployment of app has another stamp. It
 // returns once the control plane has taken note of all, too.
