@@ -58,7 +58,7 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 		reason = "Audited"
 	}
 	r.events.Record(kube.Event{
-		About: about, Warning: true, Reason: reason, Action: string(request.Operation),
+		Rule: verdict.Rule, About: about, Warning: true, Reason: reason, Action: string(request.Operation),
 		Note: cut(fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.object(), request.User.Name, verdict.Message), maxNote),
 	})
 }

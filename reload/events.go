@@ -96,7 +96,7 @@ func about(w *Workload) kube.Event {
 
 func restarted(w *Workload, decision Decision) kube.Event {
 	event := about(w)
-	event.Reason, event.Action = "Restarted", "Restart"
+	event.Rule, event.Reason, event.Action = decision.Rule, "Restarted", "Restart"
 	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
 	if w.isTarget() {
 		event.Reason, event.Action = "Annotated", "Annotate"
@@ -117,7 +117,7 @@ func someOf(names []string, most int) string {
 func restartHeld(w *Workload, decision Decision) kube.Event {
 	event := about(w)
 	event.Warning = true
-	event.Reason, event.Action = "RestartHeld", "Hold"
+	event.Rule, event.Reason, event.Action = decision.Rule, "RestartHeld", "Hold"
 	event.Note = "Not restarted, because its pods could not start without what is missing: " + someOf(decision.Missing, maxMissing) +
 		"; this goes on once it is there"
 	return event

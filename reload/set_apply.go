@@ -193,7 +193,7 @@ func (s *setter) complain(w work, result, problem string) {
 
 func (w work) event() kube.Event {
 	form := w.target.Form
-	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, w.target)}
+	return kube.Event{Rule: w.rule.Name, About: kube.Reference(form.GroupVersion().String(), form.Kind, w.target)}
 }
 
 // withoutValues is err without its text, into which the API server, or a webhook

@@ -124,6 +124,7 @@ func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
 		zap.String("reason", string(wait.Reason)), zap.Time("until", wait.Until))
 	event := about(w)
 	event.Warning = wait.Reason == WaitBreaker
+	event.Rule = due.Rule
 	event.Reason, event.Action, event.Note = "RestartWaits", "Wait", note
 	c.events.Record(event)
 }

@@ -67,7 +67,7 @@ func (c *controller) noteFailure(state State, rule string, step Step, err error)
 	})
 	if err != nil {
 		c.tell(kube.Event{
-			About: reference(state.Target), Related: sourceReference(state), Warning: true,
+			Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 			Reason: CloneFailed, Action: string(step.Action),
 			Note: fmt.Sprintf("rule %q: %v; tried again with growing pauses", rule, err),
 		}, "")
@@ -100,7 +100,7 @@ func (c *controller) tellSpread(key spreadKey, whole spread) {
 		about = kube.Reference("v1", string(key.source.Kind), source)
 	}
 	c.events.Record(kube.Event{
-		About: about, Reason: Propagated, Action: string(Update),
+		Rule: key.rule, About: about, Reason: Propagated, Action: string(Update),
 		Note: SpreadNote{Rule: key.rule, Clones: whole.written, Failing: len(whole.failing), Took: took}.String(),
 	})
 }
@@ -113,7 +113,7 @@ func (c *controller) tellHeld(state State, verdict verdict) {
 	rule := ruleOf(state, verdict.hold)
 	c.log.Warn("removal held", zap.String("rule", rule), zap.String("message", verdict.hold.Message))
 	c.events.Record(kube.Event{
-		About: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace},
+		Rule: rule, About: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace},
 		// the source may be gone
 		Related: sourceReference(state), Warning: true,
 		Reason: string(MassRemoval), Action: string(Hold), Note: verdict.hold.Message,
@@ -124,7 +124,7 @@ func (c *controller) tellHeld(state State, verdict verdict) {
 // object in the way, or else the owner of the source.
 func refusal(state State, step Step) kube.Event {
 	event := kube.Event{
-		About: sourceReference(state), Warning: true,
+		Rule: ruleOf(state, step), About: sourceReference(state), Warning: true,
 		Reason: string(step.Reason), Action: string(step.Action), Note: step.Message,
 	}
 	if step.Reason == Conflict {
@@ -142,7 +142,7 @@ func losers(state State) []kube.Event {
 	var events []kube.Event
 	for _, claim := range state.Claims[1:] {
 		events = append(events, kube.Event{
-			About: reference(state.Target), Warning: true, Reason: string(OtherRule), Action: string(Refuse),
+			Rule: claim.Rule.Name, About: reference(state.Target), Warning: true, Reason: string(OtherRule), Action: string(Refuse),
 			Note: otherRule(claim.Rule.Name, state.Claims[0].Rule.Name),
 		})
 	}

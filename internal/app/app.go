@@ -16,6 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/log"
+	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect"
@@ -127,6 +128,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *kube.Leader {
 				return kube.NewLeader(c.Typed, s.Namespace, s.LeaderElect, r, l)
 			},
+			newNotifier,
 			kube.NewCaches,
 			kube.NewWriter,
 			newReloader,
@@ -134,6 +136,26 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			newServer,
 		),
 	)
+}
+
+// notifying is the Notifier, and what runs of it on every replica and on the
+// leader.
+type notifying struct {
+	fx.Out
+
+	Notifier *notify.Notifier
+	Replica  kube.Runnable `group:"replica"`
+	Leader   kube.Runnable `group:"leader"`
+}
+
+func newNotifier(c *config.Config, events *kube.Events, registry *prometheus.Registry, l *zap.Logger) notifying {
+	n := notify.New(c.Notify, clock.RealClock{}, registry, l)
+	events.Subscribe(n.Hear)
+	return notifying{
+		Notifier: n,
+		Replica:  kube.Runnable{Name: "notifications", Run: n.Run},
+		Leader:   kube.Runnable{Name: "notifications of all", Run: n.Lead},
+	}
 }
 
 func newRegistry() *prometheus.Registry {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
@@ -30,6 +31,7 @@ type reloader struct {
 	current    *config.Config
 	sets       config.Sets
 	safety     *sync.LiveSafety
+	notifier   *notify.Notifier
 	protection *protect.LiveSettings
 	pace       *reload.LiveSettings
 	sync       *rules.Live[sync.Rule]
@@ -48,6 +50,7 @@ type reloaderParams struct {
 	Registry   *prometheus.Registry
 	Log        *zap.Logger
 	Safety     *sync.LiveSafety
+	Notifier   *notify.Notifier
 	Protection *protect.LiveSettings
 	Pace       *reload.LiveSettings
 	Sync       *rules.Live[sync.Rule]
@@ -59,7 +62,7 @@ func newReloader(p reloaderParams) *reloader {
 	factory := promauto.With(p.Registry)
 	r := &reloader{
 		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
-		current: p.Loaded, sets: p.Sets, safety: p.Safety, protection: p.Protection, pace: p.Pace,
+		current: p.Loaded, sets: p.Sets, safety: p.Safety, notifier: p.Notifier, protection: p.Protection, pace: p.Pace,
 		sync: p.Sync, protect: p.Protect, reload: p.Reload,
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_config_reloads_total", Help: "Changes of the configuration file, by result.",
@@ -101,6 +104,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 		return
 	}
 	r.safety.Swap(loaded.Safety)
+	r.notifier.Swap(loaded.Notify)
 	// Settings before the rules, whose change has everything looked at.
 	r.protection.Swap(loaded.Protect)
 	r.pace.Swap(loaded.Reload)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
@@ -27,8 +28,9 @@ type Config struct {
 	Rules      []Rule           `json:"rules,omitzero"`
 	Protect    protect.Settings `json:"protect"`
 	Reload     reload.Settings  `json:"reload"`
-	Notify     []Notify         `json:"notify,omitzero"`
 	Safety     sync.Safety      `json:"safety"`
+	// Notify are the receivers of reports.
+	Notify []notify.Receiver `json:"notify,omitzero"`
 
 	// Revision identifies the bytes that the Config was read from; see
 	// WatchFrom.
@@ -42,12 +44,6 @@ type Rule struct {
 	Sync    *sync.Config    `json:"sync,omitempty"`
 	Protect *protect.Config `json:"protect,omitempty"`
 	Reload  *reload.Config  `json:"reload,omitempty"`
-}
-
-// Notify is one receiver of reports.
-type Notify struct {
-	URL string   `json:"url"`
-	On  []string `json:"on,omitzero"`
 }
 
 // Load reads, checks and defaults the file at path. What is wrong with its
@@ -90,6 +86,9 @@ func (c *Config) Default() {
 	c.Protect.Default()
 	c.Reload.Default()
 	c.Safety.Default()
+	for i := range c.Notify {
+		c.Notify[i].Default()
+	}
 	for _, rule := range c.Rules {
 		if rule.Sync != nil {
 			rule.Sync.Default()

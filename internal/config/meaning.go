@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect"
 )
@@ -22,10 +23,8 @@ func checkMeaning(doc *document, config *Config) {
 	errs = append(errs, checkTargets(doc, config)...)
 	errs = append(errs, config.Protect.Validate(field.NewPath("protect"))...)
 	errs = append(errs, config.Reload.Validate(field.NewPath("reload"))...)
-	if len(config.Notify) > 0 {
-		errs = append(errs, field.Forbidden(field.NewPath("notify"), "is not supported yet; remove it"))
-	}
 	errs = append(errs, config.Safety.Validate(field.NewPath("safety"))...)
+	errs = append(errs, notify.ValidateAll(field.NewPath("notify"), config.Notify)...)
 	for _, err := range errs {
 		if !doc.doubtful(err.Field) {
 			doc.report(doc.line(err.Field), err.Field, plain(err))

@@ -45,7 +45,7 @@ func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 				"  source: {kind: Secret, namespace: p, name: x}",
 				"  sync: {onRuleRemoved: Delete, target: {keys: [a]}}",
 				"  protect: {operations: [update]}",
-				"notify: [{url: https://example.com}]",
+				"notify: [{url: 'slack://top-secret@nowhere', on: [failed]}, 'https://example.com/top-secret']",
 			),
 			want: []string{
 				`f.yaml:3: rulez: unknown key; did you mean "rules"?`,
@@ -60,7 +60,9 @@ func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 				`f.yaml:12: rules[2].name: "b" is the name of the rule in line 8 already; choose another`,
 				`f.yaml:14: rules[2].sync.target.keys[0]: must be a mapping, not "a"; write {from: "a"}`,
 				`f.yaml:15: rules[2].protect.operations[0]: must be Update or Delete, not "update"`,
-				`f.yaml:16: notify: is not supported yet; remove it`,
+				`f.yaml:16: notify[0].on[0]: must be Failed, Held, Conflict, Refused, Denied, Tampered, Invalid, Propagated or Reloaded, not "failed"`,
+				`f.yaml:16: notify[0].url: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL`,
+				`f.yaml:16: notify[1]: must be a mapping, not "https://…"`,
 			},
 		},
 		"a file that is something else": {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/configs"
 	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
@@ -134,6 +135,11 @@ func TestSchemaShowsTheDefaults(t *testing.T) {
 	}
 }
 
+func TestSchemaShowsTheTopicsThatAreReportedByDefault(t *testing.T) {
+	receiver := parse(t, append(oneRule("  sync: {}"), []byte("notify: [{urlFile: /etc/headwater-notify/url}]\n")...)).Notify[0]
+	require.Equal(t, readSchema(t).at("notify", "[]", "on")["default"], texts(receiver.On...))
+}
+
 func (s schemaFile) requireDefaults(t *testing.T, at string, value any, p place) {
 	t.Helper()
 	if inner, ok := value.(map[string]any); ok {
@@ -167,6 +173,7 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))
 	require.Equal(t, texts(protect.EngineWebhook, protect.EnginePolicy, protect.EngineBoth), s.at("protect", "engine")["enum"])
 	require.Equal(t, texts(reload.Reloader, reload.Wave), s.at("reload", "compatibility", "[]")["enum"])
+	require.Equal(t, texts(notify.Topics()...), s.at("notify", "[]", "on", "[]")["enum"])
 	require.Equal(t, config.APIVersion, s.at("apiVersion")["const"])
 	require.Equal(t, config.Kind, s.at("kind")["const"])
 }

@@ -150,6 +150,9 @@ func show(value any) string {
 	case nil:
 		return "nothing"
 	case string:
+		if scheme, _, isURL := strings.Cut(value, "://"); isURL {
+			value = scheme + "://…" // the rest may hold a token
+		}
 		return fmt.Sprintf("%q", shorten(value))
 	default:
 		return fmt.Sprint(value)

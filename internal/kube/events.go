@@ -35,6 +35,7 @@ type Events struct {
 	waiting     chan Event
 	pace        flowcontrol.RateLimiter
 	dropped     prometheus.Counter
+	hear        []func(Event)
 	log         *zap.Logger
 }
 
@@ -89,6 +90,8 @@ func Reference(apiVersion, kind string, meta metav1.Object) *corev1.ObjectRefere
 // Event is one thing worth telling the owner of an object. Its note must never
 // hold a value of a Secret.
 type Event struct {
+	// Rule is the name of the rule that it follows from; empty where none does.
+	Rule    string
 	About   *corev1.ObjectReference
 	Related *corev1.ObjectReference
 	Warning bool
@@ -97,8 +100,15 @@ type Event struct {
 	Note    string
 }
 
+// Subscribe has hear called with every Event that is recorded, in the place
+// where it is: hear must not block. It is called before anything is recorded.
+func (e *Events) Subscribe(hear func(Event)) { e.hear = append(e.hear, hear) }
+
 // Record has event sent.
 func (e *Events) Record(event Event) {
+	for _, hear := range e.hear {
+		hear(event)
+	}
 	e.log.Debug("event", zap.String("reason", event.Reason), zap.String("note", event.Note))
 	select {
 	case e.waiting <- event:

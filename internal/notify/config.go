@@ -1,0 +1,66 @@
+package notify
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Receiver is one place that reports go to: an entry of the file's notify.
+type Receiver struct {
+	// URL says which service, and where; as a rule it holds a token.
+	URL string `json:"url,omitempty"`
+	// URLFile is the path of a file with the URL, such as a key of a mounted
+	// Secret. It is read anew for each report.
+	URLFile string `json:"urlFile,omitempty"`
+	// On is what is reported.
+	On []Topic `json:"on,omitzero"`
+}
+
+// Default fills in every key that was left out.
+func (r *Receiver) Default() {
+	if r.On == nil {
+		r.On = byDefault()
+	}
+}
+
+// Validate reports everything that is wrong with r, without a word of the URL.
+// It looks at no file: the configuration may be checked elsewhere.
+func (r Receiver) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case r.URL == "" && r.URLFile == "":
+		errs = append(errs, field.Required(at.Child("url"), "say where to report, or name a file that does with urlFile"))
+	case r.URL != "" && r.URLFile != "":
+		errs = append(errs, field.Forbidden(at.Child("urlFile"), "a receiver has a url or a urlFile, not both; remove one"))
+	case r.URLFile != "" && !filepath.IsAbs(r.URLFile):
+		errs = append(errs, field.Invalid(at.Child("urlFile"), r.URLFile, "write the whole path, such as /etc/headwater-notify/url"))
+	case r.URL != "":
+		if _, err := locate(r.URL); err != nil {
+			errs = append(errs, field.Forbidden(at.Child("url"), err.Error()))
+		}
+	}
+	if len(r.On) == 0 {
+		errs = append(errs, field.Forbidden(at.Child("on"), "would never report anything; name a topic, or remove it for the usual ones"))
+	}
+	for i, topic := range r.On {
+		if slices.Contains(r.On[:i], topic) {
+			errs = append(errs, field.Duplicate(at.Child("on").Index(i), topic))
+		}
+	}
+	return errs
+}
+
+// ValidateAll reports everything that is wrong with receivers.
+func ValidateAll(at *field.Path, receivers []Receiver) field.ErrorList {
+	var errs field.ErrorList
+	for i, receiver := range receivers {
+		errs = append(errs, receiver.Validate(at.Index(i))...)
+	}
+	return errs
+}
+
+// name is what a receiver is called in the log, which must not show its URL.
+func name(i int) string { return fmt.Sprintf("notify[%d]", i) }

@@ -1,0 +1,171 @@
+package notify
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+)
+
+const (
+	// gather is how long the first Event of a group waits for others: a change
+	// reaches a thousand namespaces within it.
+	gather = 5 * time.Second
+	// between is the least time between two reports of one group.
+	between = 5 * time.Minute
+	// repeat is how often what lasts is reported again.
+	repeat = 4 * time.Hour
+	// maxPlaces are named in a report; the others are counted.
+	maxPlaces = 3
+	// maxNote is what is shown of a note, in bytes.
+	maxNote = 400
+	// maxSaid bounds the memory of what was reported. Beyond it the oldest is
+	// forgotten, and may be reported again.
+	maxSaid = 8192
+)
+
+// subject is what the Events of a group have in common.
+type subject struct{ reason, rule string }
+
+// group gathers Events of one subject.
+type group struct {
+	topic Topic
+	// count is that of the Events since the last report; places describe the
+	// first of them.
+	count  int
+	places []string
+	due    time.Time
+	last   time.Time
+}
+
+// report is what is told of one group.
+type report struct {
+	topic Topic
+	text  string
+}
+
+// groups gathers Events. It knows no clock: the time is told.
+type groups struct {
+	bySubject map[subject]*group
+	// said holds when what lasts was last taken in, by a hash of it.
+	said map[uint64]time.Time
+	seed maphash.Seed
+}
+
+func newGroups() *groups {
+	return &groups{bySubject: map[subject]*group{}, said: map[uint64]time.Time{}, seed: maphash.MakeSeed()}
+}
+
+// add takes event in, unless it only repeats how something stands.
+func (g *groups) add(topic Topic, event kube.Event, now time.Time) {
+	if topic.lasting() && g.repeats(event, now) {
+		return
+	}
+	about := subject{event.Reason, event.Rule}
+	in := g.bySubject[about]
+	if in == nil {
+		in = &group{topic: topic}
+		g.bySubject[about] = in
+	}
+	if in.count == 0 {
+		in.due = now.Add(gather)
+		if next := in.last.Add(between); !in.last.IsZero() && next.After(in.due) {
+			in.due = next
+		}
+	}
+	in.count++
+	if len(in.places) < maxPlaces {
+		in.places = append(in.places, place(event))
+	}
+}
+
+func (g *groups) repeats(event kube.Event, now time.Time) bool {
+	id := maphash.String(g.seed, strings.Join([]string{event.Reason, event.Rule, objectOf(event.About), event.Note}, "\x00"))
+	if last, known := g.said[id]; known && now.Sub(last) < repeat {
+		return true
+	}
+	if len(g.said) >= maxSaid {
+		maps.DeleteFunc(g.said, func(_ uint64, last time.Time) bool { return now.Sub(last) >= repeat })
+	}
+	if len(g.said) >= maxSaid {
+		ids := slices.Collect(maps.Keys(g.said))
+		slices.SortFunc(ids, func(a, b uint64) int { return g.said[a].Compare(g.said[b]) })
+		for _, id := range ids[:maxSaid/2] {
+			delete(g.said, id)
+		}
+	}
+	g.said[id] = now
+	return false
+}
+
+// take returns the reports that are due at now.
+func (g *groups) take(now time.Time) []report {
+	var reports []report
+	for about, in := range g.bySubject {
+		switch {
+		case in.count > 0 && !in.due.After(now):
+			reports = append(reports, report{topic: in.topic, text: in.text(about)})
+			in.count, in.places, in.last = 0, nil, now
+		case in.count == 0 && now.Sub(in.last) >= between:
+			delete(g.bySubject, about)
+		}
+	}
+	slices.SortFunc(reports, func(a, b report) int { return strings.Compare(a.text, b.text) })
+	return reports
+}
+
+// next is when the next report is due; zero when there is none.
+func (g *groups) next() time.Time {
+	var next time.Time
+	for _, in := range g.bySubject {
+		if in.count > 0 && (next.IsZero() || in.due.Before(next)) {
+			next = in.due
+		}
+	}
+	return next
+}
+
+func (in *group) text(about subject) string {
+	head := "Headwater: " + about.reason
+	if about.rule != "" {
+		head += ", rule " + about.rule
+	}
+	if in.count > 1 {
+		head += fmt.Sprintf(", %d times", in.count)
+	}
+	lines := append([]string{head}, in.places...)
+	if more := in.count - len(in.places); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func place(event kube.Event) string { return objectOf(event.About) + ": " + cut(event.Note, maxNote) }
+
+func objectOf(ref *corev1.ObjectReference) string {
+	if ref == nil {
+		return "Headwater"
+	}
+	if ref.Namespace == "" || ref.Kind == "Namespace" {
+		return ref.Kind + " " + ref.Name
+	}
+	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+// cut shortens s to limit bytes without splitting a character.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}

@@ -1,0 +1,161 @@
+package notify
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/locked"
+)
+
+// The results of a report.
+const (
+	sent    = "sent"
+	failed  = "failed"  // tried for long, or refused for good
+	dropped = "dropped" // too many waited for one receiver
+)
+
+// Notifier reports Events to receivers.
+type Notifier struct {
+	receivers atomic.Pointer[[]Receiver]
+	leading   atomic.Bool
+	groups    *locked.Value[*groups]
+	// changed is filled when there may be more to do.
+	changed chan struct{}
+	clock   clock.Clock
+	client  *http.Client
+	results *prometheus.CounterVec
+	log     *zap.Logger
+}
+
+// New returns a Notifier that reports nothing until Run.
+func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, log *zap.Logger) *Notifier {
+	n := &Notifier{
+		groups: locked.New(newGroups()), changed: make(chan struct{}, 1), clock: clk, client: client(), log: log.Named("notify"),
+		results: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_notifications_total",
+			Help: "Reports to the receivers of the file's notify, by result: sent, failed, or dropped since too many waited.",
+		}, []string{"result"}),
+	}
+	for _, result := range []string{sent, failed, dropped} {
+		n.results.WithLabelValues(result)
+	}
+	n.Swap(receivers)
+	return n
+}
+
+// Swap puts receivers, which are defaulted and valid, in force. Those that stay
+// as they are, in the same place of the list, keep what waits for them.
+func (n *Notifier) Swap(receivers []Receiver) {
+	n.receivers.Store(&receivers)
+	n.wake()
+}
+
+func (n *Notifier) wake() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Hear takes an Event in. It never blocks for longer than it takes to note it.
+func (n *Notifier) Hear(event kube.Event) {
+	topic := topicOf(event)
+	if topic == "" || !n.wanted(topic) || topic.seenByAll() && !n.leading.Load() {
+		return
+	}
+	n.groups.Use(func(g *groups) { g.add(topic, event, n.clock.Now()) })
+	n.wake()
+}
+
+func (n *Notifier) wanted(topic Topic) bool {
+	return slices.ContainsFunc(*n.receivers.Load(), func(r Receiver) bool { return slices.Contains(r.On, topic) })
+}
+
+// Lead has what every replica tells of be reported by this one, until ctx ends.
+func (n *Notifier) Lead(ctx context.Context) error {
+	n.leading.Store(true)
+	defer n.leading.Store(false)
+	<-ctx.Done()
+	return nil
+}
+
+// Run sends reports until ctx ends. Each receiver has a goroutine of its own, so
+// that one which hangs delays no other.
+func (n *Notifier) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	senders := map[senderKey]*sender{}
+	for {
+		receivers := *n.receivers.Load()
+		n.settle(ctx, receivers, senders, &running)
+		timer := n.clock.NewTimer(n.dispatch(receivers, senders))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-n.changed:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// settle has there be a sender for each receiver, and no other.
+func (n *Notifier) settle(ctx context.Context, receivers []Receiver, senders map[senderKey]*sender, running *sync.WaitGroup) {
+	wanted := map[senderKey]bool{}
+	for i, receiver := range receivers {
+		key := keyOf(i, receiver)
+		wanted[key] = true
+		if senders[key] == nil {
+			senders[key] = n.start(ctx, i, receiver, running)
+		}
+	}
+	for key, one := range senders {
+		if !wanted[key] {
+			one.stop()
+			delete(senders, key)
+		}
+	}
+}
+
+func (n *Notifier) start(ctx context.Context, i int, receiver Receiver, running *sync.WaitGroup) *sender {
+	ctx, stop := context.WithCancel(ctx)
+	one := &sender{
+		receiver: receiver, outbox: newOutbox(), stop: stop,
+		client: n.client, clock: n.clock, results: n.results, log: n.log.With(zap.String("receiver", name(i))),
+	}
+	running.Go(func() { one.run(ctx) })
+	return one
+}
+
+// dispatch hands what is due to who wants it, and returns how long there is
+// nothing to do.
+func (n *Notifier) dispatch(receivers []Receiver, senders map[senderKey]*sender) time.Duration {
+	var due []report
+	var next time.Time
+	now := n.clock.Now()
+	n.groups.Use(func(g *groups) { due, next = g.take(now), g.next() })
+	for i, receiver := range receivers {
+		for _, one := range due {
+			if to := senders[keyOf(i, receiver)]; slices.Contains(receiver.On, one.topic) && !to.outbox.put(one) {
+				n.results.WithLabelValues(dropped).Inc()
+			}
+		}
+	}
+	if next.IsZero() {
+		return between // groups that are done are dropped
+	}
+	return next.Sub(now)
+}

@@ -1,0 +1,61 @@
+package notify
+
+import (
+	"context"
+	"sync"
+)
+
+// maxWaiting bounds the reports that wait for one receiver: an hour of a dozen
+// subjects.
+const maxWaiting = 100
+
+// outbox holds the reports that wait for one receiver, the oldest first.
+type outbox struct {
+	mu      sync.Mutex
+	waiting []report
+	filled  chan struct{}
+}
+
+func newOutbox() *outbox { return &outbox{filled: make(chan struct{}, 1)} }
+
+// put adds one, and drops the oldest where there is no room; then it returns
+// false.
+func (o *outbox) put(one report) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting = append(o.waiting, one)
+	room := len(o.waiting) <= maxWaiting
+	if !room {
+		o.waiting = o.waiting[1:]
+	}
+	select {
+	case o.filled <- struct{}{}:
+	default:
+	}
+	return room
+}
+
+// get waits for the oldest. It returns false when ctx ends.
+func (o *outbox) get(ctx context.Context) (report, bool) {
+	for {
+		if one, found := o.pop(); found {
+			return one, true
+		}
+		select {
+		case <-ctx.Done():
+			return report{}, false
+		case <-o.filled:
+		}
+	}
+}
+
+func (o *outbox) pop() (report, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting) == 0 {
+		return report{}, false
+	}
+	one := o.waiting[0]
+	o.waiting = o.waiting[1:]
+	return one, true
+}

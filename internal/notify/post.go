@@ -1,0 +1,145 @@
+package notify
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+)
+
+const (
+	// postTimeout bounds one try, the reading of the answer included.
+	postTimeout = 10 * time.Second
+	// maxAnswer is what is read of an answer, which nobody looks at.
+	maxAnswer = 64 << 10
+	// maxURL is what is read of a file that should hold a URL.
+	maxURL = 16 << 10
+)
+
+// failedError says why a report did not arrive, with nothing of its URL but the
+// host. What services say is never passed on: it quotes the URL, or what was
+// answered.
+type failedError struct {
+	why string
+	// passes is true for what may be better when tried again, after that long at
+	// least.
+	passes bool
+	after  time.Duration
+}
+
+func (f *failedError) Error() string { return f.why }
+
+// client speaks to receivers: by the proxy that the environment names, and to
+// nobody that it is sent on to.
+func client() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// doer is a client that is a function.
+type doer func(*http.Request) (*http.Response, error)
+
+// Do sends request.
+func (d doer) Do(request *http.Request) (*http.Response, error) { return d(request) }
+
+// post tries once to send text to receiver.
+func post(ctx context.Context, by *http.Client, receiver Receiver, text string) *failedError {
+	raw, failed := receiver.address()
+	if failed != nil {
+		return failed
+	}
+	to, err := locate(raw)
+	if err != nil {
+		return &failedError{why: "its URL " + err.Error(), passes: receiver.URLFile != ""}
+	}
+	ctx, cancel := context.WithTimeout(ctx, postTimeout)
+	defer cancel()
+	var outcome *failedError
+	to.SetHTTPClient(doer(func(request *http.Request) (*http.Response, error) {
+		response, err := by.Do(request.WithContext(ctx))
+		if err != nil {
+			outcome = unanswered(err)
+			return nil, outcome
+		}
+		outcome = answered(response)
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxAnswer), response.Body}
+		return response, nil
+	}))
+	err = to.Send(text, &types.Params{})
+	switch {
+	case outcome != nil:
+		return outcome
+	case ctx.Err() != nil:
+		return unanswered(ctx.Err())
+	case err != nil:
+		return &failedError{why: fmt.Sprintf("%s did not take the report; see to the token and the channel in its URL", to.GetID())}
+	}
+	return nil
+}
+
+// address is the URL of r as it is now.
+func (r Receiver) address() (string, *failedError) {
+	if r.URLFile == "" {
+		return r.URL, nil
+	}
+	file, err := os.Open(r.URLFile)
+	if err != nil {
+		return "", &failedError{why: fmt.Sprintf("its URL cannot be read: %v", err), passes: true}
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, maxURL))
+	if err != nil {
+		return "", &failedError{why: fmt.Sprintf("its URL cannot be read: %v", err), passes: true}
+	}
+	return strings.TrimSpace(string(content)), nil
+}
+
+func answered(response *http.Response) *failedError {
+	status := response.StatusCode
+	if status/100 == 2 {
+		return nil
+	}
+	failed := &failedError{
+		why:    fmt.Sprintf("it answered %d %s", status, http.StatusText(status)),
+		passes: status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout,
+	}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		failed.after = min(time.Duration(seconds)*time.Second, maxPause)
+	}
+	return failed
+}
+
+// unanswered words why there is no answer. Of errors that are not known to hold
+// no more than names of hosts, nothing is said.
+func unanswered(err error) *failedError {
+	var (
+		lookup      *net.DNSError
+		connection  *net.OpError
+		certificate *tls.CertificateVerificationError
+		host        x509.HostnameError
+	)
+	why := "the request failed"
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		why = fmt.Sprintf("it did not answer within %s", postTimeout)
+	case errors.As(err, &lookup):
+		why = fmt.Sprintf("its host %s cannot be looked up", lookup.Name)
+	case errors.As(err, &host), errors.As(err, &certificate):
+		why = "its certificate is not trusted"
+	case errors.As(err, &connection):
+		why = connection.Error()
+	}
+	return &failedError{why: why, passes: true}
+}

@@ -1,0 +1,83 @@
+package notify
+
+import "github.com/headwater-k8s/headwater/internal/kube"
+
+// Topic is what a receiver asks to hear about.
+type Topic string
+
+// The topics.
+const (
+	Failed     Topic = "Failed"     // could not be written, or did not last
+	Held       Topic = "Held"       // waits for a person, or for what is missing
+	Conflict   Topic = "Conflict"   // somebody else has the place
+	Refused    Topic = "Refused"    // asked for by the file, and never done
+	Denied     Topic = "Denied"     // a write that a rule keeps out, or would
+	Tampered   Topic = "Tampered"   // what keeps others out was changed, and restored
+	Invalid    Topic = "Invalid"    // a file or a certificate that cannot be used
+	Propagated Topic = "Propagated" // a change that reached the last clone
+	Reloaded   Topic = "Reloaded"   // consumers that were made to pick a change up
+)
+
+// Topics are all of them.
+func Topics() []Topic {
+	return []Topic{Failed, Held, Conflict, Refused, Denied, Tampered, Invalid, Propagated, Reloaded}
+}
+
+// byDefault is what calls for a person of the platform team. What others bring
+// about at will is not in it.
+func byDefault() []Topic { return []Topic{Failed, Held, Conflict, Refused, Tampered, Invalid} }
+
+// topics are those of Events, by reason. What is not in it concerns the owner
+// of a workload alone, who sees it there.
+var topics = map[string]Topic{
+	"CloneFailed":   Failed,
+	"StampReverted": Failed,
+	"TargetLost":    Failed,
+
+	"MassRemoval":   Held,
+	"SourceEmptied": Held,
+	"KeyMissing":    Held,
+	"RestartHeld":   Held,
+	"RestartWaits":  Held, // as a warning alone, that of the breaker
+
+	"Conflict":       Conflict,
+	"OtherRule":      Conflict,
+	"TargetConflict": Conflict,
+
+	"ForbiddenType":   Refused,
+	"SystemNamespace": Refused,
+	"TooLarge":        Refused,
+	"TargetRefused":   Refused,
+
+	"Denied":  Denied,
+	"Audited": Denied,
+
+	"Tampered": Tampered,
+
+	"ConfigInvalid":       Invalid,
+	"CertificateUnusable": Invalid,
+
+	"Propagated": Propagated,
+
+	"Restarted":    Reloaded,
+	"Annotated":    Reloaded,
+	"FieldsSet":    Reloaded,
+	"FieldsHealed": Reloaded,
+}
+
+// topicOf returns "" for what nobody can ask for.
+func topicOf(event kube.Event) Topic {
+	if event.Reason == "RestartWaits" && !event.Warning {
+		return ""
+	}
+	return topics[event.Reason]
+}
+
+// seenByAll reports whether every replica tells of t: then the leader reports
+// it. All else is told by one, which may not be the leader: who was asked about
+// a write.
+func (t Topic) seenByAll() bool { return t == Invalid }
+
+// lasting reports whether t is how something stands, rather than what happened:
+// Events repeat that, since they are forgotten after an hour.
+func (t Topic) lasting() bool { return t == Failed || t == Held || t == Conflict || t == Refused }
