@@ -34,6 +34,8 @@ const (
 	ReasonOnlyRefresh Reason = "OnlyRefresh"
 	// ReasonMounted: the kubelet rewrites the files.
 	ReasonMounted Reason = "Mounted"
+	// ReasonKept: the rule keeps the fields at the values of the keys.
+	ReasonKept Reason = "Kept"
 )
 
 // onChange decides by how c is consumed what a change of its data means.

@@ -23,6 +23,9 @@ type Use struct {
 	Mode     Mode     `json:"mode"`
 	Keys     []string `json:"keys,omitempty"`
 	Optional bool     `json:"optional,omitempty"`
+	// Containers are those that consume it; none for what the node reads, or the
+	// owner lists.
+	Containers []string `json:"containers,omitempty"`
 	// Rule and OptIn are who wants something done; see Consumed.
 	Rule  string `json:"rule,omitempty"`
 	OptIn Tool   `json:"optIn,omitempty"`
@@ -59,6 +62,7 @@ type Explanation struct {
 // its decisions.
 type Observer struct {
 	consumers *consumers
+	fields    *kube.Optional[*SetTarget]
 	caches    *kube.Caches
 	rules     *rules.Live[Rule]
 	settings  Settings
@@ -74,8 +78,10 @@ func NewObserver(live *rules.Live[Rule], settings Settings, clients *kube.Client
 	if err != nil {
 		return nil, err
 	}
+	fields := newSetTargets(clients, nil, live, key, log)
+	caches.Add(fields, kube.Always)
 	return &Observer{
-		consumers: consumers, caches: caches, rules: live, settings: settings, kinds: kinds, key: key, reader: kube.NewReader(clients),
+		consumers: consumers, fields: fields, caches: caches, rules: live, settings: settings, kinds: kinds, key: key, reader: kube.NewReader(clients),
 	}, nil
 }
 
@@ -84,6 +90,11 @@ func (o *Observer) Unread() []Kind {
 	var kinds []Kind
 	for _, kind := range o.kinds() {
 		if o.consumers.optional.Standing(kind.GroupKind()) == kube.StandingRefused {
+			kinds = append(kinds, KindOf(kind.GroupKind()))
+		}
+	}
+	for _, kind := range setKinds(o.rules.Load(), o.key) {
+		if o.fields.Standing(kind.GroupKind()) == kube.StandingRefused {
 			kinds = append(kinds, KindOf(kind.GroupKind()))
 		}
 	}
@@ -147,8 +158,8 @@ func (o *Observer) Explain(ctx context.Context, kind Kind, namespace, name strin
 	return e, true, look.failed
 }
 
-// Consumers says who consumes ref: workloads, and the pods that belong to none
-// of them.
+// Consumers says who consumes ref: workloads, the pods that belong to none of
+// them, and targets.
 func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time) ([]Use, error) {
 	look, err := o.observe(ctx, now)
 	if err != nil {
@@ -171,6 +182,7 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 			add(look.usesOfPod(p, look.consumedByPod(p)))
 		}
 	}
+	add(look.usesOfFields(ref))
 	slices.SortStableFunc(uses, func(a, b Use) int { return strings.Compare(a.Consumer, b.Consumer) })
 	return uses, look.failed
 }
@@ -276,7 +288,7 @@ func (l *observation) countPods(w *Workload, c Consumed, use *Use) {
 func newUse(k key, c Consumed) Use {
 	outcome := c.onChange()
 	use := Use{
-		Consumer: k.String(), Object: c.Object.String(), Mode: c.Mode, Keys: c.Keys, Optional: c.Optional,
+		Consumer: k.String(), Object: c.Object.String(), Mode: c.Mode, Keys: c.Keys, Optional: c.Optional, Containers: c.Containers,
 		Rule: c.Rule, OptIn: c.OptIn, OnChange: outcome.Step, Reason: outcome.Reason,
 	}
 	if !c.ChangedAt.IsZero() {

@@ -24,6 +24,8 @@ const (
 	// Listed is an object that the workload's owner names in an annotation,
 	// whatever its containers do with it.
 	Listed Mode = "Listed"
+	// Fields are those of a target that are set from keys.
+	Fields Mode = "Fields"
 	// ImagePull is a pull secret: the kubelet reads it when it pulls an image.
 	// Those of the pod's ServiceAccount are read in the same way, and are not in
 	// the pod template at all: of neither is anything to be done.
@@ -53,9 +55,12 @@ type Reference struct {
 	// Optional is true when the pod starts without the object.
 	Optional bool
 	Mode     Mode
+	// Containers are those that consume it, as containers calls them, for people:
+	// nothing is decided by them.
+	Containers []string
 }
 
-// equal reports whether r and other say the same.
+// equal reports whether r and other say the same of what is consumed.
 func (r Reference) equal(other Reference) bool {
 	return r.Kind == other.Kind && r.Name == other.Name && r.Mode == other.Mode && r.Optional == other.Optional &&
 		(r.Keys == nil) == (other.Keys == nil) && slices.Equal(r.Keys, other.Keys) && slices.Equal(r.Required, other.Required)
@@ -74,29 +79,18 @@ func References(spec *corev1.PodSpec) []Reference {
 	for _, pull := range spec.ImagePullSecrets {
 		found.add(Reference{Kind: object.Secret, Name: pull.Name, Mode: ImagePull, Optional: true})
 	}
-	for _, container := range containers(spec) {
+	for name, container := range containers(spec) {
+		others := len(found)
 		found.addEnv(container.Env)
 		found.addEnvFrom(container.EnvFrom)
 		for _, mount := range container.VolumeMounts {
 			found.addMount(mount, volumes[mount.Name])
 		}
+		for i := range found[others:] {
+			found[others+i].Containers = []string{name}
+		}
 	}
 	return found.merged()
-}
-
-// containers returns the init, app and ephemeral containers.
-func containers(spec *corev1.PodSpec) []*corev1.Container {
-	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
-	for i := range spec.InitContainers {
-		all = append(all, &spec.InitContainers[i])
-	}
-	for i := range spec.Containers {
-		all = append(all, &spec.Containers[i])
-	}
-	for i := range spec.EphemeralContainers {
-		all = append(all, (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
-	}
-	return all
 }
 
 // volumeSource is a Secret or ConfigMap that a volume is made of.
@@ -259,6 +253,8 @@ func (r references) merged() []Reference {
 		merged[i].Keys = slices.Compact(merged[i].Keys)
 		slices.Sort(merged[i].Required)
 		merged[i].Required = slices.Compact(merged[i].Required)
+		slices.Sort(merged[i].Containers)
+		merged[i].Containers = slices.Compact(merged[i].Containers)
 	}
 	return merged
 }
@@ -267,6 +263,7 @@ func (r references) merged() []Reference {
 func (r *Reference) absorb(other Reference) {
 	r.Optional = r.Optional && other.Optional
 	r.Required = append(r.Required, other.Required...)
+	r.Containers = append(r.Containers, other.Containers...)
 	if r.Keys == nil || other.Keys == nil {
 		r.Keys = nil
 	} else {

@@ -228,9 +228,38 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, References(&test.spec))
+			found := References(&test.spec)
+			for i := range found {
+				found[i].Containers = nil
+			}
+			require.Equal(t, test.want, found)
 		})
 	}
+}
+
+func TestReferencesNameTheContainersThatConsume(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	reading := func(name string) corev1.Container {
+		return corev1.Container{Name: name, Env: []corev1.EnvVar{secretEnv("s", "k")}}
+	}
+	sidecar := reading("proxy")
+	sidecar.RestartPolicy = &always
+	found := References(&corev1.PodSpec{
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
+		Volumes:          []corev1.Volume{secretVolume("v", "mounted")},
+		InitContainers:   []corev1.Container{reading("setup"), sidecar},
+		Containers:       append(mounting(corev1.VolumeMount{Name: "v"}), reading("worker"), corev1.Container{Name: "idle"}),
+		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: "debug", VolumeMounts: []corev1.VolumeMount{{Name: "v"}},
+		}}},
+	})
+	named := map[string][]string{}
+	for _, r := range found {
+		named[r.Name] = r.Containers
+	}
+	require.Equal(t, map[string][]string{
+		"pull": nil, "mounted": {"app", "debug (ephemeral)"}, "s": {"proxy (sidecar)", "setup (init)", "worker"},
+	}, named)
 }
 
 func FuzzReferences(f *testing.F) {

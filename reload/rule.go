@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -58,6 +59,12 @@ func (r Rule) nameIn(namespace, source string) string {
 	default:
 		return cmp.Or(*r.cloneName, source)
 	}
+}
+
+// objectIn is the object of a rule with a named source in namespace: the source,
+// or its clone.
+func (r Rule) objectIn(namespace string) object.Ref {
+	return object.Ref{Kind: r.Source.Kind, Namespace: namespace, Name: r.nameIn(namespace, r.Source.Name)}
 }
 
 // pace is the one that the rule sets for each workload.

@@ -41,9 +41,6 @@ type setter struct {
 // setWorkers are few: each write asks for the values first.
 const setWorkers = 8
 
-// byNamespace is the index from a namespace to the targets in it.
-const byNamespace = "namespace"
-
 func newSetter(d dependencies, definitions *kube.View[*kube.Definition]) *setter {
 	s := &setter{
 		rules: d.rules, caches: d.caches, digestKey: d.digestKey, client: d.clients.Dynamic, reader: kube.NewReader(d.clients),
@@ -53,14 +50,11 @@ func newSetter(d dependencies, definitions *kube.View[*kube.Definition]) *setter
 			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
 		}, []string{"rule", "result"}),
 	}
-	wanted := func() []kube.OptionalKind[*SetTarget] { return setKinds(d.rules.Load(), d.digestKey) }
-	s.targets = kube.NewOptional("targets", d.clients, definitions, d.log, wanted, map[string]func(*SetTarget) []string{
-		byNamespace: func(t *SetTarget) []string { return []string{t.Namespace} },
-	})
+	s.targets = newSetTargets(d.clients, definitions, d.rules, d.digestKey, d.log)
 	d.registry.MustRegister(s.targets.Standings("headwater_reload_target_kinds",
 		"1 for each kind of target whose fields are set, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	d.rules.Subscribe(func(_, _ *rules.Set[Rule]) { s.targets.Recheck() })
-	d.caches.Add(s.targets, func() bool { return len(wanted()) > 0 })
+	d.caches.Add(s.targets, func() bool { return len(setKinds(d.rules.Load(), d.digestKey)) > 0 })
 	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.log, Registry: d.registry}, s.reconcile)
 	return s
 }
@@ -155,7 +149,7 @@ func (s *setter) reconcile(ctx context.Context, k targetKey) error {
 		return err
 	}
 	g := gatherer{caches: s.caches, rules: s.rules.Load(), hasher: hasher}
-	ref := object.Ref{Kind: rule.Source.Kind, Namespace: k.namespace, Name: rule.nameIn(k.namespace, rule.Source.Name)}
+	ref := rule.objectIn(k.namespace)
 	decision := decideTarget(k.rule, wanted, t, g.ofRule(rule, ref))
 	if g.reading {
 		s.queue.After(k, rereadDelay)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -43,6 +44,20 @@ type targetKey struct {
 // String formats the key as Kind/namespace/name of rule.
 func (k targetKey) String() string {
 	return string(k.kind) + "/" + k.namespace + "/" + k.name + " of rule " + k.rule
+}
+
+// byNamespace is the index from a namespace to the targets in it.
+const byNamespace = "namespace"
+
+// newSetTargets caches the targets whose fields are set; definitions may be nil,
+// as for consumers.
+func newSetTargets(
+	clients *kube.Clients, definitions *kube.View[*kube.Definition], live *rules.Live[Rule], key *kube.DigestKey, log *zap.Logger,
+) *kube.Optional[*SetTarget] {
+	wanted := func() []kube.OptionalKind[*SetTarget] { return setKinds(live.Load(), key) }
+	return kube.NewOptional("targets", clients, definitions, log, wanted, map[string]func(*SetTarget) []string{
+		byNamespace: func(t *SetTarget) []string { return []string{t.Namespace} },
+	})
 }
 
 // setKinds are the kinds whose fields the rules set. What is kept of an object

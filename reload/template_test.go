@@ -61,14 +61,14 @@ spec:
       - {name: a, image: secret, env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}]}
 `,
 			form: appForm(),
-			want: Workload{Stamped: true, References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}}},
+			want: Workload{Stamped: true, References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"a"}}}},
 		},
 		"from whatever path": {
 			spec: `
 spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {name: c}}]}]}}}}
 `,
 			form: appForm("spec", "worker", "pod"),
-			want: Workload{References: []Reference{{Kind: object.ConfigMap, Name: "c", Mode: EnvFrom}}},
+			want: Workload{References: []Reference{{Kind: object.ConfigMap, Name: "c", Mode: EnvFrom, Containers: []string{"a"}}}},
 		},
 		"keys that no pod has do not matter": {
 			spec: "\nspec: {template: {extra: 1, spec: {extra: [1], containers: [{extra: {}}]}}}",

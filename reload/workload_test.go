@@ -19,7 +19,7 @@ func controlledBy(apiVersion, kind, name string) []metav1.OwnerReference {
 }
 
 func TestKeptWorkloadIsStripped(t *testing.T) {
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k")}}}}}
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{secretEnv("s", "k")}}}}}
 	meta := metav1.ObjectMeta{
 		Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
 		Labels:        map[string]string{"app": "w"},
@@ -31,7 +31,7 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 			Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
 			Labels: map[string]string{"app": "w"}, Annotations: map[string]string{mark.Baseline: "b"},
 		},
-		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"app"}}},
 	}
 	for kind, obj := range map[Kind]any{
 		KindDeployment:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}},
@@ -116,7 +116,7 @@ func TestStatusIsOfNoInterest(t *testing.T) {
 	w := func() *Workload {
 		return &Workload{
 			ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "1"}},
-			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"app"}}},
 		}
 	}
 	for name, edit := range map[string]func(*Workload){

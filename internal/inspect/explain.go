@@ -173,6 +173,7 @@ func words(reason reload.Reason) string {
 		reload.ReasonImmutable:   "kubelets do not look at an immutable object again",
 		reload.ReasonOnlyRefresh: "a refresh would not help, and no restart is wanted",
 		reload.ReasonMounted:     "the kubelet rewrites the files",
+		reload.ReasonKept:        "the rule keeps its fields at the values",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
@@ -180,7 +181,7 @@ func words(reason reload.Reason) string {
 func (e Explanation) table(out io.Writer) {
 	_, _ = fmt.Fprintln(out, e.headline())
 	if len(e.Uses) > 0 {
-		rows := [][]string{{"OBJECT", "CONSUMED", "BY", "ON CHANGE", "STANDING", "WHY"}}
+		rows := [][]string{{"OBJECT", "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY"}}
 		for _, use := range e.Uses {
 			rows = append(rows, append([]string{use.Object}, cells(use)...))
 		}
@@ -223,7 +224,7 @@ func (c Consumers) table(out io.Writer) {
 	if len(c.Consumers) == 0 {
 		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it")
 	} else {
-		rows := [][]string{{"CONSUMER", "CONSUMED", "BY", "ON CHANGE", "STANDING", "WHY"}}
+		rows := [][]string{{"CONSUMER", "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY"}}
 		for _, use := range c.Consumers {
 			rows = append(rows, append([]string{use.Consumer}, cells(use)...))
 		}
@@ -251,5 +252,6 @@ func cells(use reload.Use) []string {
 	if use.Pods > 0 {
 		standing = fmt.Sprintf("%s (%d of %d pods)", standing, use.Pods-use.PodsBehind, use.Pods)
 	}
-	return []string{consumed, by, string(use.OnChange), standing, words(use.Reason)}
+	in := cmp.Or(strings.Join(use.Containers, ", "), "-")
+	return []string{consumed, in, by, string(use.OnChange), standing, words(use.Reason)}
 }

@@ -29,7 +29,7 @@ func TestObjectsAsPeopleWriteThem(t *testing.T) {
 }
 
 func TestWhatIsDoneNowInWords(t *testing.T) {
-	uses := []reload.Use{{Object: "Secret/team/s", Mode: reload.Env, Keys: []string{"k"}, OptIn: reload.Reloader, OnChange: reload.StepRestart, Reason: reload.ReasonAsked}}
+	uses := []reload.Use{{Object: "Secret/team/s", Mode: reload.Env, Keys: []string{"k"}, Containers: []string{"app", "setup (init)"}, OptIn: reload.Reloader, OnChange: reload.StepRestart, Reason: reload.ReasonAsked}}
 	for step, want := range map[reload.Step]string{
 		reload.StepRestart: "to be restarted, since this changed: Secret/team/s",
 		reload.StepHold:    "not restarted, since this is missing: Secret/team/s",
@@ -41,6 +41,6 @@ func TestWhatIsDoneNowInWords(t *testing.T) {
 		require.Equal(t, "Deployment/team/web: "+want, e.headline())
 		var table strings.Builder
 		e.table(&table)
-		require.Regexp(t, `Secret/team/s +Env k +annotation of Reloader +Restart +a restart is asked for`, table.String())
+		require.Regexp(t, `Secret/team/s +Env k +app, setup \(init\) +annotation of Reloader +Restart +a restart is asked for`, table.String())
 	}
 }
