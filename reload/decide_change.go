@@ -24,6 +24,9 @@ const (
 	// ReasonReadByNode: the kubelet or a CSI driver reads it, and reads it
 	// anew when it next needs it; no container ever sees it.
 	ReasonReadByNode Reason = "ReadByNode"
+	// ReasonProvided: a CSI driver mounts it and rewrites the files itself, those
+	// of a subPath excepted. What it mounted last is not looked at.
+	ReasonProvided Reason = "Provided"
 	// ReasonAsked: the rule or the workload's owner wants a restart.
 	ReasonAsked Reason = "RestartAsked"
 	// ReasonReadAtStart: containers read it when they start, and never again.

@@ -157,7 +157,11 @@ func (g *gatherer) tooMany(namespace string, of wishes) []fault {
 // consumed is what holds of reference: who wants what done about a change, and
 // which data there is.
 func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Consumed {
-	o := g.look(object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name})
+	ref := object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name}
+	if reference.Mode == Provided {
+		return Consumed{Reference: reference, Object: ref, Action: None, Spared: ReasonProvided}
+	}
+	o := g.look(ref)
 	c := g.wanted(o, reference, of)
 	var current *object.Digested
 	if c.governed() {

@@ -83,6 +83,32 @@ func TestExplainingAWorkloadAndNamingConsumers(t *testing.T) {
 	require.False(t, found)
 }
 
+// Nobody can ask for what is not looked at, and nobody waits for it.
+func TestExplainingWhatACSIDriverProvides(t *testing.T) {
+	deployment := web()
+	deployment.Annotations = notes{mark.Reload: "Restart"}
+	pod := &deployment.Spec.Template.Spec
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "vault", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+		Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"},
+	}}})
+	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "vault", MountPath: "/vault"})
+	f := newFixture(t, deployment)
+	e, found, err := f.observing(bothTools()).Explain(t.Context(), KindDeployment, "team", "web", birth)
+	require.NoError(t, err)
+	require.True(t, found)
+	var provided []Use
+	for _, use := range e.Uses {
+		if use.Mode == Provided {
+			provided = append(provided, use)
+		}
+	}
+	require.Equal(t, []Use{{
+		Consumer: "Deployment/team/web", Object: "SecretProviderClass/team/vault", Mode: Provided, Containers: []string{pod.Containers[0].Name},
+		OnChange: StepNothing, Reason: ReasonProvided, Standing: Untracked,
+	}}, provided)
+	require.NotContains(t, e.Objects, "SecretProviderClass/team/vault", "it is not missing")
+}
+
 func TestExplainingSaysWhichToolsAreNotHonoured(t *testing.T) {
 	f := newFixture(t, ownSecret("own", "1"), readingAll())
 	e, found, err := f.observing(Settings{OptIn: new(true)}).Explain(t.Context(), KindDeployment, "team", "web", birth)

@@ -30,15 +30,24 @@ const (
 	// Those of the pod's ServiceAccount are read in the same way, and are not in
 	// the pod template at all: of neither is anything to be done.
 	ImagePull Mode = "ImagePull"
-	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts. What
-	// the driver mounts, such as a SecretProviderClass says, is no Secret: the
-	// driver itself rewrites it. A Secret that it keeps beside is one like any
-	// other.
+	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts.
 	CSI Mode = "CSI"
+	// Provided is what the Secrets Store CSI driver mounts, as a
+	// SecretProviderClass says: no Secret, but files that the driver itself
+	// rewrites. A Secret that it keeps beside is one like any other.
+	Provided Mode = "Provided"
 )
 
 // needsRestart reports whether a running container never sees a change.
 func (m Mode) needsRestart() bool { return m != Volume && !m.byNode() }
+
+// secretProviderClass is what a Reference of mode Provided names; its data are
+// outside of the cluster, and there is no cache of it. See
+// https://secrets-store-csi-driver.sigs.k8s.io/concepts.
+const (
+	secretProviderClass object.Kind = "SecretProviderClass"
+	secretsStoreDriver              = "secrets-store.csi.k8s.io"
+)
 
 // byNode reports whether no container sees the data at all.
 func (m Mode) byNode() bool { return m == ImagePull || m == CSI }
@@ -98,8 +107,9 @@ type volumeSource struct {
 	kind     object.Kind
 	name     string
 	optional bool
-	// csi is true for what only the volume's driver gets.
-	csi bool
+	// mode is CSI for what only the volume's driver gets, Provided for what it
+	// mounts, and empty for what the kubelet does.
+	mode Mode
 	// items maps keys to paths; empty means every key at its own name.
 	items []corev1.KeyToPath
 }
@@ -116,7 +126,11 @@ func sourcesOf(volume *corev1.Volume) []volumeSource {
 		add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
 	}
 	if csi := volume.CSI; csi != nil && csi.NodePublishSecretRef != nil {
-		sources = append(sources, volumeSource{kind: object.Secret, name: csi.NodePublishSecretRef.Name, csi: true})
+		sources = append(sources, volumeSource{kind: object.Secret, name: csi.NodePublishSecretRef.Name, mode: CSI})
+	}
+	if csi := volume.CSI; csi != nil && csi.Driver == secretsStoreDriver {
+		class := csi.VolumeAttributes["secretProviderClass"]
+		sources = append(sources, volumeSource{kind: secretProviderClass, name: class, mode: Provided})
 	}
 	if volume.Projected == nil {
 		return sources
@@ -222,8 +236,8 @@ func (r *references) addMount(mount corev1.VolumeMount, sources []volumeSource) 
 		mode = SubPath
 	}
 	for _, source := range sources {
-		if source.csi {
-			r.add(Reference{Kind: source.kind, Name: source.name, Mode: CSI})
+		if source.mode != "" {
+			r.add(Reference{Kind: source.kind, Name: source.name, Mode: source.mode})
 			continue
 		}
 		if keys, some := source.keysUnder(mount.SubPath); some {

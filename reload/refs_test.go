@@ -222,6 +222,22 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 			},
 			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}},
 		},
+		"a SecretProviderClass is what the Secrets Store driver mounts, beside the Secret that it gets": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+						Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"},
+						NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"},
+					}}},
+					{Name: "other", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+						Driver: "example.com", VolumeAttributes: map[string]string{"secretProviderClass": "not theirs"},
+					}}},
+					{Name: "none", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets-store.csi.k8s.io"}}},
+				},
+				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "other"}, corev1.VolumeMount{Name: "none"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}, {Kind: "SecretProviderClass", Name: "vault", Mode: Provided}},
+		},
 		"a reference without a name is none": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("", "k")}}}},
 		},

@@ -168,6 +168,7 @@ func words(reason reload.Reason) string {
 		reload.ReasonExcluded:    "excluded by an annotation of Reloader",
 		reload.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
 		reload.ReasonReadByNode:  "no container sees it; the node reads it anew",
+		reload.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
 		reload.ReasonAsked:       "a restart is asked for",
 		reload.ReasonReadAtStart: "read when containers start, and never again",
 		reload.ReasonImmutable:   "kubelets do not look at an immutable object again",
