@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -229,4 +231,58 @@ func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
 	}
 	require.NotContains(e, said, value)
 	require.NotContains(e, said, base64.StdEncoding.EncodeToString([]byte(value)))
+}
+
+// What is annotated is made to act on the change, as by a restart; what is set
+// is kept as it should be, whenever that is.
+func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("paced")
+	buckets, safes := e.buckets(), e.kind("example.com", "v1", "Safe")
+	safes.install()
+	safes.grant()
+	buckets.create(namespace, "annotated", "")
+	safes.create(namespace, "set", "")
+	rule := targetRule("paced", "annotate: true}, {group: example.com, version: v1, kind: Safe, allowSecretValues: true, "+
+		"set: [{from: used, to: spec.credentials.key}]")
+	e.sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
+	h := e.start(rule)
+	e.cloned("paced", "used", "1")
+	before := buckets.adopted(namespace, "annotated")
+	safes.hasField(namespace, "set", "1")
+	e.settled(h)
+
+	user := e.viewer("paced-viewer")
+	e.clusterRole("paced-viewer", rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{buckets.Resource, safes.Resource}, Verbs: []string{"list", "watch"}})
+	e.grant("", "paced-viewer", user)
+	for _, line := range []string{
+		`Bucket\.example\.com/paced-a/annotated +Listed +- +rule paced +Restart +Current`,
+		`Safe\.example\.com/paced-a/set +Fields used +- +rule paced +Set +Current +the rule keeps its fields at the values`,
+	} {
+		e.eventually(func(context.Context) error { // the grant may be news to the API server
+			out, problem, _ := e.command(user, "consumers", "Secret/"+namespace+"/shared", "--config", e.configFile(rule))
+			if !regexp.MustCompile(line).MatchString(out) {
+				return fmt.Errorf("no line %s in %s%s", line, out, problem)
+			}
+			return nil
+		})
+	}
+
+	e.change("paced", "used", "2")
+	e.waits(h, 1, "window")
+	require.Contains(t, e.hasEvent(namespace, "annotated", "RestartWaits"), "the next of reload.windows opens at 20")
+	safes.hasField(namespace, "set", "2")
+	require.Equal(t, before, buckets.adopted(namespace, "annotated"))
+
+	e.sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
+	e.configFile(strings.Replace(rule, "{debounce: 0s,", "{debounce: 0s, maxRestartsPerHour: 1,", 1))
+	buckets.stamped(namespace, "annotated", before)
+	e.waits(h, 0, "window")
+	before = buckets.adopted(namespace, "annotated")
+
+	e.change("paced", "used", "3")
+	e.waits(h, 1, "breaker")
+	e.hasNote(namespace, "annotated", "RestartWaits", "restarted 1 times within an hour")
+	safes.hasField(namespace, "set", "3")
+	require.Equal(t, before, buckets.adopted(namespace, "annotated"))
 }
