@@ -141,7 +141,7 @@ func (r *rollouts) next() (smallest key, found bool) {
 }
 
 func (r *rollouts) before(a, b key) bool {
-	return cmp.Or(cmp.Compare(r.waiting[a], r.waiting[b]), cmp.Compare(a.String(), b.String())) < 0
+	return cmp.Or(cmp.Compare(r.waiting[a], r.waiting[b]), cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name)) < 0
 }
 
 func (r *rollouts) room(namespace string) bool {
