@@ -276,7 +276,7 @@ func TestSlackAndTeamsGetWhatTheyTake(t *testing.T) {
 				asked, body = r, string(content)
 				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("ok")), Request: r}, err
 			})}
-			require.Nil(t, post(t.Context(), by, Receiver{URL: c.url}, "Headwater: Conflict"))
+			require.Empty(t, post(t.Context(), by, Receiver{URL: c.url}, "Headwater: Conflict"))
 			require.Equal(t, c.host, asked.URL.Host)
 			require.Equal(t, c.url, asked.URL.String())
 			require.Contains(t, body, c.body)
