@@ -28,14 +28,20 @@ type inspection struct {
 	flags    *pflag.FlagSet
 }
 
-func newInspection(command *cobra.Command) inspection {
+// newConnection is for commands that need no configuration.
+func newConnection(command *cobra.Command) inspection {
 	in := inspection{settings: viper.New(), flags: command.Flags()}
-	in.flags.String("config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
 	in.flags.String("kubeconfig", "", "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
-	in.flags.StringP("namespace", "n", "headwater-system", "Headwater's own namespace")
 	in.settings.SetEnvPrefix("HEADWATER")
 	in.settings.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
 	in.settings.AutomaticEnv()
+	return in
+}
+
+func newInspection(command *cobra.Command) inspection {
+	in := newConnection(command)
+	in.flags.String("config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
+	in.flags.StringP("namespace", "n", "headwater-system", "Headwater's own namespace")
 	return in
 }
 

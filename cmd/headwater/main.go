@@ -20,7 +20,7 @@ import (
 func main() {
 	switch err := rootCommand(os.Args[0]).ExecuteContext(context.Background()); {
 	case err == nil:
-	case errors.Is(err, errChanges):
+	case errors.Is(err, errChanges), errors.Is(err, errNotCarried):
 		os.Exit(2)
 	default:
 		tell(err)
@@ -50,7 +50,7 @@ ConfigMaps.
 
 Each command exits 0 when it did what it was asked to, and 1 when it did not,
 with the reason on the standard error. "plan" exits 2 when something would
-change.`,
+change, "migrate" when something is left to decide.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -58,7 +58,7 @@ change.`,
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headwater"}
 	}
 	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
-		explainCommand(), consumersCommand(), versionCommand())
+		explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
 	return root
 }
 

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/migrate"
+)
+
+var (
+	// errNotCarried makes migrate exit 2: there is something to decide.
+	errNotCarried = errors.New("not everything is carried over")
+
+	errNothingFound = errors.New("nothing to migrate: no policy of Kyverno, and no Secret or ConfigMap with annotations of " +
+		"Reflector or kubernetes-replicator; name files or directories with --filename, or a cluster with --kubeconfig")
+)
+
+func migrateCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "migrate",
+		Short: "Write the configuration that does what Kyverno, Reflector or kubernetes-replicator are told to",
+		Long: `Write the configuration that does what other tools are told to: Kyverno's
+policies (ClusterPolicy, Policy) that clone Secrets and ConfigMaps, deny changes
+of them, or restart workloads; and the annotations of Reflector (emberstack) and
+kubernetes-replicator (mittwald).
+
+They are read from files with --filename, else from the cluster. The file is
+written to the standard output, and says what to do in which order; a summary
+goes to the standard error. Clones that those tools made are adopted as they
+are. What a rule cannot say makes it reach less, or leaves it as a comment with
+the reason. No value of a Secret is read from the cluster, or repeated from a
+file. Nothing is written to the cluster.
+
+Needs list of Secrets, ConfigMaps and Kyverno's policies.
+
+Exits 0 when everything is carried over, 2 when a rule is left as a comment or
+something is left out, and 1 when nothing was found or could be read.`,
+		Args: cobra.NoArgs,
+	}
+	in := newConnection(command)
+	command.Flags().StringSliceP("filename", "f", nil, "files, directories of .yaml, .yml and .json, or - for the standard input, instead of the cluster")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		files, err := command.Flags().GetStringSlice("filename")
+		if err != nil {
+			return err
+		}
+		found, err := migratable(command, in, files)
+		if err != nil {
+			return err
+		}
+		result := migrate.Translate(found)
+		if result.Empty() {
+			return errNothingFound
+		}
+		file, err := result.Render()
+		if err != nil {
+			return err
+		}
+		if _, err := command.OutOrStdout().Write(file); err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(command.ErrOrStderr(), result.Summary())
+		if err == nil && !result.Carried() {
+			return errNotCarried
+		}
+		return err
+	}
+	return command
+}
+
+func migratable(command *cobra.Command, in inspection, files []string) (migrate.Input, error) {
+	if len(files) == 0 {
+		options, err := in.options()
+		if err != nil {
+			return migrate.Input{}, err
+		}
+		return inspect.Migratable(command.Context(), options)
+	}
+	var found migrate.Input
+	for _, file := range files {
+		if err := readInto(&found, file, command.InOrStdin()); err != nil {
+			return migrate.Input{}, err
+		}
+	}
+	return found, nil
+}
+
+// readInto reads one file, all of a directory, or stdin.
+func readInto(found *migrate.Input, name string, stdin io.Reader) error {
+	if name == "-" {
+		return found.Read("the standard input", stdin)
+	}
+	return filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		manifest := slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+		if entry.IsDir() || path != name && !manifest {
+			return nil
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		defer func() { _ = file.Close() }()
+		return found.Read(path, file)
+	})
+}

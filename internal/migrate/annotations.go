@@ -1,0 +1,211 @@
+package migrate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// objects finds an object that annotations name.
+type objects map[object.Ref]Object
+
+func indexed(all []Object) objects {
+	index := objects{}
+	for _, o := range all {
+		index[o.Ref] = o
+	}
+	return index
+}
+
+// consent is to which namespaces an object may go: those that a pattern, or the
+// selector, matches. Neither is all.
+type consent struct {
+	patterns []string
+	selector *metav1.LabelSelector
+	// firstMatch is true where of several ways to match one is seen; see
+	// firstMatchOf.
+	firstMatch bool
+}
+
+// listOf are the entries of an annotation, without those that are empty.
+func listOf(annotation string) []string {
+	var entries []string
+	for entry := range strings.SplitSeq(annotation, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+func (c consent) all() bool { return len(c.patterns) == 0 && c.selector == nil }
+
+// terms are the alternatives that c consists of, as globs and selectors. What
+// cannot be said as globs is left out, and noted.
+func (c consent) terms(f *finding) []where {
+	if c.all() {
+		return []where{{}}
+	}
+	var terms []where
+	var names []string
+	for _, pattern := range c.patterns {
+		names = append(names, c.globs(f, pattern)...)
+	}
+	if len(names) > 0 {
+		terms = append(terms, where{Names: distinct(names)})
+	}
+	if c.selector != nil {
+		terms = append(terms, where{Selector: c.selector})
+	}
+	return terms
+}
+
+func (c consent) globs(f *finding, pattern string) []string {
+	read, err := globsOf(pattern)
+	if c.firstMatch {
+		read, err = firstMatchOf(pattern)
+	}
+	switch {
+	case err != nil:
+		f.lose("the regular expression %s is no glob and is left out; add the namespaces that it means to sync.namespaces.include", pattern)
+	case read.less:
+		f.lose("the regular expression %s repeats without end, these globs up to %d times", pattern, maxRepeats)
+	case !c.firstMatch && choosesOutside(pattern):
+		f.note("the replicator reads %s as ^%s$, where ^ and $ belong to the outermost alternatives alone; here each is a whole name", pattern, pattern)
+	}
+	return read.globs
+}
+
+// choosesOutside reports whether the expression has alternatives that are in no
+// parentheses.
+func choosesOutside(expression string) bool {
+	depth := 0
+	for _, c := range expression {
+		switch c {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case '|':
+			if depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// allows reports whether the name of a namespace alone is reason enough.
+func (c consent) allows(namespace string) bool {
+	return slices.ContainsFunc(c.patterns, func(pattern string) bool {
+		if !c.firstMatch {
+			pattern = "^(?:" + pattern + ")$"
+		}
+		compiled, err := regexp.Compile(pattern)
+		return err == nil && compiled.FindString(namespace) == namespace
+	})
+}
+
+// both are the alternatives that two consents allow together.
+func both(f *finding, a, b []where) []where {
+	var terms []where
+	for _, one := range a {
+		for _, other := range b {
+			selector, err := bothSelectors(one.Selector, other.Selector)
+			if err != nil {
+				continue // no namespace has both
+			}
+			term := where{Names: one.Names, Selector: selector}
+			switch {
+			case one.wide():
+				term.Names = other.Names
+			case !other.wide():
+				if term.Names = commonGlobs(f, one.Names, other.Names); len(term.Names) == 0 {
+					continue
+				}
+			}
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
+// commonGlobs are globs for what both lists match.
+func commonGlobs(f *finding, a, b []string) []string {
+	var common []string
+	for _, one := range a {
+		for _, other := range b {
+			switch {
+			case one == other, within(one, other):
+				common = append(common, one)
+			case within(other, one):
+				common = append(common, other)
+			case !disjoint(one, other):
+				f.lose("what %s and %s match together is left out; add the namespaces that are meant to sync.namespaces.include", one, other)
+			}
+		}
+	}
+	return distinct(common)
+}
+
+// selectorOf reads a label selector as kubectl takes it.
+func selectorOf(annotation string) (*metav1.LabelSelector, error) {
+	if strings.TrimSpace(annotation) == "" {
+		return nil, nil
+	}
+	selector, err := metav1.ParseToLabelSelector(strings.TrimSpace(annotation))
+	if err != nil {
+		return nil, fmt.Errorf("the label selector %q cannot be read", annotation)
+	}
+	return plainSelector(selector), nil
+}
+
+// referred reads NAMESPACE/NAME, an object of the same kind.
+func referred(kind object.Kind, annotation string) (object.Ref, bool) {
+	namespace, name, found := strings.Cut(strings.TrimSpace(annotation), "/")
+	return object.Ref{Kind: kind, Namespace: namespace, Name: name}, found && namespace != "" && name != ""
+}
+
+// wideExclude keeps what every namespace selects out of kube-*, as Headwater
+// does by default.
+func wideExclude(f *finding, w where) where {
+	if w.wide() || slices.Contains(w.Names, "*") {
+		w.Exclude = []string{"kube-*"}
+		f.note("%s copies into kube-* as well; take that from sync.namespaces.exclude if it is meant", f.Tool)
+	}
+	return w
+}
+
+// unknown notes the annotations of a tool that are not understood.
+func unknown(f *finding, annotations map[string]string, prefix string, known ...string) {
+	var strange []string
+	for key := range annotations {
+		if strings.HasPrefix(key, prefix) && !slices.Contains(known, key) {
+			strange = append(strange, key)
+		}
+	}
+	slices.Sort(strange)
+	for _, key := range strange {
+		f.lose("the annotation %s is not known here; what it does is left out", key)
+	}
+}
+
+// pulled is the finding for a copy that names its source, which goes to the
+// namespace of the copy alone.
+func pulled(tool Tool, copied Object, source object.Ref) finding {
+	f := finding{
+		Tool: tool, From: copied.String(), Source: sourceNamed(source),
+		Sync: &syncPart{Where: where{Names: []string{escaped(copied.Namespace)}}, OnSourceDeleted: "Retain"},
+	}
+	if copied.Name != source.Name {
+		f.Sync.TargetName = copied.Name
+	}
+	f.note("take %s out of the chart or repository that deploys it, and keep the object: two that write it undo each other's work", copied.Ref)
+	f.systemSource()
+	return f
+}

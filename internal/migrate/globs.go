@@ -1,0 +1,297 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxGlobs is how many globs one regular expression may become.
+	maxGlobs = 64
+	// maxRepeats is how often what repeats without end is repeated in globs,
+	// where no * says the same.
+	maxRepeats = 4
+	// fewChars of a class are globs of their own.
+	fewChars = 3
+)
+
+// reading is a regular expression as globs over names of namespaces.
+type reading struct {
+	globs []string
+	// less is true when the globs match less: a repetition ends.
+	less bool
+	// variable counts what can have more than one length.
+	variable int
+	choice   bool
+}
+
+var errNoGlob = errors.New("it is no glob")
+
+// globsOf reads an expression that has to match a whole name. It never returns
+// globs that match more.
+func globsOf(expression string) (reading, error) {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return reading{}, errNoGlob
+	}
+	read, err := globs(unanchored(parsed))
+	if err == nil && slices.Contains(read.globs, "") {
+		read.globs = slices.DeleteFunc(read.globs, func(glob string) bool { return glob == "" })
+	}
+	return read, err
+}
+
+// firstMatchOf is globsOf for a tool that takes the first match there is and
+// then asks whether it is the whole name: of several ways to match it sees one.
+func firstMatchOf(expression string) (reading, error) {
+	read, err := globsOf(expression)
+	if err != nil || !read.choice && read.variable <= 1 || endsAnchored(expression) {
+		return read, err
+	}
+	if slices.ContainsFunc(read.globs, isGlob) {
+		return reading{}, errNoGlob
+	}
+	compiled, err := regexp.Compile(expression)
+	if err != nil {
+		return reading{}, errNoGlob
+	}
+	read.globs = slices.DeleteFunc(read.globs, func(name string) bool { return compiled.FindString(name) != name })
+	return read, nil
+}
+
+func endsAnchored(expression string) bool {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	return err == nil && parsed.Op == syntax.OpConcat && isAnchor(parsed.Sub[len(parsed.Sub)-1])
+}
+
+func isAnchor(r *syntax.Regexp) bool {
+	switch r.Op {
+	case syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine:
+		return true
+	default:
+		return false
+	}
+}
+
+// unanchored is r without an anchor at each end.
+func unanchored(r *syntax.Regexp) *syntax.Regexp {
+	if r.Op != syntax.OpConcat {
+		return r
+	}
+	sub := slices.Clone(r.Sub)
+	if len(sub) > 0 && (sub[0].Op == syntax.OpBeginText || sub[0].Op == syntax.OpBeginLine) {
+		sub = sub[1:]
+	}
+	if last := len(sub) - 1; last >= 0 && (sub[last].Op == syntax.OpEndText || sub[last].Op == syntax.OpEndLine) {
+		sub = sub[:last]
+	}
+	return &syntax.Regexp{Op: syntax.OpConcat, Sub: sub, Flags: r.Flags}
+}
+
+func globs(r *syntax.Regexp) (reading, error) {
+	switch r.Op {
+	case syntax.OpEmptyMatch:
+		return reading{globs: []string{""}}, nil
+	case syntax.OpLiteral:
+		if r.Flags&syntax.FoldCase != 0 {
+			return reading{}, errNoGlob
+		}
+		return reading{globs: []string{escaped(string(r.Rune))}}, nil
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return reading{globs: []string{"?"}}, nil
+	case syntax.OpCharClass:
+		return class(r.Rune)
+	case syntax.OpCapture:
+		return globs(r.Sub[0])
+	case syntax.OpConcat:
+		return joined(r.Sub)
+	case syntax.OpAlternate:
+		return chosen(r.Sub)
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
+		return repeated(r)
+	default:
+		return reading{}, errNoGlob
+	}
+}
+
+func joined(parts []*syntax.Regexp) (reading, error) {
+	all := reading{globs: []string{""}}
+	for _, part := range parts {
+		read, err := globs(part)
+		if err != nil {
+			return reading{}, err
+		}
+		var next []string
+		for _, head := range all.globs {
+			for _, tail := range read.globs {
+				next = append(next, head+tail)
+			}
+		}
+		all = reading{next, all.less || read.less, all.variable + read.variable, all.choice || read.choice}
+		if len(all.globs) > maxGlobs {
+			return reading{}, errNoGlob
+		}
+	}
+	return all, nil
+}
+
+func chosen(parts []*syntax.Regexp) (reading, error) {
+	all := reading{choice: true}
+	for _, part := range parts {
+		read, err := globs(part)
+		if err != nil {
+			return reading{}, err
+		}
+		all = reading{append(all.globs, read.globs...), all.less || read.less, all.variable + read.variable, true}
+	}
+	if len(all.globs) > maxGlobs {
+		return reading{}, errNoGlob
+	}
+	return all, nil
+}
+
+func repeated(r *syntax.Regexp) (reading, error) {
+	least, most := r.Min, r.Max
+	switch r.Op {
+	case syntax.OpStar:
+		least, most = 0, -1
+	case syntax.OpPlus:
+		least, most = 1, -1
+	case syntax.OpQuest:
+		least, most = 0, 1
+	default:
+	}
+	if r.Flags&syntax.NonGreedy != 0 {
+		return reading{}, errNoGlob
+	}
+	if most < 0 && anyOfAName(r.Sub[0]) {
+		return reading{globs: []string{strings.Repeat("?", least) + "*"}, variable: 1}, nil
+	}
+	all := reading{less: most < 0, variable: 1}
+	if most < 0 {
+		most = max(least, maxRepeats)
+	}
+	for n := least; n <= most; n++ {
+		read, err := joined(slices.Repeat([]*syntax.Regexp{r.Sub[0]}, n))
+		if err != nil {
+			return reading{}, err
+		}
+		all.globs = append(all.globs, read.globs...)
+		all.less, all.variable, all.choice = all.less || read.less, all.variable+read.variable, all.choice || read.choice
+		if len(all.globs) > maxGlobs {
+			return reading{}, errNoGlob
+		}
+	}
+	return all, nil
+}
+
+// anyOfAName reports whether r matches every character that a namespace's name
+// may have.
+func anyOfAName(r *syntax.Regexp) bool {
+	switch r.Op {
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return true
+	case syntax.OpCapture:
+		return anyOfAName(r.Sub[0])
+	case syntax.OpCharClass:
+		return !strings.ContainsFunc("abcdefghijklmnopqrstuvwxyz0123456789-", func(c rune) bool { return !inClass(r.Rune, c) })
+	default:
+		return false
+	}
+}
+
+func inClass(ranges []rune, c rune) bool {
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if ranges[i] <= c && c <= ranges[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+// class is one character of ranges, as far as names have them: each for itself
+// where they are few.
+func class(ranges []rune) (reading, error) {
+	var inside strings.Builder
+	var each []string
+	for _, part := range [][2]rune{{'-', '-'}, {'0', '9'}, {'a', 'z'}} {
+		for i := 0; i+1 < len(ranges); i += 2 {
+			from, to := max(part[0], ranges[i]), min(part[1], ranges[i+1])
+			for c := from; c <= to; c++ {
+				each = append(each, string(c))
+			}
+			switch {
+			case from > to:
+			case from == '-':
+				inside.WriteString(`\-`)
+			case from == to:
+				inside.WriteRune(from)
+			default:
+				fmt.Fprintf(&inside, "%c-%c", from, to)
+			}
+		}
+	}
+	switch {
+	case len(each) == 0:
+		return reading{}, errNoGlob // no name has such a character
+	case len(each) <= fewChars:
+		return reading{globs: each}, nil
+	default:
+		return reading{globs: []string{"[" + inside.String() + "]"}}, nil
+	}
+}
+
+var escapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+func escaped(text string) string { return escapes.Replace(text) }
+
+func isGlob(pattern string) bool { return strings.ContainsAny(pattern, `*?[\`) }
+
+func globMatches(glob, name string) bool {
+	matched, err := path.Match(glob, name)
+	return err == nil && matched
+}
+
+// literalStart is what every name begins with that the glob matches.
+func literalStart(glob string) string {
+	if meta := strings.IndexAny(glob, `*?[\`); meta >= 0 {
+		return glob[:meta]
+	}
+	return glob
+}
+
+// within reports whether every name that inner matches is one that outer does,
+// where that is easily seen.
+func within(inner, outer string) bool {
+	if !isGlob(inner) {
+		return globMatches(outer, inner)
+	}
+	start, open := strings.CutSuffix(outer, "*")
+	return open && !isGlob(start) && strings.HasPrefix(literalStart(inner), start)
+}
+
+// disjoint reports whether no name is matched by both, where that is easily
+// seen.
+func disjoint(a, b string) bool {
+	if !isGlob(a) {
+		return !globMatches(b, a)
+	}
+	if !isGlob(b) {
+		return !globMatches(a, b)
+	}
+	startA, startB := literalStart(a), literalStart(b)
+	if !strings.HasPrefix(startA, startB) && !strings.HasPrefix(startB, startA) {
+		return true
+	}
+	return !strings.Contains(a+b, "*") && length(a) != length(b)
+}
+
+var oneChar = regexp.MustCompile(`\[[^]]*\]|\\.`)
+
+// length is that of every name that the glob, without *, matches.
+func length(glob string) int { return len(oneChar.ReplaceAllString(glob, "?")) }

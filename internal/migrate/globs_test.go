@@ -1,0 +1,115 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExpressionsBecomeGlobs(t *testing.T) {
+	for expression, test := range map[string]struct {
+		want []string // none: it is no glob
+		less bool
+	}{
+		"team-a":            {want: []string{"team-a"}},
+		"team-.*":           {want: []string{"team-*"}},
+		"^team-.+$":         {want: []string{"team-?*"}},
+		".*":                {want: []string{"*"}},
+		"[a-z0-9-]*":        {want: []string{"*"}},
+		"team-(a|bc)":       {want: []string{"team-a", "team-bc"}},
+		"team-[bc]":         {want: []string{"team-b", "team-c"}},
+		"team-[a-f]":        {want: []string{"team-[a-f]"}},
+		`n-\d`:              {want: []string{"n-[0-9]"}},
+		"n-[0-9]{2}":        {want: []string{"n-[0-9][0-9]"}},
+		"n[0-9]?":           {want: []string{"n", "n[0-9]"}},
+		"n-[0-9]+":          {want: []string{"n-[0-9]", "n-[0-9][0-9]", "n-[0-9][0-9][0-9]", "n-[0-9][0-9][0-9][0-9]"}, less: true},
+		"(?i)team":          {},
+		"(?!kube-).*":       {},
+		"a.*?":              {},
+		"(":                 {},
+		`\bteam\b`:          {},
+		"[0-9]{9}[0-9]{99}": {want: []string{}},
+	} {
+		t.Run(expression, func(t *testing.T) {
+			read, err := globsOf(expression)
+			if test.want == nil {
+				require.Error(t, err)
+				return
+			}
+			if len(test.want) == 0 {
+				return // only that it ends
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, read.globs)
+			require.Equal(t, test.less, read.less)
+		})
+	}
+}
+
+// Whatever a glob matches, its expression does, too: nothing is let in.
+func TestGlobsMatchNoMoreThanTheirExpression(t *testing.T) {
+	names := words("ab-1", 5)
+	for _, expression := range []string{
+		"a|ab", "(a|ab)(1|)", "a?(ab)?", "a*b*", "a*(ab)?", "[ab]+1", "(a|b)*", ".*1|b", "a.*|b1", "a|b$", "^a|b", "(a|ab)$", "-?[a-b]{1,3}", "a??b", "(a*)(b|ab)?",
+	} {
+		compiled := regexp.MustCompile(expression)
+		whole := regexp.MustCompile("^(?:" + expression + ")$")
+		for tool, test := range map[string]struct {
+			read    func(string) (reading, error)
+			matches func(name string) bool
+		}{
+			"first match": {firstMatchOf, func(name string) bool { return compiled.FindString(name) == name }},
+			"whole name":  {globsOf, whole.MatchString},
+		} {
+			read, err := test.read(expression)
+			if err != nil {
+				continue // left out altogether
+			}
+			for _, name := range names {
+				if slices.ContainsFunc(read.globs, func(glob string) bool { return globMatches(glob, name) }) {
+					require.True(t, test.matches(name), "%s: %s as %q matches %q", tool, expression, read.globs, name)
+				}
+			}
+		}
+	}
+}
+
+// words are all of up to length characters.
+func words(characters string, length int) []string {
+	all := []string{}
+	last := []string{""}
+	for range length {
+		var next []string
+		for _, word := range last {
+			for _, c := range characters {
+				next = append(next, word+string(c))
+			}
+		}
+		all, last = append(all, next...), next
+	}
+	return all
+}
+
+func TestWhatGlobsHaveInCommon(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		a, b, want []string
+		told       bool
+	}{
+		"a name and a glob that matches it":  {a: []string{"team-a"}, b: []string{"team-*"}, want: []string{"team-a"}},
+		"a name and a glob that does not":    {a: []string{"shop"}, b: []string{"team-*"}},
+		"a glob and a wider one":             {a: []string{"team-*"}, b: []string{"team-x-*"}, want: []string{"team-x-*"}},
+		"all and some":                       {a: []string{"*"}, b: []string{"a-?"}, want: []string{"a-?"}},
+		"globs that begin differently":       {a: []string{"a-*"}, b: []string{"b-*"}},
+		"globs of different lengths":         {a: []string{"a[0-9]"}, b: []string{"a[0-9][0-9]"}},
+		"globs of which it is hard to say":   {a: []string{"*-prod"}, b: []string{"team-*"}, told: true},
+		"the same, and another in each list": {a: []string{"a", "b"}, b: []string{"b", "c"}, want: []string{"b"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var f finding
+			require.Equal(t, test.want, commonGlobs(&f, test.a, test.b))
+			require.Equal(t, test.told, f.Less)
+		})
+	}
+}

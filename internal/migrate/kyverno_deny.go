@@ -1,0 +1,267 @@
+package migrate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+)
+
+// deny translates a rule that refuses changes.
+func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
+	matched, all := rule.Match.filters()
+	if all {
+		var err error
+		if matched, err = merged(matched); err != nil {
+			return nil, append(left, Left{from, err.Error()})
+		}
+	}
+	var found []finding
+	for _, f := range matched {
+		covered := f.shared()
+		if len(covered) == 0 {
+			continue
+		}
+		sources, everywhere, err := p.covered(f, covered)
+		if err != nil {
+			left = append(left, Left{from, err.Error()})
+			continue
+		}
+		operations, err := protectedOperations(f.Resources.Operations, rule.Validate.Deny.Conditions)
+		for _, source := range sources {
+			one := finding{From: from, Source: source, Everywhere: everywhere, Protect: &protectPart{
+				Operations: operations, Mode: p.mode(rule), Message: rule.Validate.Message, Clones: protect.Revert,
+			}}
+			p.describe(&one, rule, f)
+			if err != nil {
+				one.off("%s", err)
+			}
+			found = append(found, one)
+		}
+	}
+	if len(found) == 0 && len(left) == 0 {
+		left = append(left, Left{from, "it denies nothing about Secrets or ConfigMaps"})
+	}
+	return found, left
+}
+
+// describe says who may, and what is different here.
+func (p Policy) describe(f *finding, rule kyvernoRule, matched filter) {
+	f.Protect.Allow = p.allow(f, rule)
+	if hasVariable(f.Protect.Message) {
+		f.Protect.Message = ""
+		f.lose("its message holds variables and is left out: the default names the rule, and who may edit")
+	}
+	if len(rule.Validate.Overrides)+len(p.Spec.Overrides) > 0 {
+		f.lose("its failureActionOverrides are left out: mode is the same in every namespace")
+	}
+	if len(matched.Resources.Operations) == 0 || slices.Contains(matched.Resources.Operations, "CREATE") {
+		f.note("that a source is made is not guarded here, only that it is changed or deleted")
+	}
+	if matched.people() {
+		f.off("it refuses only certain people, and a rule here everybody but those whom it allows")
+	}
+	f.note("whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do")
+}
+
+func (p Policy) mode(rule kyvernoRule) protect.Mode {
+	action := rule.Validate.FailureAction
+	if action == "" {
+		action = p.Spec.ValidationFailureAction
+	}
+	switch {
+	case strings.EqualFold(action, string(protect.Enforce)):
+		return protect.Enforce
+	case p.Spec.EmitWarning:
+		return protect.Warn
+	default:
+		return protect.Audit
+	}
+}
+
+// covered are the objects that the filter is about. everywhere is true when it
+// names no namespace.
+func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, everywhere bool, err error) {
+	r := f.Resources
+	namespaces := r.Namespaces
+	if p.Kind == PolicyKind {
+		namespaces = []string{p.Metadata.Namespace}
+	}
+	if len(namespaces) == 1 && namespaces[0] == "*" {
+		namespaces = nil
+	}
+	switch {
+	case len(r.Annotations) > 0 || r.NamespaceSelector != nil:
+		return nil, false, errors.New("it selects objects by annotations or by labels of their namespace; name them, or give them a label")
+	case slices.ContainsFunc(slices.Concat(f.names(), namespaces), isWild):
+		return nil, false, errors.New("it selects objects by a wildcard in their name or namespace; a source is one name, or a label in one namespace")
+	case plainSelector(r.Selector) != nil && (len(f.names()) > 0 || wildLabels(r.Selector)):
+		return nil, false, errors.New("it selects objects by name and labels at once, or by a wildcard in labels")
+	case len(namespaces) == 0 && len(f.names()) == 0:
+		return nil, false, errors.New("it is about objects of every namespace; a source is in one")
+	case len(f.names()) == 0 && plainSelector(r.Selector) == nil:
+		return nil, false, errors.New("it is about every object of a namespace; name them, or give them a label")
+	case len(namespaces) == 0:
+		namespaces, everywhere = []string{""}, true
+	}
+	for _, kind := range kinds {
+		for _, namespace := range namespaces {
+			if selector := plainSelector(r.Selector); selector != nil {
+				sources = append(sources, rules.Source{Kind: kind, Namespace: namespace, Selector: selector})
+			}
+			for _, name := range f.names() {
+				sources = append(sources, rules.Source{Kind: kind, Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return sources, everywhere, nil
+}
+
+// condition is one that a deny asks, in the form that is understood.
+type condition struct {
+	Key      string          `json:"key"`
+	Operator string          `json:"operator"`
+	Value    json.RawMessage `json:"value"`
+}
+
+// protectedOperations are those that are matched and that the conditions name.
+func protectedOperations(matched []string, raw json.RawMessage) ([]protect.Operation, error) {
+	named, err := conditioned(raw)
+	if err != nil {
+		return []protect.Operation{protect.Update, protect.Delete}, err
+	}
+	if len(matched) == 0 { // what Kyverno asks for where a rule does not say
+		matched = append([]string{"CREATE", "UPDATE"}, named...)
+	}
+	var operations []protect.Operation
+	for _, operation := range []protect.Operation{protect.Update, protect.Delete} {
+		upper := strings.ToUpper(string(operation))
+		if slices.Contains(matched, upper) && (named == nil || slices.Contains(named, upper)) {
+			operations = append(operations, operation)
+		}
+	}
+	if len(operations) == 0 {
+		return []protect.Operation{protect.Update, protect.Delete}, errors.New("it refuses neither updates nor deletions; Headwater guards those alone")
+	}
+	return operations, nil
+}
+
+// conditioned are the operations that the conditions of a deny name; nil: it
+// has none, and refuses all.
+func conditioned(raw json.RawMessage) ([]string, error) {
+	if !given(raw) {
+		return nil, nil
+	}
+	var list []condition
+	if err := json.Unmarshal(raw, &list); err != nil {
+		var block struct {
+			Any []condition `json:"any"`
+			All []condition `json:"all"`
+		}
+		if err := json.Unmarshal(raw, &block); err != nil || len(block.Any)+len(block.All) != 1 {
+			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
+		}
+		list = slices.Concat(block.Any, block.All)
+	}
+	if len(list) != 1 || !isVariable(list[0].Key, "request.operation", "request.operation || ''", "request.operation || 'BACKGROUND'") {
+		return nil, errors.New("its deny conditions ask more than which operation it is")
+	}
+	var values []string
+	if err := json.Unmarshal(list[0].Value, &values); err != nil {
+		var one string
+		if err := json.Unmarshal(list[0].Value, &one); err != nil {
+			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
+		}
+		values = []string{one}
+	}
+	switch list[0].Operator {
+	case "Equals", "Equal", "In", "AnyIn":
+		return values, nil
+	default:
+		return nil, fmt.Errorf("the operator %s of its deny conditions has no counterpart here", list[0].Operator)
+	}
+}
+
+// allow is whom the rule exempts. Those who cannot be named here are refused,
+// and noted.
+func (p Policy) allow(f *finding, rule kyvernoRule) protect.Allow {
+	allow := protect.Allow{ClusterRoles: []string{}}
+	excluded, all := rule.Exclude.filters()
+	if all {
+		f.lose("exclude.all asks for several things at once and exempts nobody here")
+		return allow
+	}
+	for _, x := range excluded {
+		switch {
+		case !x.people() && x.leavesOut(f.Source):
+			f.off("it excludes objects, and perhaps this one, by names or labels")
+		case !x.people():
+		case x.resources() && !x.onlyKinds(f.Source.Kind):
+			f.lose("whom it excludes for some objects or operations only is not exempt here")
+		case countOf(x.Roles, x.ClusterRoles)+min(len(x.Subjects), 1) > 1:
+			f.lose("whom it excludes by role and name at once is not exempt here")
+		default:
+			x.exempt(f, &allow)
+		}
+	}
+	return allow
+}
+
+func countOf(lists ...[]string) int {
+	count := 0
+	for _, list := range lists {
+		count += min(len(list), 1)
+	}
+	return count
+}
+
+// leavesOut reports whether the filter, which asks for nobody, may match the
+// source.
+func (f filter) leavesOut(source rules.Source) bool {
+	if !f.matchesKind(string(source.Kind)) {
+		return false
+	}
+	other := func(patterns []string, name string) bool {
+		return len(patterns) > 0 && name != "" && !slices.ContainsFunc(patterns, func(p string) bool { return isWild(p) || p == name })
+	}
+	return !other(f.names(), source.Name) && !other(f.Resources.Namespaces, source.Namespace)
+}
+
+// onlyKinds reports whether the filter asks nothing of an object of kind but
+// its kind.
+func (f filter) onlyKinds(kind object.Kind) bool {
+	rest := f
+	rest.Resources.Kinds = nil
+	return !rest.resources() && f.matchesKind(string(kind))
+}
+
+// exempt adds the people of the filter that can be named here.
+func (f filter) exempt(to *finding, allow *protect.Allow) {
+	if len(f.ClusterRoles) > 0 {
+		allow.ClusterRoles = append(allow.ClusterRoles, f.ClusterRoles...)
+		to.note("a ClusterRole counts when it is held through a ClusterRoleBinding, and not through a RoleBinding: whoever " +
+			"administers a namespace could bind it there to themselves")
+	}
+	for _, role := range f.Roles {
+		to.lose("Role %s exempts nobody here: roles of a namespace do not count; name its holders", role)
+	}
+	for _, subject := range f.Subjects {
+		switch {
+		case isWild(subject.Name + subject.Namespace):
+			to.lose("%s %s is a wildcard and exempts nobody here; name them one by one, or a group", subject.Kind, subject.Name)
+		case subject.Kind == rbacv1.UserKind:
+			allow.Users = append(allow.Users, subject.Name)
+		case subject.Kind == rbacv1.GroupKind:
+			allow.Groups = append(allow.Groups, subject.Name)
+		case subject.Kind == rbacv1.ServiceAccountKind:
+			allow.ServiceAccounts = append(allow.ServiceAccounts, protect.ServiceAccount{Namespace: subject.Namespace, Name: subject.Name})
+		}
+	}
+}

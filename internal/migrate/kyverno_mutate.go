@@ -1,0 +1,145 @@
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// rolled are the kinds of workload that a rule of Headwater restarts.
+var rolled = []string{"Deployment", "StatefulSet", "DaemonSet"}
+
+// mutate translates a rule that restarts workloads when a Secret or ConfigMap
+// changes.
+func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
+	if !rule.Mutate.stamps() {
+		return nil, append(left, Left{from, "it does not put an annotation on pod templates, which is what restarts"})
+	}
+	matched, all := rule.Match.filters()
+	if all {
+		var err error
+		if matched, err = merged(matched); err != nil {
+			return nil, append(left, Left{from, err.Error()})
+		}
+	}
+	var found []finding
+	for _, f := range matched {
+		kinds := f.shared()
+		if len(kinds) == 0 {
+			left = append(left, Left{from, "it is not triggered by a Secret or ConfigMap"})
+			continue
+		}
+		sources, everywhere, err := p.covered(f, kinds)
+		if err != nil {
+			left = append(left, Left{from, fmt.Sprintf("%s. Have the owners of workloads ask: annotation %s: Restart", err, mark.Reload)})
+			continue
+		}
+		for _, source := range sources {
+			one := finding{From: from, Source: source, Everywhere: everywhere}
+			named, kinds := rule.Mutate.toRestart(&one)
+			if named > 0 {
+				left = append(left, namedTargets(from, rule.Mutate, source.Kind, source.Name)...)
+			}
+			if len(kinds) == 0 {
+				continue
+			}
+			rule.Mutate.only(&one, kinds)
+			if excluded, _ := rule.Exclude.filters(); len(excluded) > 0 || f.people() {
+				one.off("it makes a difference who changes the object, or excludes some; a rule here looks at the data alone")
+			}
+			found = append(found, one)
+		}
+	}
+	return found, left
+}
+
+// stamps reports whether the patch puts annotations on a pod template.
+func (m mutation) stamps() bool {
+	var patch struct {
+		Spec struct {
+			Template struct {
+				Metadata struct {
+					Annotations map[string]any `json:"annotations"`
+				} `json:"metadata"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(m.StrategicMerge, &patch) == nil && len(patch.Spec.Template.Metadata.Annotations) > 0 {
+		return true
+	}
+	return strings.Contains(m.JSON6902, "/spec/template/metadata/annotations")
+}
+
+// toRestart gives f a reload section if the rule restarts workloads that it
+// does not name, of the kinds that are returned, and counts those it names.
+func (m mutation) toRestart(f *finding) (named int, kinds []string) {
+	for _, target := range m.Targets {
+		switch {
+		case target.Name != "" && target.Name != "*":
+			named++
+		case slices.Contains(rolled, target.Kind):
+			kinds = append(kinds, target.Kind)
+			f.Reload = &reloadPart{Selector: plainSelector(target.Selector)}
+		}
+	}
+	return named, kinds
+}
+
+// only says what the section reaches beside kinds.
+func (m mutation) only(f *finding, kinds []string) {
+	for _, target := range m.Targets {
+		switch {
+		case given(target.Preconditions) || given(target.Context):
+			f.off("preconditions and context of a target have no counterpart here")
+		case wildLabels(target.Selector):
+			f.off("a wildcard in labels has no counterpart in label selectors")
+		case target.Namespace != "" && target.Namespace != "*" && target.Namespace != f.Source.Namespace &&
+			!isVariable(target.Namespace, "request.namespace", "request.object.metadata.namespace"):
+			f.off("it restarts workloads of namespace %s for an object of another; there they consume a clone, if any: "+
+				"give the rule that makes it a reload section", target.Namespace)
+		case len(m.Targets) > 1 && metav1.FormatLabelSelector(target.Selector) != metav1.FormatLabelSelector(f.Reload.Selector):
+			f.off("its targets have different selectors; write a rule for each")
+		}
+	}
+	f.note("Headwater restarts what reads the object at its start, or mounts it, and nothing else, once its data changes: " +
+		"not for labels, and not for a key that nobody reads. CronJobs and Argo's Rollouts count as well")
+	var missing []string
+	for _, kind := range rolled {
+		if !slices.Contains(kinds, kind) {
+			missing = append(missing, kind)
+		}
+	}
+	if len(missing) > 0 {
+		f.Reload.Off = fmt.Sprintf("the policy restarts no %s, and this would, if one consumes the object; to be in force, "+
+			"take the comment signs away, and keep those that must not restart out by reload.workloads.selector or their "+
+			"annotation %s: \"Off\"", strings.Join(missing, " and no "), mark.Reload)
+	}
+}
+
+// namedTargets are workloads by name, which a rule cannot select, but whose
+// owners can ask for the same.
+func namedTargets(from string, m *mutation, kind object.Kind, name string) []Left {
+	var left []Left
+	for _, target := range m.Targets {
+		if target.Name == "" || target.Name == "*" {
+			continue
+		}
+		what := target.Kind + " " + target.Name
+		if target.Namespace != "" && !hasVariable(target.Namespace) {
+			what = target.Kind + " " + target.Namespace + "/" + target.Name
+		}
+		if name == "" {
+			left = append(left, Left{from, fmt.Sprintf("it restarts %s by name; annotate it with %s: Restart", what, mark.Reload)})
+			continue
+		}
+		left = append(left, Left{from, fmt.Sprintf("it restarts %s by name, which a rule does not select; annotate that with %s: %s/%s, "+
+			"for the object in its own namespace", what, mark.ReloadOn, kind, name)})
+	}
+	return left
+}

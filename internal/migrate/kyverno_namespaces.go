@@ -1,0 +1,256 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kyvernoOwn is where Kyverno runs, which it leaves out as it does kube-*, unless
+// it is configured otherwise.
+const kyvernoOwn = "kyverno"
+
+// namespacesOf reads a rule that is triggered by namespaces: which of them, as
+// alternatives. The notes say what is left out beside; the error, why there is
+// no saying which.
+func namespacesOf(rule kyvernoRule) (found []where, notes []string, err error) {
+	matched, all := rule.Match.filters()
+	if all {
+		if matched, err = merged(matched); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, f := range matched {
+		one, err := f.namespaces()
+		if err != nil {
+			return nil, nil, fmt.Errorf("match: %w", err)
+		}
+		found = append(found, one)
+	}
+	if len(found) == 0 {
+		return nil, nil, errors.New("match says nothing")
+	}
+	excluded, allOf := rule.Exclude.filters()
+	if allOf {
+		if excluded, err = merged(excluded); err != nil {
+			return nil, nil, fmt.Errorf("exclude: %w", err)
+		}
+	}
+	var out where
+	for _, f := range excluded {
+		note, err := f.leaveOut(&out)
+		if err != nil {
+			return nil, nil, fmt.Errorf("exclude: %w", err)
+		}
+		notes = append(notes, note...)
+	}
+	for i := range found {
+		if found[i].reachesKube() {
+			found[i].Exclude = append(found[i].Exclude, "kube-*")
+		}
+		if found[i].wide() || slices.ContainsFunc(found[i].Names, func(glob string) bool { return globMatches(glob, kyvernoOwn) }) {
+			found[i].Exclude = append(found[i].Exclude, kyvernoOwn)
+		}
+		found[i].Exclude = distinct(found[i].Exclude, out.Exclude)
+		if found[i].Selector, err = bothSelectors(found[i].Selector, out.Selector); err != nil {
+			return nil, nil, err
+		}
+	}
+	return joinNames(found), notes, nil
+}
+
+// namespaces are those whose creation or change the filter matches.
+func (f filter) namespaces() (where, error) {
+	r := f.Resources
+	switch {
+	case len(r.Kinds) == 0 || !f.matchesKind("Namespace") || len(f.Resources.Kinds) > 1:
+		return where{}, errors.New("what triggers the rule is not a Namespace alone")
+	case f.people():
+		return where{}, errors.New("it asks who made the namespace, which no rule here can")
+	case len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"):
+		return where{}, errors.New("it is triggered by neither the making nor a change of a namespace")
+	case len(r.Annotations) > 0:
+		return where{}, errors.New("it asks for annotations of the namespace; give it a label instead")
+	case r.NamespaceSelector != nil:
+		return where{}, errors.New("a namespaceSelector matches no Namespace, so that the rule never does anything")
+	case wildLabels(r.Selector):
+		return where{}, errors.New("a wildcard in labels has no counterpart in label selectors")
+	case len(f.names()) > 0 && len(r.Namespaces) > 0:
+		return where{}, errors.New("it asks for names and namespaces at once, which for a Namespace are the same")
+	}
+	var names []string
+	for _, pattern := range slices.Concat(f.names(), r.Namespaces) {
+		if pattern == "*" {
+			names = nil
+			break
+		}
+		names = append(names, ofWildcard(pattern))
+	}
+	return where{Names: names, Selector: plainSelector(r.Selector)}, nil
+}
+
+// leaveOut adds what the filter excludes to out. Where it cannot say so
+// exactly, it leaves out more, and notes it.
+func (f filter) leaveOut(out *where) (notes []string, err error) {
+	r := f.Resources
+	switch {
+	case !f.matchesKind("Namespace"):
+		return nil, nil
+	case f.people():
+		return nil, errors.New("it asks who made the namespace, which no rule here can")
+	case len(r.Annotations) > 0 || r.NamespaceSelector != nil || len(r.Operations) > 0:
+		return nil, errors.New("it asks for annotations, a namespaceSelector or operations, which no rule here can")
+	case wildLabels(r.Selector):
+		return nil, errors.New("a wildcard in labels has no counterpart in label selectors")
+	}
+	names := slices.Concat(f.names(), r.Namespaces)
+	selector := plainSelector(r.Selector)
+	switch {
+	case len(names) > 0:
+		if selector != nil {
+			notes = append(notes, "left out by their names alone, whatever their labels: "+strings.Join(names, ", "))
+		}
+		out.Exclude = append(out.Exclude, wildExcludes(names)...)
+		return notes, nil
+	case selector == nil:
+		return nil, errors.New("it leaves out every namespace")
+	}
+	negated, err := negation(selector)
+	if err != nil {
+		return nil, err
+	}
+	out.Selector, err = bothSelectors(out.Selector, negated)
+	return nil, err
+}
+
+// wildExcludes takes a ? for none or one character, as it may be read, so that
+// no more is let in than was.
+func wildExcludes(patterns []string) []string {
+	var globs []string
+	for _, pattern := range patterns {
+		globs = append(globs, ofWildcard(pattern))
+		if without := strings.ReplaceAll(pattern, "?", ""); without != pattern && without != "" {
+			globs = append(globs, ofWildcard(without))
+		}
+	}
+	return globs
+}
+
+// merged is one filter that asks for all that the filters ask for.
+func merged(filters []filter) ([]filter, error) {
+	var one filter
+	for _, f := range filters {
+		r := f.Resources
+		if len(one.names())+len(one.Resources.Namespaces) > 0 && len(f.names())+len(r.Namespaces) > 0 || len(f.Roles)+len(f.ClusterRoles)+len(f.Subjects) > 0 {
+			return nil, errors.New("several filters under all ask for names or people at once")
+		}
+		selector, err := bothSelectors(one.Resources.Selector, r.Selector)
+		if err != nil {
+			return nil, err
+		}
+		one.Resources.Selector = selector
+		one.Resources.Names = slices.Concat(one.Resources.Names, f.names())
+		one.Resources.Namespaces = slices.Concat(one.Resources.Namespaces, r.Namespaces)
+		one.Resources.Operations = slices.Concat(one.Resources.Operations, r.Operations)
+		if len(r.Kinds) > 0 {
+			one.Resources.Kinds = r.Kinds
+		}
+		if len(r.Annotations) > 0 {
+			one.Resources.Annotations = r.Annotations
+		}
+		if r.NamespaceSelector != nil {
+			one.Resources.NamespaceSelector = r.NamespaceSelector
+		}
+	}
+	return []filter{one}, nil
+}
+
+// joinNames makes one of alternatives that differ in their names alone.
+func joinNames(all []where) []where {
+	var joined []where
+	for _, w := range all {
+		same := slices.IndexFunc(joined, func(other where) bool {
+			return metav1.FormatLabelSelector(other.Selector) == metav1.FormatLabelSelector(w.Selector) && slices.Equal(other.Exclude, w.Exclude)
+		})
+		switch {
+		case same < 0:
+			joined = append(joined, w)
+		case joined[same].wide() || w.wide():
+			joined[same].Names = nil
+		default:
+			joined[same].Names = distinct(joined[same].Names, w.Names)
+		}
+	}
+	return joined
+}
+
+func distinct(lists ...[]string) []string {
+	var all []string
+	for _, text := range slices.Concat(lists...) {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// plainSelector is nil for one that asks for nothing.
+func plainSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
+	if s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
+		return nil
+	}
+	return s
+}
+
+// bothSelectors asks for what either asks for.
+func bothSelectors(a, b *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+	a, b = plainSelector(a), plainSelector(b)
+	if a == nil || b == nil {
+		return first(a, b), nil
+	}
+	both := a.DeepCopy()
+	for key, value := range b.MatchLabels {
+		if other, asked := both.MatchLabels[key]; asked && other != value {
+			return nil, fmt.Errorf("label %s would have to have two values at once", key)
+		}
+		if both.MatchLabels == nil {
+			both.MatchLabels = map[string]string{}
+		}
+		both.MatchLabels[key] = value
+	}
+	both.MatchExpressions = append(both.MatchExpressions, b.MatchExpressions...)
+	return both, nil
+}
+
+func first(selectors ...*metav1.LabelSelector) *metav1.LabelSelector {
+	for _, s := range selectors {
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// negation matches what s does not.
+func negation(s *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+	if len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
+		return nil, errors.New("several labels at once cannot be left out; exclude them one by one")
+	}
+	for _, key := range slices.Collect(maps.Keys(s.MatchLabels)) {
+		return expression(key, metav1.LabelSelectorOpNotIn, s.MatchLabels[key]), nil
+	}
+	asked := s.MatchExpressions[0]
+	opposite := map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
+		metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist,
+		metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
+	}[asked.Operator]
+	return expression(asked.Key, opposite, asked.Values...), nil
+}
+
+func expression(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+}

@@ -1,0 +1,233 @@
+package migrate_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/migrate"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// translated reads a file of testdata, and the configuration that comes of it
+// as Headwater would.
+func translated(t *testing.T, file string) (migrate.Result, string, *config.Config) {
+	t.Helper()
+	raw, err := os.Open(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = raw.Close() })
+	return translatedFrom(t, raw)
+}
+
+func translatedFrom(t *testing.T, raw interface{ Read([]byte) (int, error) }) (migrate.Result, string, *config.Config) {
+	t.Helper()
+	var in migrate.Input
+	require.NoError(t, in.Read("test", raw))
+	result := migrate.Translate(in)
+	file, err := result.Render()
+	require.NoError(t, err)
+	parsed, err := config.Parse("headwater.yaml", file)
+	require.NoError(t, err, string(file))
+	return result, string(file), parsed
+}
+
+// cluster are namespaces that tell patterns and labels apart.
+var cluster = map[string]map[string]string{
+	"platform": {}, "team-a": {}, "team-b": {"pull": "yes", "registry": "own"}, "team-c": {"stage": "prod"},
+	"team-legacy": {"pull": "yes"}, "team-old-1": {}, "shop": {"registry": "shared"}, "elsewhere": {"pull": "yes", "flags": "on"},
+	"kube-system": {"pull": "yes", "flags": "on"}, "kyverno": {"pull": "yes"}, "audit": {}, "corp": {"trust": "corporate", "stage": "test"},
+	"off": {"flags": "off"}, "app-": {}, "app-7": {}, "app-1234": {}, "app-12345": {}, "app-x": {}, "edge-12": {}, "edge-": {}, "team-x": {}, "intruder": {},
+}
+
+// selected are the namespaces that get a clone, as the compiled rule says.
+func selected(t *testing.T, rule config.Rule) []string {
+	t.Helper()
+	require.Equal(t, sync.ConflictAdoptIfEqual, rule.Sync.OnConflict)
+	matcher, err := rule.Sync.Namespaces.Compile("headwater-system", rule.Source.Namespace)
+	require.NoError(t, err)
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(cluster)) {
+		if matcher.Matches(name, cluster[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestClonesGoWhereTheToolsPutThemAndNowhereElse(t *testing.T) {
+	type clones struct {
+		rule, source, target string
+		in                   []string
+	}
+	for file, want := range map[string][]clones{
+		"kyverno-clone.yaml": {
+			{"regcred", "Secret/platform/regcred", "", []string{"shop", "team-a", "team-c", "team-x"}},
+			{"regcred-2", "Secret/platform/regcred", "", []string{"elsewhere"}},
+		},
+		"kyverno-list.yaml": {
+			{"platform-spread-yes", "Secret/platform/(spread=yes)", "", []string{"team-c"}},
+			{"platform-spread-yes-2", "ConfigMap/platform/(spread=yes)", "", []string{"team-c"}},
+		},
+		"kyverno-everywhere.yaml": {
+			{"corporate-ca", "ConfigMap/platform/corporate-ca", "", slices.DeleteFunc(slices.Sorted(maps.Keys(cluster)), func(name string) bool {
+				return slices.Contains([]string{"platform", "kube-system", "kyverno"}, name)
+			})},
+		},
+		"kyverno-partly.yaml": nil,
+		"reflector.yaml": {
+			{"ca", "ConfigMap/platform/ca", "", []string{"audit"}},
+			{"ca-2", "ConfigMap/platform/ca", "", []string{"corp"}},
+			{"wildcard-tls", "Secret/platform/wildcard-tls", "", []string{"edge-12", "shop", "team-a", "team-b", "team-c"}},
+			{"wildcard-tls-2", "Secret/platform/wildcard-tls", "my-tls", []string{"team-x"}},
+		},
+		"replicator.yaml": {
+			{"flags", "ConfigMap/platform/flags", "", []string{"app-", "app-1234", "app-7", "kube-system", "team-a"}},
+			{"flags-2", "ConfigMap/platform/flags", "", []string{"elsewhere"}},
+			{"bare", "Secret/platform/bare", "", []string{"team-a", "team-b"}},
+			{"pulled", "Secret/platform/pulled", "", []string{"team-a", "team-b"}},
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			_, text, parsed := translated(t, file)
+			var got []clones
+			for _, rule := range parsed.Rules {
+				got = append(got, clones{rule.Name, rule.Source.String(), rule.Sync.Target.Name, selected(t, rule)})
+			}
+			require.Equal(t, want, got)
+			_, err := parsed.Compile("headwater-system")
+			require.NoError(t, err)
+			require.NotContains(t, text, "c2VjcmV0LXZhbHVl", "no value leaves")
+		})
+	}
+}
+
+func TestWhoMayEditIsWhoMightBefore(t *testing.T) {
+	both := []protect.Operation{protect.Update, protect.Delete}
+	for file, want := range map[string]*protect.Config{
+		"kyverno-clone.yaml": {
+			Operations: both, Mode: protect.Enforce, Message: "Ask the platform team.", Clones: protect.Revert,
+			Allow: protect.Allow{
+				ClusterRoles: []string{"cluster-admin", "platform-admin"}, Users: []string{"ada@example.com"}, Groups: []string{"platform-team"},
+				ServiceAccounts: []protect.ServiceAccount{{Namespace: "ci", Name: "rotator"}},
+			},
+		},
+		"kyverno-list.yaml": {
+			Operations: both, Mode: protect.Enforce, Clones: protect.Revert, Allow: protect.Allow{ClusterRoles: []string{}},
+		},
+		"kyverno-everywhere.yaml": {
+			Operations: []protect.Operation{protect.Delete}, Mode: protect.Warn, Clones: protect.Deny,
+			Allow: protect.Allow{ClusterRoles: []string{"cluster-admin"}},
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			_, _, parsed := translated(t, file)
+			guard := true
+			want.GuardNamespace = &guard
+			require.Equal(t, want, parsed.Rules[0].Protect)
+			for _, rule := range parsed.Rules[1:] {
+				require.Nil(t, rule.Protect)
+			}
+		})
+	}
+}
+
+func TestRestartsReachNoMoreThanBefore(t *testing.T) {
+	_, text, parsed := translated(t, "kyverno-clone.yaml")
+	for _, rule := range parsed.Rules {
+		require.Equal(t, reload.Restart, rule.Reload.Action)
+	}
+	require.NotContains(t, text, "NOT IN FORCE")
+	result, text, parsed := translated(t, "kyverno-everywhere.yaml")
+	require.Nil(t, parsed.Rules[0].Reload, "StatefulSets did not restart")
+	require.Contains(t, text, "  # reload:\n  #   action: Restart\n")
+	require.False(t, result.Carried())
+}
+
+// What is not in force or left out says why.
+func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
+	for file, reasons := range map[string][]string{
+		"kyverno-clone.yaml": {
+			"Role platform:secret-editor exempts nobody here", "Group sre-* is a wildcard", "holds the verb override",
+			"Delete Kyverno's policies that clone, before Headwater runs",
+		},
+		"kyverno-everywhere.yaml": {"generateExisting is false", "nothing was found that clones it", "restarts no StatefulSet and no DaemonSet"},
+		"kyverno-partly.yaml": {
+			"it makes objects from data in the policy", "synchronize is false", "only under its preconditions", "asks who made the namespace",
+			"include: [SAY-WHERE-TO]", "neither clones, nor denies", "headwater.dev/reload-on: ConfigMap/flags", "rules: []",
+		},
+		"reflector.yaml": {
+			"odd-(?!x).* is no glob", "copies into kube-* as well", "does not name intruder", "edge-[0-9]+ repeats without end", "Stop Reflector",
+		},
+		"replicator.yaml": {
+			"replicate-once is true", "owner references are not carried over", "does not name team-z", "--allow-all", "the source is in kube-system",
+			"reads team-a|team-b as ^team-a|team-b$", "Stop kubernetes-replicator",
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			result, text, _ := translated(t, file)
+			unfolded := strings.Join(strings.Fields(strings.ReplaceAll(text, "#", "")), " ")
+			for _, reason := range reasons {
+				require.Contains(t, unfolded, reason)
+			}
+			require.False(t, result.Carried())
+			require.NotEmpty(t, result.Summary())
+		})
+	}
+}
+
+// Whoever takes the comment signs away gets a file that can be read.
+func TestCommentedRulesAreRules(t *testing.T) {
+	for _, file := range []string{"kyverno-partly.yaml", "reflector.yaml", "replicator.yaml"} {
+		_, text, before := translated(t, file)
+		var lines []string
+		inRule := false
+		for line := range strings.Lines(strings.Replace(text, "rules: []", "rules:", 1)) {
+			inRule = strings.HasPrefix(line, "# - name: ") || inRule && strings.HasPrefix(line, "# ")
+			if inRule {
+				line = strings.TrimPrefix(line, "# ")
+			}
+			lines = append(lines, line)
+		}
+		after, err := config.Parse(file, []byte(strings.Join(lines, "")))
+		require.NoError(t, err)
+		require.Greater(t, len(after.Rules), len(before.Rules))
+	}
+}
+
+func TestTheSameInputGivesTheSameFile(t *testing.T) {
+	for _, file := range []string{"kyverno-clone.yaml", "reflector.yaml", "replicator.yaml"} {
+		_, first, _ := translated(t, file)
+		for range 20 {
+			_, again, _ := translated(t, file)
+			require.Equal(t, first, again)
+		}
+	}
+}
+
+func TestClonesAreNoSources(t *testing.T) {
+	for sentence, metadata := range map[string]string{
+		"of Kyverno":   `labels: {generate.kyverno.io/policy-name: p}`,
+		"of Headwater": `labels: {headwater.dev/clone: "true"}`,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			result, _, _ := translatedFrom(t, strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata:\n  namespace: a\n  name: b\n  "+metadata+
+				"\n  annotations: {replicator.v1.mittwald.de/replicate-to: c}\n"))
+			require.True(t, result.Empty())
+		})
+	}
+}
+
+func TestAnErrorRepeatsNoValue(t *testing.T) {
+	var in migrate.Input
+	err := in.Read("secret.yaml", strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata: hunter2\n"))
+	require.ErrorContains(t, err, "secret.yaml: document 1")
+	require.NotContains(t, err.Error(), "hunter2")
+}

@@ -1,0 +1,35 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Summary says in a few lines what came of it.
+func (r Result) Summary() string {
+	var out strings.Builder
+	var off []Rule
+	noted := 0
+	for _, rule := range r.Rules {
+		switch {
+		case rule.Off != "":
+			off = append(off, rule)
+		case len(rule.Notes) > 0:
+			noted++
+		}
+	}
+	fmt.Fprintf(&out, "%d rules in force, %d of them with notes on what is not as it was; %d as comments; %d things not carried over\n",
+		len(r.Rules)-len(off), noted, len(off), len(r.Left))
+	for _, rule := range r.Rules {
+		switch {
+		case rule.Off != "":
+			fmt.Fprintf(&out, "rule %s is a comment: %s (%s)\n", rule.Name, rule.Off, strings.Join(rule.From, "; "))
+		case rule.Reload != nil && rule.Reload.Off != "":
+			fmt.Fprintf(&out, "rule %s has its reload section as a comment: %s\n", rule.Name, rule.Reload.Off)
+		}
+	}
+	for _, left := range r.Left {
+		fmt.Fprintf(&out, "not carried over: %s: %s\n", left.From, left.Why)
+	}
+	return out.String()
+}
