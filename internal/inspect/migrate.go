@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +15,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/migrate"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
+
+var kyvernoVersion = schema.GroupVersion{Group: migrate.KyvernoGroup, Version: "v1"}
 
 // pageSize is how many objects are read at once.
 const pageSize = 500
@@ -46,7 +47,11 @@ func Migratable(ctx context.Context, options Options) (migrate.Input, error) {
 			return found, err
 		}
 	}
-	for _, resource := range []string{"clusterpolicies", "policies"} {
+	served, err := kyvernoServes(clients)
+	if err != nil {
+		return found, err
+	}
+	for _, resource := range served {
 		policies, err := policiesOf(ctx, clients, resource)
 		if err != nil {
 			return found, err
@@ -56,14 +61,30 @@ func Migratable(ctx context.Context, options Options) (migrate.Input, error) {
 	return found, nil
 }
 
+// kyvernoServes are the kinds of policy that the cluster has: whoever may not
+// list them is told so only where there are any.
+func kyvernoServes(clients *kube.Clients) ([]string, error) {
+	list, err := clients.Typed.Discovery().ServerResourcesForGroupVersion(kyvernoVersion.String())
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the kinds of %s: %w", kyvernoVersion, err)
+	}
+	var served []string
+	for _, resource := range list.APIResources {
+		if resource.Name == "clusterpolicies" || resource.Name == "policies" {
+			served = append(served, resource.Name)
+		}
+	}
+	return served, nil
+}
+
 func policiesOf(ctx context.Context, clients *kube.Clients, resource string) ([]migrate.Policy, error) {
-	gvr := schema.GroupVersionResource{Group: migrate.KyvernoGroup, Version: "v1", Resource: resource}
+	gvr := kyvernoVersion.WithResource(resource)
 	var policies []migrate.Policy
 	err := pages(ctx, func(page metav1.ListOptions) (string, error) {
 		list, err := clients.Dynamic.Resource(gvr).List(ctx, page)
-		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			return "", nil // Kyverno is not installed
-		}
 		if err != nil {
 			return "", fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
