@@ -33,6 +33,10 @@ var healthy = []string{
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.00025"} 0+1x120`,
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="+Inf"} 0+1x120`,
 	`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0x120`,
+	`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x120`,
+	`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x120`,
+	`headwater_reload_waiting{job="headwater", instance="a", reason="window"} 7x120`, // they are to wait
+	`headwater_reload_waiting{job="headwater", instance="b", reason="breaker"} 0x120`,
 }
 
 // but returns the healthy series with others in the place of some: those of the
