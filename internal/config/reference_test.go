@@ -28,8 +28,16 @@ is left out by default.
 
 // sections are the headings, each with the key it is about.
 var sections = [][]string{
-	{}, {"rules"}, {"rules", "source"}, {"rules", "sync"}, {"rules", "protect"}, {"rules", "reload"},
-	{"protect"}, {"reload"}, {"safety"}, {"notify"},
+	{},
+	{"rules"},
+	{"rules", "source"},
+	{"rules", "sync"},
+	{"rules", "protect"},
+	{"rules", "reload"},
+	{"protect"},
+	{"reload"},
+	{"safety"},
+	{"notify"},
 }
 
 func TestTheReferenceOfKeysIsCurrent(t *testing.T) {

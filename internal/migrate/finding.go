@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,6 +106,22 @@ func (f *finding) off(format string, args ...any) {
 	if f.Off == "" {
 		f.Off = fmt.Sprintf(format, args...)
 	}
+}
+
+// doubt is a reason why something cannot be said in a rule.
+type doubt struct {
+	is  bool
+	why string
+}
+
+// firstOf is the first doubt there is.
+func firstOf(doubts ...doubt) error {
+	for _, d := range doubts {
+		if d.is {
+			return errors.New(d.why)
+		}
+	}
+	return nil
 }
 
 // systemSource leaves a rule as a comment that would have a source leave

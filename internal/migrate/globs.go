@@ -155,17 +155,22 @@ func chosen(parts []*syntax.Regexp) (reading, error) {
 	return all, nil
 }
 
-func repeated(r *syntax.Regexp) (reading, error) {
-	least, most := r.Min, r.Max
+// bounds are how often r repeats; most is negative without end.
+func bounds(r *syntax.Regexp) (least, most int) {
 	switch r.Op {
 	case syntax.OpStar:
-		least, most = 0, -1
+		return 0, -1
 	case syntax.OpPlus:
-		least, most = 1, -1
+		return 1, -1
 	case syntax.OpQuest:
-		least, most = 0, 1
+		return 0, 1
 	default:
+		return r.Min, r.Max
 	}
+}
+
+func repeated(r *syntax.Regexp) (reading, error) {
+	least, most := bounds(r)
 	if r.Flags&syntax.NonGreedy != 0 {
 		return reading{}, errNoGlob
 	}

@@ -105,16 +105,22 @@ type validation struct {
 	} `json:"deny"`
 }
 
+// mutated selects objects that a rule changes.
+type mutated struct {
+	APIVersion    string                `json:"apiVersion"`
+	Kind          string                `json:"kind"`
+	Namespace     string                `json:"namespace"`
+	Name          string                `json:"name"`
+	Selector      *metav1.LabelSelector `json:"selector"`
+	Context       json.RawMessage       `json:"context"`
+	Preconditions json.RawMessage       `json:"preconditions"`
+}
+
+// named reports whether it is one object.
+func (m mutated) named() bool { return m.Name != "" && m.Name != "*" }
+
 type mutation struct {
-	Targets []struct {
-		APIVersion    string                `json:"apiVersion"`
-		Kind          string                `json:"kind"`
-		Namespace     string                `json:"namespace"`
-		Name          string                `json:"name"`
-		Selector      *metav1.LabelSelector `json:"selector"`
-		Context       json.RawMessage       `json:"context"`
-		Preconditions json.RawMessage       `json:"preconditions"`
-	} `json:"targets"`
+	Targets        []mutated       `json:"targets"`
 	StrategicMerge json.RawMessage `json:"patchStrategicMerge"`
 	JSON6902       string          `json:"patchesJson6902"`
 	ForEach        json.RawMessage `json:"foreach"`
@@ -178,7 +184,7 @@ func (s selection) filters() (filters []filter, all bool) {
 		return s.Any, false
 	case len(s.All) > 0:
 		return s.All, len(s.All) > 1
-	case s.filter.says():
+	case s.says():
 		return []filter{s.filter}, false
 	default:
 		return nil, false

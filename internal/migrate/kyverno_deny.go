@@ -97,31 +97,45 @@ func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, 
 	if len(namespaces) == 1 && namespaces[0] == "*" {
 		namespaces = nil
 	}
-	switch {
-	case len(r.Annotations) > 0 || r.NamespaceSelector != nil:
-		return nil, false, errors.New("it selects objects by annotations or by labels of their namespace; name them, or give them a label")
-	case slices.ContainsFunc(slices.Concat(f.names(), namespaces), isWild):
-		return nil, false, errors.New("it selects objects by a wildcard in their name or namespace; a source is one name, or a label in one namespace")
-	case plainSelector(r.Selector) != nil && (len(f.names()) > 0 || wildLabels(r.Selector)):
-		return nil, false, errors.New("it selects objects by name and labels at once, or by a wildcard in labels")
-	case len(namespaces) == 0 && len(f.names()) == 0:
-		return nil, false, errors.New("it is about objects of every namespace; a source is in one")
-	case len(f.names()) == 0 && plainSelector(r.Selector) == nil:
-		return nil, false, errors.New("it is about every object of a namespace; name them, or give them a label")
-	case len(namespaces) == 0:
-		namespaces, everywhere = []string{""}, true
+	err = firstOf(
+		doubt{
+			len(r.Annotations) > 0 || r.NamespaceSelector != nil,
+			"it selects objects by annotations or by labels of their namespace; name them, or give them a label",
+		},
+		doubt{
+			slices.ContainsFunc(slices.Concat(f.names(), namespaces), isWild),
+			"it selects objects by a wildcard in their name or namespace; a source is one name, or a label in one namespace",
+		},
+		doubt{
+			plainSelector(r.Selector) != nil && (len(f.names()) > 0 || wildLabels(r.Selector)),
+			"it selects objects by name and labels at once, or by a wildcard in labels",
+		},
+		doubt{len(namespaces) == 0 && len(f.names()) == 0, "it is about objects of every namespace; a source is in one"},
+		doubt{len(f.names()) == 0 && plainSelector(r.Selector) == nil, "it is about every object of a namespace; name them, or give them a label"},
+	)
+	if err != nil {
+		return nil, false, err
+	}
+	if everywhere = len(namespaces) == 0; everywhere {
+		namespaces = []string{""}
 	}
 	for _, kind := range kinds {
 		for _, namespace := range namespaces {
-			if selector := plainSelector(r.Selector); selector != nil {
-				sources = append(sources, rules.Source{Kind: kind, Namespace: namespace, Selector: selector})
-			}
-			for _, name := range f.names() {
-				sources = append(sources, rules.Source{Kind: kind, Namespace: namespace, Name: name})
-			}
+			sources = append(sources, f.sourcesIn(kind, namespace)...)
 		}
 	}
 	return sources, everywhere, nil
+}
+
+func (f filter) sourcesIn(kind object.Kind, namespace string) []rules.Source {
+	if selector := plainSelector(f.Resources.Selector); selector != nil {
+		return []rules.Source{{Kind: kind, Namespace: namespace, Selector: selector}}
+	}
+	var sources []rules.Source
+	for _, name := range f.names() {
+		sources = append(sources, rules.Source{Kind: kind, Namespace: namespace, Name: name})
+	}
+	return sources
 }
 
 // condition is one that a deny asks, in the form that is understood.

@@ -81,11 +81,13 @@ func (m mutation) stamps() bool {
 func (m mutation) toRestart(f *finding) (named int, kinds []string) {
 	for _, target := range m.Targets {
 		switch {
-		case target.Name != "" && target.Name != "*":
+		case target.named():
 			named++
 		case slices.Contains(rolled, target.Kind):
 			kinds = append(kinds, target.Kind)
 			f.Reload = &reloadPart{Selector: plainSelector(target.Selector)}
+		default:
+			f.lose("its targets of kind %s are left out: see reload.targets for custom resources", target.Kind)
 		}
 	}
 	return named, kinds
@@ -94,17 +96,21 @@ func (m mutation) toRestart(f *finding) (named int, kinds []string) {
 // only says what the section reaches beside kinds.
 func (m mutation) only(f *finding, kinds []string) {
 	for _, target := range m.Targets {
-		switch {
-		case given(target.Preconditions) || given(target.Context):
-			f.off("preconditions and context of a target have no counterpart here")
-		case wildLabels(target.Selector):
-			f.off("a wildcard in labels has no counterpart in label selectors")
-		case target.Namespace != "" && target.Namespace != "*" && target.Namespace != f.Source.Namespace &&
-			!isVariable(target.Namespace, "request.namespace", "request.object.metadata.namespace"):
-			f.off("it restarts workloads of namespace %s for an object of another; there they consume a clone, if any: "+
-				"give the rule that makes it a reload section", target.Namespace)
-		case len(m.Targets) > 1 && metav1.FormatLabelSelector(target.Selector) != metav1.FormatLabelSelector(f.Reload.Selector):
-			f.off("its targets have different selectors; write a rule for each")
+		where := target.Namespace
+		elsewhere := where != "" && where != "*" && where != f.Source.Namespace &&
+			!isVariable(where, "request.namespace", "request.object.metadata.namespace")
+		err := firstOf(
+			doubt{given(target.Preconditions) || given(target.Context), "preconditions and context of a target have no counterpart here"},
+			doubt{wildLabels(target.Selector), "a wildcard in labels has no counterpart in label selectors"},
+			doubt{elsewhere, "it restarts workloads of namespace " + where + " for an object of another; there they consume a clone, " +
+				"if any: give the rule that makes it a reload section"},
+			doubt{
+				metav1.FormatLabelSelector(target.Selector) != metav1.FormatLabelSelector(f.Reload.Selector),
+				"its targets have different selectors; write a rule for each",
+			},
+		)
+		if err != nil && !target.named() {
+			f.off("%s", err)
 		}
 	}
 	f.note("Headwater restarts what reads the object at its start, or mounts it, and nothing else, once its data changes: " +
@@ -127,7 +133,7 @@ func (m mutation) only(f *finding, kinds []string) {
 func namedTargets(from string, m *mutation, kind object.Kind, name string) []Left {
 	var left []Left
 	for _, target := range m.Targets {
-		if target.Name == "" || target.Name == "*" {
+		if !target.named() {
 			continue
 		}
 		what := target.Kind + " " + target.Name

@@ -18,44 +18,15 @@ const kyvernoOwn = "kyverno"
 // alternatives. The notes say what is left out beside; the error, why there is
 // no saying which.
 func namespacesOf(rule kyvernoRule) (found []where, notes []string, err error) {
-	matched, all := rule.Match.filters()
-	if all {
-		if matched, err = merged(matched); err != nil {
-			return nil, nil, err
-		}
+	if found, err = rule.Match.namespaces(); err != nil {
+		return nil, nil, fmt.Errorf("match: %w", err)
 	}
-	for _, f := range matched {
-		one, err := f.namespaces()
-		if err != nil {
-			return nil, nil, fmt.Errorf("match: %w", err)
-		}
-		found = append(found, one)
-	}
-	if len(found) == 0 {
-		return nil, nil, errors.New("match says nothing")
-	}
-	excluded, allOf := rule.Exclude.filters()
-	if allOf {
-		if excluded, err = merged(excluded); err != nil {
-			return nil, nil, fmt.Errorf("exclude: %w", err)
-		}
-	}
-	var out where
-	for _, f := range excluded {
-		note, err := f.leaveOut(&out)
-		if err != nil {
-			return nil, nil, fmt.Errorf("exclude: %w", err)
-		}
-		notes = append(notes, note...)
+	out, notes, err := rule.Exclude.leftOut()
+	if err != nil {
+		return nil, nil, fmt.Errorf("exclude: %w", err)
 	}
 	for i := range found {
-		if found[i].reachesKube() {
-			found[i].Exclude = append(found[i].Exclude, "kube-*")
-		}
-		if found[i].wide() || slices.ContainsFunc(found[i].Names, func(glob string) bool { return globMatches(glob, kyvernoOwn) }) {
-			found[i].Exclude = append(found[i].Exclude, kyvernoOwn)
-		}
-		found[i].Exclude = distinct(found[i].Exclude, out.Exclude)
+		found[i].Exclude = distinct(found[i].ownExcludes(), out.Exclude)
 		if found[i].Selector, err = bothSelectors(found[i].Selector, out.Selector); err != nil {
 			return nil, nil, err
 		}
@@ -63,24 +34,80 @@ func namespacesOf(rule kyvernoRule) (found []where, notes []string, err error) {
 	return joinNames(found), notes, nil
 }
 
+// ownExcludes are what Kyverno leaves out of w by itself.
+func (w where) ownExcludes() []string {
+	var exclude []string
+	if w.reachesKube() {
+		exclude = append(exclude, "kube-*")
+	}
+	if w.wide() || slices.ContainsFunc(w.Names, func(glob string) bool { return globMatches(glob, kyvernoOwn) }) {
+		exclude = append(exclude, kyvernoOwn)
+	}
+	return exclude
+}
+
+// alternatives are filters of which one is enough.
+func (s selection) alternatives() ([]filter, error) {
+	filters, all := s.filters()
+	if all {
+		return merged(filters)
+	}
+	return filters, nil
+}
+
+// namespaces are the alternatives that a match block consists of.
+func (s selection) namespaces() (found []where, err error) {
+	filters, err := s.alternatives()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range filters {
+		one, err := f.namespaces()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("it says nothing")
+	}
+	return found, nil
+}
+
+// leftOut is what an exclude block leaves out: names, and a selector for what
+// it does not.
+func (s selection) leftOut() (out where, notes []string, err error) {
+	filters, err := s.alternatives()
+	if err != nil {
+		return where{}, nil, err
+	}
+	for _, f := range filters {
+		more, err := f.leaveOut(&out)
+		if err != nil {
+			return where{}, nil, err
+		}
+		notes = append(notes, more...)
+	}
+	return out, notes, nil
+}
+
 // namespaces are those whose creation or change the filter matches.
 func (f filter) namespaces() (where, error) {
 	r := f.Resources
-	switch {
-	case len(r.Kinds) == 0 || !f.matchesKind("Namespace") || len(f.Resources.Kinds) > 1:
-		return where{}, errors.New("what triggers the rule is not a Namespace alone")
-	case f.people():
-		return where{}, errors.New("it asks who made the namespace, which no rule here can")
-	case len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"):
-		return where{}, errors.New("it is triggered by neither the making nor a change of a namespace")
-	case len(r.Annotations) > 0:
-		return where{}, errors.New("it asks for annotations of the namespace; give it a label instead")
-	case r.NamespaceSelector != nil:
-		return where{}, errors.New("a namespaceSelector matches no Namespace, so that the rule never does anything")
-	case wildLabels(r.Selector):
-		return where{}, errors.New("a wildcard in labels has no counterpart in label selectors")
-	case len(f.names()) > 0 && len(r.Namespaces) > 0:
-		return where{}, errors.New("it asks for names and namespaces at once, which for a Namespace are the same")
+	err := firstOf(
+		doubt{len(r.Kinds) != 1 || !f.matchesKind("Namespace"), "what triggers the rule is not a Namespace alone"},
+		doubt{f.people(), "it asks who made the namespace, which no rule here can"},
+		doubt{
+			len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"),
+			"it is triggered by neither the making nor a change of a namespace",
+		},
+		doubt{len(r.Annotations) > 0, "it asks for annotations of the namespace; give it a label instead"},
+		doubt{r.NamespaceSelector != nil, "a namespaceSelector matches no Namespace, so that the rule never does anything"},
+		doubt{wildLabels(r.Selector), "a wildcard in labels has no counterpart in label selectors"},
+		doubt{len(f.names()) > 0 && len(r.Namespaces) > 0, "it asks for names and namespaces at once, which for a Namespace are the same"},
+	)
+	if err != nil {
+		return where{}, err
 	}
 	var names []string
 	for _, pattern := range slices.Concat(f.names(), r.Namespaces) {
@@ -145,17 +172,21 @@ func merged(filters []filter) ([]filter, error) {
 	var one filter
 	for _, f := range filters {
 		r := f.Resources
-		if len(one.names())+len(one.Resources.Namespaces) > 0 && len(f.names())+len(r.Namespaces) > 0 || len(f.Roles)+len(f.ClusterRoles)+len(f.Subjects) > 0 {
-			return nil, errors.New("several filters under all ask for names or people at once")
+		twice := func(a, b []string) bool { return len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) }
+		if f.people() || twice(slices.Concat(one.names(), one.Resources.Namespaces), slices.Concat(f.names(), r.Namespaces)) ||
+			twice(one.Resources.Kinds, r.Kinds) || twice(one.Resources.Operations, r.Operations) {
+			return nil, errors.New("several filters under all ask for people, names, kinds or operations at once")
 		}
 		selector, err := bothSelectors(one.Resources.Selector, r.Selector)
 		if err != nil {
 			return nil, err
 		}
 		one.Resources.Selector = selector
-		one.Resources.Names = slices.Concat(one.Resources.Names, f.names())
-		one.Resources.Namespaces = slices.Concat(one.Resources.Namespaces, r.Namespaces)
-		one.Resources.Operations = slices.Concat(one.Resources.Operations, r.Operations)
+		one.Resources.Names = distinct(one.Resources.Names, f.names())
+		one.Resources.Namespaces = distinct(one.Resources.Namespaces, r.Namespaces)
+		if len(r.Operations) > 0 {
+			one.Resources.Operations = r.Operations
+		}
 		if len(r.Kinds) > 0 {
 			one.Resources.Kinds = r.Kinds
 		}

@@ -98,21 +98,12 @@ func (b *builder) build(found []finding) {
 		{func(f finding) bool { return f.Sync != nil }, b.addSync},
 		{func(f finding) bool { return f.Protect != nil }, b.addProtect},
 		{func(f finding) bool { return f.Reload != nil }, b.addReload},
+		{func(f finding) bool { return f.Sync == nil && f.Protect == nil && f.Reload == nil }, b.leave},
 	} {
 		for _, f := range found {
-			switch {
-			case f.Off != "" && f.Everywhere && part.is(f):
-				b.result.Left = append(b.result.Left, Left{f.From, f.Off})
-			case f.Off != "" && part.is(f):
-				b.off = append(b.off, f)
-			case part.is(f):
-				part.add(f)
+			if part.is(f) {
+				b.sort(f, part.add)
 			}
-		}
-	}
-	for _, f := range found {
-		if f.Sync == nil && f.Protect == nil && f.Reload == nil {
-			b.result.Left = append(b.result.Left, Left{f.From, f.Off})
 		}
 	}
 	for _, f := range b.off {
@@ -120,6 +111,20 @@ func (b *builder) build(found []finding) {
 	}
 	b.name()
 }
+
+// sort puts aside what must not be in force.
+func (b *builder) sort(f finding, add func(finding)) {
+	switch {
+	case f.Off != "" && f.Everywhere:
+		b.leave(f)
+	case f.Off != "" && (f.Sync != nil || f.Protect != nil || f.Reload != nil):
+		b.off = append(b.off, f)
+	default:
+		add(f)
+	}
+}
+
+func (b *builder) leave(f finding) { b.result.Left = append(b.result.Left, Left{f.From, f.Off}) }
 
 func (b *builder) newRule(f finding) {
 	b.result.Rules = append(b.result.Rules, Rule{
