@@ -18,7 +18,7 @@ func (r Result) Summary() string {
 			noted++
 		}
 	}
-	fmt.Fprintf(&out, "%d rules in force, %d of them with notes on what is not as it was; %d as comments; %d things not carried over\n",
+	fmt.Fprintf(&out, "rules in force: %d, %d of them with notes on what is not as it was; as comments: %d; not carried over: %d\n",
 		len(r.Rules)-len(off), noted, len(off), len(r.Left))
 	for _, rule := range r.Rules {
 		switch {
