@@ -16,13 +16,11 @@ import (
 
 // deny translates a rule that refuses changes.
 func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
-	matched, all := rule.Match.filters()
-	if all {
-		var err error
-		if matched, err = merged(matched); err != nil {
-			return nil, append(left, Left{from, err.Error()})
-		}
+	matched, err := rule.Match.alternatives()
+	if err != nil {
+		return nil, append(left, Left{from, err.Error()})
 	}
+	before := len(left)
 	var found []finding
 	for _, f := range matched {
 		covered := f.shared()
@@ -46,7 +44,7 @@ func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []L
 			found = append(found, one)
 		}
 	}
-	if len(found) == 0 && len(left) == 0 {
+	if len(found) == 0 && len(left) == before {
 		left = append(left, Left{from, "it denies nothing about Secrets or ConfigMaps"})
 	}
 	return found, left

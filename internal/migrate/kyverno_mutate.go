@@ -21,12 +21,9 @@ func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, [
 	if !rule.Mutate.stamps() {
 		return nil, append(left, Left{from, "it does not put an annotation on pod templates, which is what restarts"})
 	}
-	matched, all := rule.Match.filters()
-	if all {
-		var err error
-		if matched, err = merged(matched); err != nil {
-			return nil, append(left, Left{from, err.Error()})
-		}
+	matched, err := rule.Match.alternatives()
+	if err != nil {
+		return nil, append(left, Left{from, err.Error()})
 	}
 	var found []finding
 	for _, f := range matched {
@@ -50,13 +47,23 @@ func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, [
 				continue
 			}
 			rule.Mutate.only(&one, kinds)
-			if excluded, _ := rule.Exclude.filters(); len(excluded) > 0 || f.people() {
-				one.off("it makes a difference who changes the object, or excludes some; a rule here looks at the data alone")
+			if err := f.dependsOnMore(rule); err != nil {
+				one.off("%s", err)
 			}
 			found = append(found, one)
 		}
 	}
 	return found, left
+}
+
+// dependsOnMore is why a restart depends on more than that the data changes.
+func (f filter) dependsOnMore(rule kyvernoRule) error {
+	excluded, _ := rule.Exclude.filters()
+	operations := f.Resources.Operations
+	return firstOf(
+		doubt{len(excluded) > 0 || f.people(), "it makes a difference who changes the object, or excludes some; a rule here looks at the data alone"},
+		doubt{len(operations) > 0 && !slices.Contains(operations, "UPDATE"), "it restarts when the object is made or deleted, and a rule here when it changes"},
+	)
 }
 
 // stamps reports whether the patch puts annotations on a pod template.
@@ -114,7 +121,8 @@ func (m mutation) only(f *finding, kinds []string) {
 		}
 	}
 	f.note("Headwater restarts what reads the object at its start, or mounts it, and nothing else, once its data changes: " +
-		"not for labels, and not for a key that nobody reads. CronJobs and Argo's Rollouts count as well")
+		"not for labels, and not for a key that nobody reads. CronJobs and Argo's Rollouts count as well; " +
+		"what the patch changes beside the annotation is left out")
 	var missing []string
 	for _, kind := range rolled {
 		if !slices.Contains(kinds, kind) {
