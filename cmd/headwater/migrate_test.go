@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const pushed = `apiVersion: v1
+kind: Secret
+metadata:
+  namespace: platform
+  name: shared
+  annotations: {replicator.v1.mittwald.de/replicate-to: "PLACES"}
+`
+
+// migrates runs the command on files and stdin.
+func migrates(t *testing.T, stdin string, args ...string) (file, summary string, err error) {
+	t.Helper()
+	var out, told bytes.Buffer
+	root := rootCommand("headwater")
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&out)
+	root.SetErr(&told)
+	root.SetArgs(append([]string{"migrate"}, args...))
+	err = root.ExecuteContext(t.Context())
+	return out.String(), told.String(), err
+}
+
+func TestMigrateReadsFilesDirectoriesAndTheStandardInput(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "deeper"), 0o700))
+	for name, places := range map[string]string{"a.yaml": "team-a", "deeper/b.yml": "team-b", "notes.txt": "team-c"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(pushed, "PLACES", places)), 0o600))
+	}
+	file, summary, err := migrates(t, strings.ReplaceAll(pushed, "PLACES", "team-d"), "-f", dir, "-f", "-", "-f", filepath.Join(dir, "notes.txt"))
+	require.NoError(t, err)
+	require.Contains(t, summary, "rules in force: 1")
+	for _, name := range []string{"team-a", "team-b", "team-c", "team-d"} {
+		require.Contains(t, file, name)
+	}
+}
+
+func TestMigrateSaysByItsErrorWhatIsLeftToDo(t *testing.T) {
+	_, summary, err := migrates(t, strings.ReplaceAll(pushed, "PLACES", "(?!x).*"), "-f", "-")
+	require.ErrorIs(t, err, errNotCarried)
+	require.Contains(t, summary, "rule shared is a comment")
+	_, _, err = migrates(t, "apiVersion: v1\nkind: Service\n", "-f", "-")
+	require.ErrorIs(t, err, errNothingFound)
+	_, _, err = migrates(t, "", "-f", filepath.Join(t.TempDir(), "nowhere"))
+	require.ErrorContains(t, err, "nowhere")
+}
