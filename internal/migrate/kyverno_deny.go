@@ -87,14 +87,7 @@ func (p Policy) mode(rule kyvernoRule) protect.Mode {
 // covered are the objects that the filter is about. everywhere is true when it
 // names no namespace.
 func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, everywhere bool, err error) {
-	r := f.Resources
-	namespaces := r.Namespaces
-	if p.Kind == PolicyKind {
-		namespaces = []string{p.Metadata.Namespace}
-	}
-	if len(namespaces) == 1 && namespaces[0] == "*" {
-		namespaces = nil
-	}
+	r, namespaces := f.Resources, p.namespacesOf(f)
 	err = firstOf(
 		doubt{
 			len(r.Annotations) > 0 || r.NamespaceSelector != nil,
@@ -123,6 +116,19 @@ func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, 
 		}
 	}
 	return sources, everywhere, nil
+}
+
+// namespacesOf are those of the objects that f is about; none are all.
+func (p Policy) namespacesOf(f filter) []string {
+	named := f.Resources.Namespaces
+	switch {
+	case p.Kind == PolicyKind:
+		return []string{p.Metadata.Namespace}
+	case len(named) == 1 && named[0] == "*":
+		return nil
+	default:
+		return named
+	}
 }
 
 func (f filter) sourcesIn(kind object.Kind, namespace string) []rules.Source {

@@ -3,7 +3,6 @@ package migrate
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -172,9 +171,7 @@ func merged(filters []filter) ([]filter, error) {
 	var one filter
 	for _, f := range filters {
 		r := f.Resources
-		twice := func(a, b []string) bool { return len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) }
-		if f.people() || twice(slices.Concat(one.names(), one.Resources.Namespaces), slices.Concat(f.names(), r.Namespaces)) ||
-			twice(one.Resources.Kinds, r.Kinds) || twice(one.Resources.Operations, r.Operations) {
+		if f.people() || one.disagrees(f) {
 			return nil, errors.New("several filters under all ask for people, names, kinds or operations at once")
 		}
 		selector, err := bothSelectors(one.Resources.Selector, r.Selector)
@@ -198,6 +195,15 @@ func merged(filters []filter) ([]filter, error) {
 		}
 	}
 	return []filter{one}, nil
+}
+
+// disagrees reports whether both filters ask for names, kinds or operations, and
+// not for the same.
+func (f filter) disagrees(other filter) bool {
+	differ := func(a, b []string) bool { return len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) }
+	r, o := f.Resources, other.Resources
+	return differ(slices.Concat(f.names(), r.Namespaces), slices.Concat(other.names(), o.Namespaces)) ||
+		differ(r.Kinds, o.Kinds) || differ(r.Operations, o.Operations)
 }
 
 // joinNames makes one of alternatives that differ in their names alone.
@@ -227,61 +233,4 @@ func distinct(lists ...[]string) []string {
 		}
 	}
 	return all
-}
-
-// plainSelector is nil for one that asks for nothing.
-func plainSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
-	if s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
-		return nil
-	}
-	return s
-}
-
-// bothSelectors asks for what either asks for.
-func bothSelectors(a, b *metav1.LabelSelector) (*metav1.LabelSelector, error) {
-	a, b = plainSelector(a), plainSelector(b)
-	if a == nil || b == nil {
-		return first(a, b), nil
-	}
-	both := a.DeepCopy()
-	for key, value := range b.MatchLabels {
-		if other, asked := both.MatchLabels[key]; asked && other != value {
-			return nil, fmt.Errorf("label %s would have to have two values at once", key)
-		}
-		if both.MatchLabels == nil {
-			both.MatchLabels = map[string]string{}
-		}
-		both.MatchLabels[key] = value
-	}
-	both.MatchExpressions = append(both.MatchExpressions, b.MatchExpressions...)
-	return both, nil
-}
-
-func first(selectors ...*metav1.LabelSelector) *metav1.LabelSelector {
-	for _, s := range selectors {
-		if s != nil {
-			return s
-		}
-	}
-	return nil
-}
-
-// negation matches what s does not.
-func negation(s *metav1.LabelSelector) (*metav1.LabelSelector, error) {
-	if len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
-		return nil, errors.New("several labels at once cannot be left out; exclude them one by one")
-	}
-	for _, key := range slices.Collect(maps.Keys(s.MatchLabels)) {
-		return expression(key, metav1.LabelSelectorOpNotIn, s.MatchLabels[key]), nil
-	}
-	asked := s.MatchExpressions[0]
-	opposite := map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
-		metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist,
-		metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
-	}[asked.Operator]
-	return expression(asked.Key, opposite, asked.Values...), nil
-}
-
-func expression(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 }

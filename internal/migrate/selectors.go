@@ -1,0 +1,67 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// plainSelector is nil for one that asks for nothing.
+func plainSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
+	if s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
+		return nil
+	}
+	return s
+}
+
+// bothSelectors asks for what either asks for.
+func bothSelectors(a, b *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+	a, b = plainSelector(a), plainSelector(b)
+	if a == nil || b == nil {
+		return first(a, b), nil
+	}
+	both := a.DeepCopy()
+	for key, value := range b.MatchLabels {
+		if other, asked := both.MatchLabels[key]; asked && other != value {
+			return nil, fmt.Errorf("label %s would have to have two values at once", key)
+		}
+		if both.MatchLabels == nil {
+			both.MatchLabels = map[string]string{}
+		}
+		both.MatchLabels[key] = value
+	}
+	both.MatchExpressions = append(both.MatchExpressions, b.MatchExpressions...)
+	return both, nil
+}
+
+func first(selectors ...*metav1.LabelSelector) *metav1.LabelSelector {
+	for _, s := range selectors {
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// negation matches what s does not.
+func negation(s *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+	if len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
+		return nil, errors.New("several labels at once cannot be left out; exclude them one by one")
+	}
+	for _, key := range slices.Collect(maps.Keys(s.MatchLabels)) {
+		return expression(key, metav1.LabelSelectorOpNotIn, s.MatchLabels[key]), nil
+	}
+	asked := s.MatchExpressions[0]
+	opposite := map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
+		metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist,
+		metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
+	}[asked.Operator]
+	return expression(asked.Key, opposite, asked.Values...), nil
+}
+
+func expression(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+}
