@@ -87,7 +87,7 @@ func (p Policy) mode(rule kyvernoRule) protect.Mode {
 // covered are the objects that the filter is about. everywhere is true when it
 // names no namespace.
 func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, everywhere bool, err error) {
-	r, namespaces := f.Resources, p.namespacesOf(f)
+	r, namespaces := f.Resources, p.placesOf(f)
 	err = firstOf(
 		doubt{
 			len(r.Annotations) > 0 || r.NamespaceSelector != nil,
@@ -118,8 +118,8 @@ func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, 
 	return sources, everywhere, nil
 }
 
-// namespacesOf are those of the objects that f is about; none are all.
-func (p Policy) namespacesOf(f filter) []string {
+// placesOf are the namespaces of the objects that f is about; none are all.
+func (p Policy) placesOf(f filter) []string {
 	named := f.Resources.Namespaces
 	switch {
 	case p.Kind == PolicyKind:
