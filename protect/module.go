@@ -76,6 +76,7 @@ type Params struct {
 	Options  Options
 	Identity *Identity
 	Settings *LiveSettings
+	Onlooker Onlooker `optional:"true"`
 }
 
 // Result is what the module runs.
@@ -113,6 +114,7 @@ func New(p Params) (Result, error) {
 	record := recorder{
 		prober: probing,
 		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log,
+		onlooker: p.Onlooker,
 	}
 	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
 	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, m), cmp.Or(p.Options.Settle, DefaultSettle), clk, m, p.Log)

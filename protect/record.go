@@ -21,12 +21,29 @@ const maxNote = 1024
 // whom a rule warns sees it themselves. It never blocks. Of the attempts of
 // the prover, which tells itself what they show, it says nothing.
 type recorder struct {
-	prober  string
-	rules   *rules.Live[Rule]
-	source  func(object.Ref) (*object.Full, bool)
-	events  interface{ Record(kube.Event) }
-	metrics *metrics
-	log     *zap.Logger
+	prober string
+	rules  *rules.Live[Rule]
+	source func(object.Ref) (*object.Full, bool)
+	events interface{ Record(kube.Event) }
+	// onlooker, when there is one, is told of each violation.
+	onlooker Onlooker
+	metrics  *metrics
+	log      *zap.Logger
+}
+
+// Onlooker is told of violations as they are judged, to show them. It must not
+// wait.
+type Onlooker interface{ Violated(violation Violation) }
+
+// Violation is a request that a rule does not allow, by names alone.
+type Violation struct {
+	Outcome   Outcome
+	User      string
+	Operation Operation
+	Object    string
+	Rule      string
+	Why       string
+	DryRun    bool
 }
 
 func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
@@ -44,6 +61,12 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 		zap.String("rule", verdict.Rule), zap.String("reason", string(verdict.Reason)),
 		zap.Strings("changed", verdict.Changed), zap.Bool("dryRun", request.DryRun),
 	)
+	if r.onlooker != nil {
+		r.onlooker.Violated(Violation{
+			Outcome: verdict.Outcome(), User: request.User.Name, Operation: request.Operation, Object: request.object(),
+			Rule: verdict.Rule, Why: verdict.Message, DryRun: request.DryRun,
+		})
+	}
 	// A dry run has no side effects.
 	outcome := verdict.Outcome()
 	if request.DryRun || outcome != OutcomeDenied && outcome != OutcomeAudited {

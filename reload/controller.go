@@ -30,8 +30,10 @@ type controller struct {
 	patcher   patcher
 	events    *kube.Events
 	metrics   *metrics
-	log       *zap.Logger
-	now       func() time.Time
+	// onlooker, when there is one, is told of what was done.
+	onlooker Onlooker
+	log      *zap.Logger
+	now      func() time.Time
 
 	queue    *queue.Runner[key]
 	posts    *posts
@@ -56,6 +58,7 @@ type dependencies struct {
 	rules     *rules.Live[Rule]
 	settings  *LiveSettings
 	registry  *prometheus.Registry
+	onlooker  Onlooker
 	log       *zap.Logger
 	workers   int
 }
@@ -64,7 +67,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Typed, d.clients.Metadata, consumers.optional.Resource},
-		events:  d.events, metrics: metrics, log: d.log, now: time.Now,
+		events:  d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
 		waits: newWaits(metrics.waiting),
 	}
 	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",

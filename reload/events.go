@@ -56,6 +56,7 @@ func (c *controller) tellHeld(w *Workload, decision Decision) {
 	}
 	c.metrics.record(decision)
 	c.log.Warn("restart held", zap.Stringer("consumer", w.key()), zap.String("rule", decision.Rule), zap.Strings("missing", decision.Missing))
+	c.show(w.key(), decision)
 	c.events.Record(restartHeld(w, decision))
 }
 

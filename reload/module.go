@@ -36,7 +36,8 @@ type Params struct {
 	Settings  *LiveSettings
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
-	Options   Options `optional:"true"`
+	Options   Options  `optional:"true"`
+	Onlooker  Onlooker `optional:"true"`
 }
 
 // Result is what the module contributes.
@@ -77,7 +78,7 @@ func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*co
 func newDependencies(p Params) dependencies {
 	return dependencies{
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
-		rules: p.Rules, settings: p.Settings, registry: p.Registry, log: p.Log, workers: p.Options.Workers,
+		rules: p.Rules, settings: p.Settings, registry: p.Registry, onlooker: p.Onlooker, log: p.Log, workers: p.Options.Workers,
 	}
 }
 

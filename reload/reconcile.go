@@ -143,6 +143,7 @@ func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision D
 		c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(c.now().Sub(at).Seconds())
 	}
 	c.logDone(k, decision)
+	c.show(k, decision)
 	return version, nil
 }
 

@@ -30,6 +30,7 @@ type controller struct {
 	key          *kube.DigestKey
 	events       *kube.Events
 	metrics      *metrics
+	onlooker     Onlooker
 	queue        *queue.Runner[object.Ref]
 	log          *zap.Logger
 	now          func() time.Time
@@ -143,6 +144,7 @@ func (c *controller) spread(rule Rule, change kube.Change[*object.Full]) {
 		c.spreads.Use(func(s spreads) {
 			s.begin(spreadKey{rule.Name, source.Ref()}, source.ResourceVersion, targets, c.now())
 		})
+		c.onlooker.SpreadBegan(rule.Name, source.Ref(), len(targets))
 	}
 	c.enqueue(targets)
 }

@@ -25,6 +25,15 @@ func (f failures) add(target object.Ref, rule string, err error, now time.Time) 
 	f[target] = failure{rule, since, err}
 }
 
+// mark has f say so when the write that is due in its place failed.
+func (f failures) mark(finding Finding) Finding {
+	if failure, failed := f[finding.Target]; failed && finding.Step.Writes() {
+		finding.Standing, finding.Since = Failed, failure.since
+		finding.Step.Message = failure.err.Error() + "; tried again with growing pauses"
+	}
+	return finding
+}
+
 // first returns up to n of them, those that failed longest first.
 func (f failures) first(n int) []object.Ref {
 	targets := make([]object.Ref, 0, len(f))

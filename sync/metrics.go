@@ -3,8 +3,6 @@ package sync
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 type metrics struct {
@@ -75,21 +73,14 @@ func (c census) Collect(out chan<- prometheus.Metric) {
 		standing Standing
 		reason   Reason
 	}
-	failing := map[object.Ref]bool{}
 	c.controller.failures.Use(func(f failures) {
-		for target := range f {
-			failing[target] = true
-		}
 		for _, target := range f.first(maxFailing) {
 			out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, 1,
 				f[target].rule, string(target.Kind), target.Namespace, target.Name)
 		}
 	})
 	counts := map[group]int{}
-	c.controller.Survey(c.controller.maxFraction(), nil, func(f Finding) {
-		if failing[f.Target] && f.Step.Writes() {
-			f.Standing = Failed
-		}
+	(&View{c.controller}).Survey(func(f Finding) {
 		counts[group{f.Rule, f.Standing, f.Step.Reason}]++
 	})
 	for g, count := range counts {

@@ -42,12 +42,14 @@ type Params struct {
 	Events   *kube.Events
 	Registry *prometheus.Registry
 	Log      *zap.Logger
+	Onlooker Onlooker `optional:"true"`
 }
 
 // Result is what New provides.
 type Result struct {
 	fx.Out
 
+	View        *View
 	Leader      kube.Runnable     `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
@@ -61,15 +63,18 @@ func New(p Params) (Result, error) {
 	c := &controller{
 		Observer: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
+		onlooker:    orNobody(p.Onlooker),
 		maxFraction: p.Safety.MaxDeleteFraction,
 		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
 		spreads:     locked.New(spreads{}), failures: locked.New(failures{}), told: locked.New(&told{last: map[toldKey]time.Time{}}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
+	c.queue.OnAdd(c.onlooker.Touched)
 	if err := p.Registry.Register(census{c}); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)
 	}
 	return Result{
+		View:        &View{c},
 		Leader:      kube.Runnable{Name: "sync", Run: c.Run},
 		Permissions: permissions(),
 	}, nil

@@ -25,6 +25,7 @@ func (c *controller) record(state State, step Step, err error) {
 	c.metrics.step(rule, step, err)
 	c.noteFailure(state, rule, step, err)
 	c.noteSpread(state, step, err)
+	c.onlooker.Touched(state.Target)
 	for _, loser := range losers(state) {
 		c.tell(loser, "")
 	}
@@ -84,6 +85,7 @@ func (c *controller) noteSpread(state State, step Step, err error) {
 		if arrived.written {
 			c.metrics.propagation.WithLabelValues(arrived.key.rule).Observe(arrived.took.Seconds())
 		}
+		c.onlooker.SpreadArrived(arrived.key.rule, arrived.key.source, arrived.written, arrived.whole != nil)
 		if arrived.whole != nil && arrived.whole.written > 0 {
 			c.tellSpread(arrived.key, *arrived.whole)
 		}

@@ -38,6 +38,9 @@ type Finding struct {
 	Target object.Ref
 	Standing
 	Step Step
+	// Since is when it came to stand so, by the API server's clock; zero where
+	// that is not known.
+	Since time.Time
 }
 
 // Look asks the API server what an object is like that lacks the clone label
@@ -82,22 +85,44 @@ func (o *Observer) survey(rule string, source, target object.Ref, held *Step, lo
 		return // unread, or not wanted: a clone there is a leftover
 	}
 	at := slices.IndexFunc(state.Claims, func(c Claim) bool { return c.Rule.Name == rule })
-	switch {
-	case at < 0:
-		return
-	case at > 0:
-		step := *refuse(OtherRule, otherRule(rule, state.Claims[0].Rule.Name))
-		report(Finding{rule, source, target, Conflicts, step})
+	if at < 0 {
 		return
 	}
-	if look != nil && state.NeedsFound() {
+	if at == 0 && look != nil && state.NeedsFound() {
 		state.Found = look(target)
 	}
-	finding := Finding{Rule: rule, Source: source, Target: target, Step: Plan(state)}
-	if finding.Step.Action == Remove && held != nil {
-		finding.Step = *held
+	state.reportClaim(at, func(string) *Step { return held }, report)
+}
+
+// reportClaim reports on the place for the rule that has this claim on it.
+func (s State) reportClaim(at int, held func(rule string) *Step, report func(Finding)) {
+	claim := s.Claims[at]
+	if at > 0 {
+		step := *refuse(OtherRule, otherRule(claim.Rule.Name, s.Claims[0].Rule.Name))
+		report(Finding{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Standing: Conflicts, Step: step})
+		return
 	}
-	if finding.Standing = standing(state, finding.Step); finding.Standing != "" {
+	s.report(Finding{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Step: Plan(s)}, held, report)
+}
+
+// reportLeftover reports on the clone in the place, which no rule claims.
+func (s State) reportLeftover(held func(rule string) *Step, report func(Finding)) {
+	marks, ours := mark.Of(s.Clone)
+	if !ours {
+		return
+	}
+	s.report(Finding{Rule: marks.Rule, Source: marks.Source, Target: s.Target, Step: Plan(s)}, held, report)
+}
+
+// report completes finding; held is asked about removals alone.
+func (s State) report(finding Finding, held func(rule string) *Step, report func(Finding)) {
+	if finding.Step.Action == Remove {
+		if step := held(finding.Rule); step != nil {
+			finding.Step = *step
+		}
+	}
+	if finding.Standing = standing(s, finding.Step); finding.Standing != "" {
+		finding.Since = s.since(finding.Standing)
 		report(finding)
 	}
 }
@@ -109,14 +134,7 @@ func (o *Observer) surveyLeftovers(rule string, held *Step, report func(Finding)
 		if err != nil || len(state.Claims) > 0 {
 			continue
 		}
-		marks, _ := mark.Of(clone)
-		finding := Finding{Rule: rule, Source: marks.Source, Target: clone.Ref(), Step: Plan(state)}
-		if finding.Step.Action == Remove && held != nil {
-			finding.Step = *held
-		}
-		if finding.Standing = standing(state, finding.Step); finding.Standing != "" {
-			report(finding)
-		}
+		state.reportLeftover(func(string) *Step { return held }, report)
 	}
 }
 
@@ -176,6 +194,21 @@ func settled(state State, step Step) Standing {
 	default:
 		return ""
 	}
+}
+
+// since is when the place came to stand so, as far as the objects tell.
+func (s State) since(standing Standing) time.Time {
+	switch standing {
+	case Current, Drifting:
+		if written := s.live(); written != nil {
+			return written.ChangedAt
+		}
+	case Behind:
+		if len(s.Claims) > 0 && s.Claims[0].Source != nil {
+			return s.Claims[0].Source.ChangedAt()
+		}
+	}
+	return time.Time{}
 }
 
 // newerThan compares two resourceVersions of one resource, as KEP-5504 allows.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +49,7 @@ type Leader struct {
 	elect     bool
 	log       *zap.Logger
 	leading   prometheus.Gauge
+	known     atomic.Pointer[string]
 }
 
 // NewLeader returns a Leader with its Lease in namespace. Without elect it
@@ -101,6 +103,7 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
+				l.known.Store(&leader)
 				l.log.Info("leader elected", zap.String("leader", leader), zap.Bool("self", leader == lock.Identity()))
 			},
 		},
@@ -141,6 +144,16 @@ func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
 	if err != nil {
 		l.log.Warn("lease not given back, the next leader waits until it ends", zap.Error(err))
 	}
+}
+
+// Known is who leads, as far as this replica has heard: the name of a pod and
+// something that tells its lives apart. It is empty before an election, and
+// without one.
+func (l *Leader) Known() string {
+	if leader := l.known.Load(); leader != nil {
+		return *leader
+	}
+	return ""
 }
 
 // lead runs every Runnable until one fails or ctx ends, and waits for all.

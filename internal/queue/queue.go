@@ -35,6 +35,7 @@ type Options struct {
 type Runner[K comparable] struct {
 	options   Options
 	reconcile func(ctx context.Context, key K) error
+	added     func(key K)
 	metrics   workqueue.MetricsProvider
 
 	mu    sync.Mutex
@@ -44,8 +45,12 @@ type Runner[K comparable] struct {
 
 // New returns a Runner that accepts keys only while it is open.
 func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
-	return &Runner[K]{options: options, reconcile: reconcile, metrics: newMetrics(options.Registry)}
+	return &Runner[K]{options: options, reconcile: reconcile, added: func(K) {}, metrics: newMetrics(options.Registry)}
 }
+
+// OnAdd has added called for every key as it is added, also with a delay. It
+// must not wait, and is set before Open.
+func (r *Runner[K]) OnAdd(added func(key K)) { r.added = added }
 
 // Open makes the Runner accept keys. It must be called before Run, and be
 // followed by Close; a Runner that was closed may be opened again.
@@ -78,6 +83,7 @@ func (r *Runner[K]) Fresh(key K) {
 	if queue != nil {
 		lanes.promote(key)
 		queue.Add(key)
+		r.added(key)
 	}
 }
 
@@ -87,6 +93,7 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 	if queue != nil {
 		lanes.promote(key)
 		queue.AddAfter(key, delay)
+		r.added(key)
 	}
 }
 
@@ -94,6 +101,7 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 func (r *Runner[K]) Bulk(key K) {
 	if queue, _ := r.current(); queue != nil {
 		queue.Add(key)
+		r.added(key)
 	}
 }
 
@@ -101,6 +109,7 @@ func (r *Runner[K]) Bulk(key K) {
 func (r *Runner[K]) After(key K, delay time.Duration) {
 	if queue, _ := r.current(); queue != nil {
 		queue.AddAfter(key, delay)
+		r.added(key)
 	}
 }
 

@@ -1,0 +1,93 @@
+package sync
+
+import (
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Onlooker is told of the controller's work as it is done, to show it. Its
+// methods are called at every place of every change, and must not wait.
+type Onlooker interface {
+	// Touched says that how target stands may have changed.
+	Touched(target object.Ref)
+	// SpreadBegan says that a change of source is on its way to that many
+	// places of rule.
+	SpreadBegan(rule string, source object.Ref, places int)
+	// SpreadArrived says that one more of them was looked at, whether it was
+	// written, and whether it was the last.
+	SpreadArrived(rule string, source object.Ref, written, last bool)
+}
+
+// nobody looks on.
+type nobody struct{}
+
+func (nobody) Touched(object.Ref)                           {}
+func (nobody) SpreadBegan(string, object.Ref, int)          {}
+func (nobody) SpreadArrived(string, object.Ref, bool, bool) {}
+
+func orNobody(onlooker Onlooker) Onlooker {
+	if onlooker == nil {
+		return nobody{}
+	}
+	return onlooker
+}
+
+// View is how clones stand as the controller knows it: what the caches show,
+// and which writes failed. It sends no request and changes nothing.
+type View struct{ controller *controller }
+
+// Working reports whether the controller keeps clones right here and now: it
+// leads, and has seen everything.
+func (v *View) Working() bool { return v.controller.working.Load() }
+
+// Rules are the names of the rules in force, in the file's order.
+func (v *View) Rules() []string {
+	all := v.controller.live.Load().All()
+	names := make([]string, 0, len(all))
+	for _, rule := range all {
+		names = append(names, rule.Name)
+	}
+	return names
+}
+
+// Survey is Observer.Survey, and knows which clones failed. It looks at every
+// place there is.
+func (v *View) Survey(report func(Finding)) {
+	failed := failures{}
+	v.controller.failures.Use(func(f failures) {
+		for target, failure := range f {
+			failed[target] = failure
+		}
+	})
+	v.controller.Observer.Survey(v.controller.maxFraction(), nil, func(f Finding) {
+		report(failed.mark(f))
+	})
+}
+
+// Glance returns a function that reports on one place as Survey would. What it
+// finds out about a rule as a whole it keeps: it is for places that are looked
+// at together.
+func (v *View) Glance() func(target object.Ref, report func(Finding)) {
+	held := map[string]*Step{}
+	heldOf := func(rule string) *Step {
+		if _, known := held[rule]; !known {
+			held[rule] = v.controller.heldRemovals(rule, v.controller.maxFraction())
+		}
+		return held[rule]
+	}
+	return func(target object.Ref, report func(Finding)) {
+		state, err := v.controller.state(target)
+		if err != nil {
+			return
+		}
+		marked := func(f Finding) {
+			v.controller.failures.Use(func(failed failures) { f = failed.mark(f) })
+			report(f)
+		}
+		for at := range state.Claims {
+			state.reportClaim(at, heldOf, marked)
+		}
+		if len(state.Claims) == 0 && state.Clone != nil {
+			state.reportLeftover(heldOf, marked)
+		}
+	}
+}
