@@ -37,6 +37,7 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.Duration("webhook-ca-settle", 10*time.Minute, "how long a new CA of the webhook is published before a certificate of it is served")
 	flags.String("metrics-address", ":8080", "where /metrics, /healthz and /readyz are served")
 	flags.Bool("metrics-auth", false, "serve these over TLS, and /metrics only to who may get it, as nonResourceURLs of a ClusterRole; asks by TokenReview and SubjectAccessReview")
+	flags.Bool("page", false, "serve a read-only web page of how things stand on the same address, as /page; with --metrics-auth to who may get that")
 	flags.Bool("leader-elect", true, "let only one of several replicas write")
 	flags.String("log-format", "json", "json or console")
 	flags.String("log-level", "info", "debug, info, warn or error")
@@ -60,6 +61,7 @@ func readSettings(v *viper.Viper) app.Settings {
 		WebhookCASettle: v.GetDuration("webhook-ca-settle"),
 		MetricsAddress:  v.GetString("metrics-address"),
 		MetricsAuth:     v.GetBool("metrics-auth"),
+		Page:            v.GetBool("page"),
 		LeaderElect:     v.GetBool("leader-elect"),
 		LogFormat:       v.GetString("log-format"),
 		LogLevel:        v.GetString("log-level"),

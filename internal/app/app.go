@@ -17,6 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/log"
 	"github.com/headwater-k8s/headwater/internal/notify"
+	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect"
@@ -133,6 +134,9 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			kube.NewWriter,
 			newReloader,
 			newBoot,
+			newFeed,
+			newOnlookers,
+			newPage,
 			newServer,
 		),
 	)
@@ -228,7 +232,7 @@ func ownPermissions(s Settings) []kube.Permission {
 		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "patch"}, For: "record Events"},
 	}
 	if s.MetricsAuth {
-		const why = "ask who scrapes /metrics, and whether they may"
+		const why = "ask who reads /metrics and the page, and whether they may"
 		permissions = append(permissions,
 			kube.Permission{Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"}, For: why},
 			kube.Permission{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}, For: why})
@@ -249,6 +253,7 @@ type serverParams struct {
 	Clients  *kube.Clients
 	Registry *prometheus.Registry
 	Checks   []serve.Check `group:"checks"`
+	Page     *page.Page
 	Log      *zap.Logger
 }
 
@@ -257,7 +262,11 @@ func newServer(p serverParams) *serve.Server {
 	if p.Settings.MetricsAuth {
 		gate = serve.NewGate(p.Clients.Typed, clock.RealClock{}, p.Log)
 	}
-	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, gate, p.Log)
+	var mounts []serve.Mount
+	if p.Page != nil {
+		mounts = append(mounts, serve.Mount{Path: page.Path, Handler: p.Page, Close: p.Page.Close})
+	}
+	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, gate, p.Log, mounts...)
 }
 
 func startServer(lifecycle fx.Lifecycle, server *serve.Server) {

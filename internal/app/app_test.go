@@ -34,7 +34,7 @@ func testSettings() Settings {
 	return Settings{
 		ConfigFile: "../../configs/headwater.yaml", Namespace: "headwater-system",
 		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", WebhookCASettle: time.Minute, MetricsAddress: "127.0.0.1:0",
-		LeaderElect: true, LogFormat: "json", LogLevel: "info", Workers: 2,
+		LeaderElect: true, LogFormat: "json", LogLevel: "info", Workers: 2, Page: true,
 	}
 }
 

@@ -24,8 +24,10 @@ type Settings struct {
 	WebhookDrain    time.Duration
 	WebhookCASettle time.Duration
 	MetricsAddress  string
-	// MetricsAuth has /metrics answer only who may get it, over TLS.
+	// MetricsAuth has /metrics, and the page, answer only who may get it, over TLS.
 	MetricsAuth bool
+	// Page has the web page served there too, behind the same gate.
+	Page        bool
 	LeaderElect bool
 	LogFormat   string
 	LogLevel    string

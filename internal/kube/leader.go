@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,13 @@ type Leader struct {
 	elect     bool
 	log       *zap.Logger
 	leading   prometheus.Gauge
-	known     atomic.Pointer[string]
+	known     atomic.Pointer[election]
+}
+
+// election is who leads, as this replica has heard, and whether it is itself.
+type election struct {
+	leader string
+	self   bool
 }
 
 // NewLeader returns a Leader with its Lease in namespace. Without elect it
@@ -103,7 +110,7 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(leader string) {
-				l.known.Store(&leader)
+				l.known.Store(&election{leader, leader == lock.Identity()})
 				l.log.Info("leader elected", zap.String("leader", leader), zap.Bool("self", leader == lock.Identity()))
 			},
 		},
@@ -146,14 +153,15 @@ func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
 	}
 }
 
-// Known is who leads, as far as this replica has heard: the name of a pod and
-// something that tells its lives apart. It is empty before an election, and
-// without one.
-func (l *Leader) Known() string {
-	if leader := l.known.Load(); leader != nil {
-		return *leader
+// Known is the pod that leads, as far as this replica has heard, and whether it
+// is this one. It is empty before an election, and without one.
+func (l *Leader) Known() (pod string, self bool) {
+	known := l.known.Load()
+	if known == nil {
+		return "", false
 	}
-	return ""
+	pod, _, _ = strings.Cut(known.leader, afterHost)
+	return pod, known.self
 }
 
 // lead runs every Runnable until one fails or ctx ends, and waits for all.
@@ -177,10 +185,13 @@ func (l *Leader) lead(ctx context.Context, work []Runnable) error {
 	return nil
 }
 
+// afterHost ends the name of the pod in an identity; no such name has it.
+const afterHost = "_"
+
 func identity() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("leader identity: %w", err)
 	}
-	return host + "_" + string(uuid.NewUUID()), nil
+	return host + afterHost + string(uuid.NewUUID()), nil
 }

@@ -54,23 +54,35 @@ func NewGate(client kubernetes.Interface, clock clock.PassiveClock, log *zap.Log
 }
 
 // Guard puts the gate before next: 401 without a token that the API server
-// knows, 403 when its holder may not get the path, 503 while nobody can tell.
-func (g *Gate) Guard(next http.Handler) http.Handler {
+// knows, 403 when its holder may not get path, 503 while nobody can tell. A
+// browser, which cannot send a bearer token by itself, is asked for a password:
+// the token, under any name.
+func (g *Gate) Guard(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		status := http.StatusUnauthorized
-		if token = strings.TrimSpace(token); found && token != "" {
-			status = g.status(r.Context(), token, r.URL.Path)
+		if token := tokenOf(r); token != "" {
+			status = g.status(r.Context(), token, path)
 		}
 		switch status {
 		case http.StatusOK:
 			next.ServeHTTP(w, r)
 			return
 		case http.StatusUnauthorized:
-			w.Header().Set("WWW-Authenticate", "Bearer")
+			w.Header().Set("WWW-Authenticate", `Bearer, Basic realm="Headwater: any name, and a token of the cluster as password"`)
 		}
 		http.Error(w, http.StatusText(status), status)
 	})
+}
+
+func tokenOf(r *http.Request) string {
+	if _, password, sent := r.BasicAuth(); sent {
+		return strings.TrimSpace(password)
+	}
+	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !found {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 func (g *Gate) status(ctx context.Context, token, path string) int {
@@ -86,7 +98,7 @@ func (g *Gate) status(ctx context.Context, token, path string) int {
 	defer cancel()
 	status, err := g.ask(ctx, token, path)
 	if err != nil {
-		g.log.Warn("cannot tell who may scrape", zap.Error(err))
+		g.log.Warn("cannot tell who may read it", zap.String("path", path), zap.Error(err))
 		return http.StatusServiceUnavailable
 	}
 	lasts := refusedFor

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -55,7 +56,7 @@ func scrape(t *testing.T, gate *Gate, authorization string) *httptest.ResponseRe
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", authorization)
 	response := httptest.NewRecorder()
-	gate.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("numbers")) })).ServeHTTP(response, request)
+	gate.Guard("/metrics", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("numbers")) })).ServeHTTP(response, request)
 	return response
 }
 
@@ -70,6 +71,7 @@ func TestOnlyWhoMayGetTheMetricsGetsThem(t *testing.T) {
 		"no token":                                  {"", http.StatusUnauthorized},
 		"an empty token":                            {"Bearer ", http.StatusUnauthorized},
 		"a password":                                {"Basic c2NyYXBlcjpzY3JhcGVy", http.StatusUnauthorized},
+		"the token as a browser's password":         {"Basic " + base64.StdEncoding.EncodeToString([]byte("me:scraper-token")), http.StatusOK},
 		"a token without its kind":                  {"scraper-token", http.StatusUnauthorized},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package serve answers over HTTP how Headwater is: /metrics, /healthz (the
-// process lives) and /readyz (it has seen the whole cluster and may be relied
-// on).
+// process lives), /readyz (it has seen the whole cluster and may be relied on),
+// and what is mounted beside them.
 package serve
 
 import (
@@ -26,6 +26,15 @@ type Check struct {
 	Ready func() error
 }
 
+// Mount is something else to serve.
+type Mount struct {
+	// Path is its own, and all that is below.
+	Path    string
+	Handler http.Handler
+	// Close ends the requests that would not end by themselves.
+	Close func()
+}
+
 const (
 	headerTimeout   = 5 * time.Second
 	shutdownTimeout = 5 * time.Second
@@ -36,24 +45,34 @@ type Server struct {
 	address string
 	checks  []Check
 	secure  bool
+	paths   []string
 	log     *zap.Logger
 	server  *http.Server
 }
 
 // New returns a Server for address that does not listen yet. With a gate,
-// /metrics is behind it, and everything is served over TLS, so that no token
-// is sent in the clear.
-func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger) *Server {
-	s := &Server{address: address, checks: checks, secure: gate != nil, log: log.Named("serve")}
-	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	if gate != nil {
-		metrics = gate.Guard(metrics)
+// /metrics and what is mounted is behind it, and everything is served over TLS,
+// so that no token is sent in the clear.
+func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger, mounts ...Mount) *Server {
+	s := &Server{address: address, checks: checks, secure: gate != nil, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
+	guarded := func(path string, handler http.Handler) http.Handler {
+		if gate == nil {
+			return handler
+		}
+		return gate.Guard(path, handler)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /metrics", guarded("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { s.write(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(s.log)}
+	for _, mount := range mounts {
+		handler := guarded(mount.Path, mount.Handler)
+		s.paths = append(s.paths, mount.Path)
+		mux.Handle("GET "+mount.Path, handler)
+		mux.Handle("GET "+mount.Path+"/", handler)
+		s.server.RegisterOnShutdown(mount.Close)
+	}
 	return s
 }
 
@@ -68,7 +87,7 @@ func (s *Server) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.log.Info("serving /metrics, /healthz and /readyz", zap.Stringer("address", listener.Addr()), zap.Bool("tls", s.secure))
+	s.log.Info("serving "+strings.Join(s.paths, ", "), zap.Stringer("address", listener.Addr()), zap.Bool("tls", s.secure))
 	go func() {
 		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("metrics server ended", zap.Error(err))

@@ -20,13 +20,18 @@ import (
 // serving starts a Server on a free port and returns how to get a path of it.
 func serving(t *testing.T, gate *Gate, checks ...Check) func(path, token string) (int, string) {
 	t.Helper()
+	return servingWith(t, gate, checks)
+}
+
+func servingWith(t *testing.T, gate *Gate, checks []Check, mounts ...Mount) func(path, token string) (int, string) {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := free.Addr().String()
 	require.NoError(t, free.Close())
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headwater_test"}, func() float64 { return 7 }))
-	server := New(address, registry, checks, gate, zap.NewNop())
+	server := New(address, registry, checks, gate, zap.NewNop(), mounts...)
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, server.Stop(context.WithoutCancel(t.Context()))) })
 	scheme := "http"
@@ -76,5 +81,33 @@ func TestBehindAGateTheMetricsAreGuardedAndProbesAreNot(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz"} {
 		status, _ = get(path, "")
 		require.Equal(t, http.StatusOK, status, path)
+	}
+}
+
+func TestWhatIsMountedIsBehindTheGateToo(t *testing.T) {
+	closed := make(chan struct{})
+	page := Mount{
+		Path:    "/metrics/page", // which the cluster of the test knows nobody to have a right to
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a page") }),
+		Close:   func() { close(closed) },
+	}
+	t.Run("without a gate it is open", func(t *testing.T) {
+		get := servingWith(t, nil, nil, page)
+		for _, path := range []string{page.Path, page.Path + "/below"} {
+			status, body := get(path, "")
+			require.Equal(t, http.StatusOK, status)
+			require.Equal(t, "a page", body)
+		}
+		status, _ := get(page.Path+"beside", "")
+		require.Equal(t, http.StatusNotFound, status)
+	})
+	<-closed
+	page.Close = func() {}
+	get := servingWith(t, NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()), nil, page)
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "scraper-token": http.StatusForbidden} {
+		for _, path := range []string{page.Path, page.Path + "/below"} {
+			status, _ := get(path, token)
+			require.Equal(t, want, status, "a right to /metrics is none to this")
+		}
 	}
 }

@@ -1,0 +1,149 @@
+package app
+
+import (
+	"os"
+	"strings"
+
+	"go.uber.org/fx"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// newFeed is nil when there is no page: then nobody looks on.
+func newFeed(s Settings) *page.Feed {
+	if !s.Page {
+		return nil
+	}
+	return page.NewFeed()
+}
+
+// onlookers are told by each module what it does.
+type onlookers struct {
+	fx.Out
+
+	Sync    sync.Onlooker
+	Protect protect.Onlooker
+	Reload  reload.Onlooker
+}
+
+func newOnlookers(feed *page.Feed) onlookers {
+	if feed == nil {
+		return onlookers{}
+	}
+	o := onlooker{feed}
+	return onlookers{Sync: o, Protect: o, Reload: o}
+}
+
+// onlooker says to the page, in its words, what the modules do.
+type onlooker struct{ feed *page.Feed }
+
+// Touched implements sync.Onlooker.
+func (o onlooker) Touched(target object.Ref) { o.feed.Touched(targetOf(target)) }
+
+// SpreadBegan implements sync.Onlooker.
+func (o onlooker) SpreadBegan(rule string, source object.Ref, places int) {
+	o.feed.SpreadBegan(rule, source.String(), places)
+}
+
+// SpreadArrived implements sync.Onlooker.
+func (o onlooker) SpreadArrived(rule string, source object.Ref, written, last bool) {
+	o.feed.SpreadArrived(rule, source.String(), written, last)
+}
+
+// Violated implements protect.Onlooker.
+func (o onlooker) Violated(v protect.Violation) {
+	what := string(v.Outcome)
+	if v.DryRun {
+		what += ", dry run"
+	}
+	o.feed.Denied(page.Note{
+		What: what, Rule: v.Rule, By: v.User, Names: []string{strings.TrimSpace(string(v.Operation) + " of " + v.Object)}, Why: v.Why,
+	})
+}
+
+// stepWords are those of reload.Reloaded.
+var stepWords = map[reload.Step]string{
+	reload.StepRestart: "restarted", reload.StepRefresh: "refreshed", reload.StepHold: "held",
+}
+
+// Reloaded implements reload.Onlooker.
+func (o onlooker) Reloaded(r reload.Reloaded) {
+	why := "changed: " + strings.Join(r.Changed, ", ")
+	if r.Step == reload.StepHold {
+		why = "missing: " + strings.Join(r.Missing, ", ")
+	}
+	o.feed.Reloaded(page.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: why})
+}
+
+// newPage is nil when the settings ask for none.
+func newPage(settings Settings, feed *page.Feed, view *sync.View, leader *kube.Leader) (*page.Page, error) {
+	if feed == nil {
+		return nil, nil //nolint:nilnil // no page is no error
+	}
+	replica, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return page.New(subject{view, leader, replica, settings.Namespace}, feed, Version)
+}
+
+// subject answers the page's questions from what sync knows.
+type subject struct {
+	view               *sync.View
+	leader             *kube.Leader
+	replica, namespace string
+}
+
+// Standing implements page.Subject.
+func (s subject) Standing() page.Standing {
+	leader, itself := s.leader.Known()
+	return page.Standing{Here: s.view.Working(), Leader: leader, Itself: itself, Replica: s.replica, Namespace: s.namespace}
+}
+
+// Rules implements page.Subject.
+func (s subject) Rules() []string { return s.view.Rules() }
+
+// Survey implements page.Subject.
+func (s subject) Survey(report func(page.Place)) {
+	names := names{}
+	s.view.Survey(func(f sync.Finding) { report(names.place(f)) })
+}
+
+// Glance implements page.Subject.
+func (s subject) Glance() func(page.Target) []page.Place {
+	names, glance := names{}, s.view.Glance()
+	return func(target page.Target) (places []page.Place) {
+		ref := object.Ref{Kind: object.Kind(target.Kind), Namespace: target.Namespace, Name: target.Name}
+		glance(ref, func(f sync.Finding) { places = append(places, names.place(f)) })
+		return places
+	}
+}
+
+// names keeps one string for each source, whose clones are many.
+type names map[object.Ref]string
+
+func (n names) of(ref object.Ref) string {
+	name, known := n[ref]
+	if !known {
+		name = ref.String()
+		n[ref] = name
+	}
+	return name
+}
+
+func (n names) place(f sync.Finding) page.Place {
+	state, _ := page.StateNamed(string(f.Standing))
+	return page.Place{
+		Target: targetOf(f.Target), Rule: f.Rule, Source: n.of(f.Source),
+		State: state, Reason: string(f.Step.Reason), Why: f.Why(), Since: f.Since,
+	}
+}
+
+func targetOf(ref object.Ref) page.Target {
+	return page.Target{Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+}

@@ -1,0 +1,111 @@
+// What the page knows: the grid, kept current by the stream, and what the
+// person looking chose.
+
+import { states } from './words.js';
+
+export const store = {
+  connection: 'connecting', // then live, or lost
+  heard: null, // when the stream last said anything
+  standing: null,
+  rules: null, // null until the grid is there
+  names: [], // of namespaces, by slot
+  cells: [], // a Uint8Array of states for each rule, by slot
+  counts: [], // of each state, for each rule
+  order: [], // the slots that are shown, by name
+  spreads: new Map(),
+  denials: [],
+  reloads: [],
+  filter: { rule: '', text: '', states: new Set() },
+  selected: null, // {rule, namespace}
+  detail: null,
+  list: { total: 0, places: [] },
+};
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+/** Chooses and sorts the namespaces that are shown. */
+export function arrange() {
+  const text = store.filter.text;
+  const order = [];
+  for (let slot = 0; slot < store.names.length; slot++) {
+    const name = store.names[slot];
+    if (name !== '' && name.includes(text)) order.push(slot);
+  }
+  order.sort((a, b) => collator.compare(store.names[a], store.names[b]));
+  store.order = order;
+}
+
+function recount(row) {
+  const counts = new Array(states.length).fill(0);
+  for (const state of store.cells[row]) counts[state]++;
+  store.counts[row] = counts;
+}
+
+/** Takes in a whole grid. */
+export function takeGrid({ rules, namespaces, cells }) {
+  store.rules = rules;
+  store.names = namespaces;
+  store.cells = cells.map((letters) => Uint8Array.from(letters, (letter) => letter.charCodeAt(0) - 97));
+  store.counts = [];
+  rules.forEach((_, row) => recount(row));
+  arrange();
+}
+
+function grow(length) {
+  store.cells = store.cells.map((row) => {
+    if (row.length >= length) return row;
+    const longer = new Uint8Array(Math.ceil(length * 1.25));
+    longer.set(row);
+    return longer;
+  });
+}
+
+/** Takes in what changed. Returns whether namespaces came or went, and the
+ * slots that changed in each row. */
+export function takeDelta({ namespaces = {}, cells = {} }) {
+  const renamed = Object.entries(namespaces);
+  for (const [slot, name] of renamed) {
+    while (store.names.length <= slot) store.names.push('');
+    store.names[slot] = name;
+  }
+  grow(store.names.length);
+  const changed = new Map();
+  for (const [row, pairs] of Object.entries(cells)) {
+    const slots = [];
+    for (let i = 0; i < pairs.length; i += 2) {
+      const [slot, state] = [pairs[i], pairs[i + 1]];
+      const counts = store.counts[row];
+      counts[store.cells[row][slot]]--;
+      counts[state]++;
+      store.cells[row][slot] = state;
+      slots.push(slot);
+    }
+    changed.set(Number(row), slots);
+  }
+  if (renamed.length > 0) {
+    store.rules.forEach((_, row) => recount(row));
+    arrange();
+  }
+  return { rearranged: renamed.length > 0, changed };
+}
+
+/** How many cells of each state there are, in the rows that are shown. */
+export function totals() {
+  const sums = new Array(states.length).fill(0);
+  (store.rules ?? []).forEach((rule, row) => {
+    if (shows(rule)) store.counts[row].forEach((n, state) => { sums[state] += n; });
+  });
+  sums[0] = 0; // where a rule has nothing, there is nothing to count
+  return sums;
+}
+
+export const shows = (rule) => store.filter.rule === '' || store.filter.rule === rule;
+
+/** The change to show: the latest of the rules that are shown. */
+export function latestSpread() {
+  let latest = null;
+  for (const spread of store.spreads.values()) {
+    if (shows(spread.rule) && (latest === null || spread.began > latest.began)) latest = spread;
+  }
+  return latest;
+}

@@ -1,0 +1,268 @@
+package page
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// interval is how often the grid is brought up to date while somebody
+	// looks.
+	interval = 250 * time.Millisecond
+	// share bounds what that costs: after a look that took long, the next waits
+	// this many times as long, up to longest.
+	share   = 10
+	longest = time.Second
+	// refillEvery is how often everything is looked at, in case something was
+	// missed.
+	refillEvery = time.Minute
+	// linger is how long the grid is kept up to date for nobody: a page that is
+	// loaded anew finds it.
+	linger = 10 * time.Second
+	// viewersMost bounds the open pages.
+	viewersMost = 64
+)
+
+// Standing says who does the work that the page shows.
+type Standing struct {
+	// Here is true when it is this replica, and it has seen everything.
+	Here bool `json:"here"`
+	// Leader is the pod that leads; empty when that is not known. Itself says
+	// that it is this one, which still has to see everything.
+	Leader string `json:"leader"`
+	Itself bool   `json:"itself"`
+	// Replica is this one, Namespace the one that all are in.
+	Replica   string `json:"replica"`
+	Namespace string `json:"namespace"`
+}
+
+// Subject is what the page shows. Its methods answer from memory; they are
+// called while somebody looks, and one at a time.
+type Subject interface {
+	Standing() Standing
+	// Rules are those in force, in their order.
+	Rules() []string
+	// Survey reports on every place there is.
+	Survey(report func(Place))
+	// Glance returns a function that finds what there is in one place; it is
+	// used for places that are looked at together.
+	Glance() func(Target) []Place
+}
+
+// board keeps the grid up to date while somebody looks, and sends everybody who
+// does what changed.
+type board struct {
+	subject Subject
+	feed    *Feed
+	now     func() time.Time
+
+	ctx     context.Context //nolint:containedctx // the life of the process, which no caller of join has
+	end     context.CancelFunc
+	looking sync.WaitGroup
+
+	mu sync.Mutex
+	// grid is nil until the first look, and where the work is not done.
+	grid *Grid
+	// rules are those in force when grid was made, which may have more.
+	rules    []string
+	standing *Standing
+	viewers  map[*viewer]struct{}
+	// running is true while look is called; idle is since when for nobody.
+	running bool
+	idle    time.Time
+}
+
+func newBoard(subject Subject, feed *Feed) *board {
+	ctx, end := context.WithCancel(context.Background())
+	return &board{subject: subject, feed: feed, now: time.Now, ctx: ctx, end: end, viewers: map[*viewer]struct{}{}}
+}
+
+// close ends every stream and waits until nothing runs.
+func (b *board) close() {
+	b.end()
+	b.looking.Wait()
+}
+
+// join adds somebody who looks and has everything sent that is known; nil when
+// there are too many, or the process ends.
+func (b *board) join() *viewer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.viewers) >= viewersMost || b.ctx.Err() != nil {
+		return nil
+	}
+	v := newViewer()
+	b.viewers[v] = struct{}{}
+	if b.standing != nil {
+		v.send(message("standing", b.standing))
+	}
+	if b.grid != nil {
+		v.send(message("grid", b.grid.Snapshot()))
+	}
+	for _, told := range b.feed.everything() {
+		v.send(told)
+	}
+	if !b.running {
+		b.running = true
+		b.feed.watch(true)
+		b.looking.Go(b.run)
+	}
+	return v
+}
+
+func (b *board) leave(v *viewer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.viewers, v)
+	b.idle = b.now()
+}
+
+// run looks until nobody has for a while.
+func (b *board) run() {
+	var filled time.Time
+	for {
+		began := b.now()
+		b.look(&filled)
+		wait := min(max(interval, share*b.now().Sub(began)), longest)
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if b.abandoned() {
+			return
+		}
+	}
+}
+
+// abandoned ends the work when nobody looks.
+func (b *board) abandoned() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.viewers) > 0 || b.now().Sub(b.idle) < linger {
+		return false
+	}
+	b.running, b.grid, b.standing = false, nil, nil
+	b.feed.watch(false)
+	return true
+}
+
+// look brings everything up to date once. filled is when all was looked at
+// last.
+func (b *board) look(filled *time.Time) {
+	standing := b.subject.Standing()
+	b.tellStanding(standing)
+	if standing.Here {
+		rules := b.subject.Rules()
+		touched, all := b.feed.takeTouched()
+		if all || b.now().Sub(*filled) >= refillEvery || !b.knows(rules) {
+			*filled = b.now()
+			b.fill(rules)
+		} else {
+			b.glance(touched)
+		}
+	}
+	b.broadcast(b.feed.whatIsNew()...)
+}
+
+func (b *board) tellStanding(standing Standing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !standing.Here {
+		b.grid = nil
+	}
+	if b.standing == nil || *b.standing != standing {
+		b.standing = &standing
+		b.sendAll(message("standing", standing))
+	}
+}
+
+// knows reports whether there is a grid of these rules. It has those beside
+// that clones name and the file does not.
+func (b *board) knows(rules []string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.grid != nil && slices.Equal(b.rules, rules)
+}
+
+func (b *board) fill(rules []string) {
+	all := slices.Clone(rules)
+	var places []Place
+	b.subject.Survey(func(place Place) {
+		if !slices.Contains(all, place.Rule) {
+			all = append(all, place.Rule)
+		}
+		places = append(places, place)
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rules = rules
+	if b.grid != nil && slices.Equal(b.grid.Rules(), all) {
+		b.grid.Fill(places, b.now())
+		b.sendDelta()
+		return
+	}
+	b.grid = NewGrid(all)
+	b.grid.Fill(places, b.now())
+	b.grid.Take()
+	b.sendAll(message("grid", b.grid.Snapshot()))
+}
+
+func (b *board) glance(touched map[Target]struct{}) {
+	if len(touched) == 0 {
+		return
+	}
+	look, found := b.subject.Glance(), make(map[Target][]Place, len(touched))
+	for target := range touched {
+		found[target] = look(target)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for target, places := range found {
+		b.grid.Set(target, places, b.now())
+	}
+	b.sendDelta()
+}
+
+// sendDelta sends what changed. The lock is held.
+func (b *board) sendDelta() {
+	if delta := b.grid.Take(); !delta.Empty() {
+		b.sendAll(message("delta", delta))
+	}
+}
+
+func (b *board) broadcast(messages ...[]byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, told := range messages {
+		b.sendAll(told)
+	}
+}
+
+func (b *board) sendAll(told []byte) {
+	for v := range b.viewers {
+		v.send(told)
+	}
+}
+
+// list and at are nil while there is no grid.
+func (b *board) list(filter Filter) *List {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.grid == nil {
+		return nil
+	}
+	list := b.grid.List(filter)
+	return &list
+}
+
+func (b *board) at(rule, namespace string) []Place {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.grid == nil {
+		return nil
+	}
+	return b.grid.At(rule, namespace)
+}

@@ -1,0 +1,131 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// touchedMost bounds the places that are remembered to be looked at again;
+// with more of them everything is.
+const touchedMost = 1 << 20
+
+// Feed takes in what happens. Its methods cost next to nothing while nobody
+// looks, and never wait. Spreads and notes are remembered at all times, as far
+// as they are bounded; places only while somebody looks.
+type Feed struct {
+	now     func() time.Time
+	watched atomic.Bool
+
+	mu      sync.Mutex
+	touched map[Target]struct{}
+	spreads map[spreadKey]*Spread
+	denials Recent
+	reloads Recent
+	// news is what changed since it was last taken.
+	news news
+}
+
+type spreadKey struct{ rule, source string }
+
+// news says which of a Feed's memories changed.
+type news struct {
+	spreads          map[spreadKey]bool
+	denials, reloads bool
+}
+
+// spreadsMost bounds the sources of which the latest change is remembered.
+const spreadsMost = 64
+
+// NewFeed returns a Feed that knows of nothing.
+func NewFeed() *Feed {
+	return &Feed{
+		now: time.Now, touched: map[Target]struct{}{}, spreads: map[spreadKey]*Spread{},
+		news: news{spreads: map[spreadKey]bool{}},
+	}
+}
+
+// Touched says that target is to be looked at again.
+func (f *Feed) Touched(target Target) {
+	if !f.watched.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.touched) < touchedMost {
+		f.touched[target] = struct{}{}
+	}
+}
+
+// SpreadBegan says that a change of source is on its way to that many places.
+func (f *Feed) SpreadBegan(rule, source string, places int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := spreadKey{rule, source}
+	f.spreads[key] = &Spread{Rule: rule, Source: source, Began: f.now(), Places: places}
+	f.news.spreads[key] = true
+	if len(f.spreads) > spreadsMost {
+		oldest := slices.MinFunc(f.latest(), func(a, b *Spread) int { return a.Began.Compare(b.Began) })
+		delete(f.spreads, spreadKey{oldest.Rule, oldest.Source})
+	}
+}
+
+// SpreadArrived says that one of them was looked at.
+func (f *Feed) SpreadArrived(rule, source string, written, last bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := spreadKey{rule, source}
+	if spread := f.spreads[key]; spread != nil {
+		spread.arrived(f.now(), written, last)
+		f.news.spreads[key] = true
+	}
+}
+
+// Denied takes a note of a request that a rule does not allow.
+func (f *Feed) Denied(note Note) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	note.At = f.now()
+	f.denials.Add(note)
+	f.news.denials = true
+}
+
+// Reloaded takes a note of something done for a consumer.
+func (f *Feed) Reloaded(note Note) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	note.At = f.now()
+	f.reloads.Add(note)
+	f.news.reloads = true
+}
+
+// latest lists the spreads, the latest first. The lock is held.
+func (f *Feed) latest() []*Spread {
+	all := make([]*Spread, 0, len(f.spreads))
+	for _, spread := range f.spreads {
+		all = append(all, spread)
+	}
+	slices.SortFunc(all, func(a, b *Spread) int {
+		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Source, b.Source))
+	})
+	return all
+}
+
+// takeTouched returns the places to look at again; all is true when that is
+// every one.
+func (f *Feed) takeTouched() (targets map[Target]struct{}, all bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	targets, f.touched = f.touched, map[Target]struct{}{}
+	return targets, len(targets) >= touchedMost
+}
+
+// watch has places remembered, from now on or no more.
+func (f *Feed) watch(watched bool) {
+	f.watched.Store(watched)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.touched = map[Target]struct{}{}
+}

@@ -1,0 +1,176 @@
+package page
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	later = noon.Add(time.Minute)
+)
+
+func at(rule, namespace string, state State) Place {
+	return Place{Target: Target{"Secret", namespace, rule + "-secret"}, Rule: rule, State: state}
+}
+
+func filled(places ...Place) *Grid {
+	g := NewGrid([]string{"one", "two"})
+	g.Fill(places, noon)
+	g.Take()
+	return g
+}
+
+func TestASnapshotIsEveryCell(t *testing.T) {
+	g := filled(at("one", "a", Current), at("two", "a", Failed), at("two", "b", Behind), at("gone", "a", Current))
+	require.Equal(t, Snapshot{Rules: []string{"one", "two"}, Namespaces: []string{"a", "b"}, Cells: []string{"ba", "je"}}, g.Snapshot())
+	require.Equal(t, Snapshot{Rules: []string{}, Namespaces: []string{}, Cells: []string{}}, NewGrid([]string{}).Snapshot())
+}
+
+func TestADeltaIsWhatChanged(t *testing.T) {
+	one := at("one", "a", Current)
+	for sentence, test := range map[string]struct {
+		change func(*Grid)
+		want   Delta
+	}{
+		"nothing":                           {func(*Grid) {}, Delta{}},
+		"what was found as it was":          {func(g *Grid) { g.Set(one.Target, []Place{one}, later) }, Delta{}},
+		"a cell":                            {func(g *Grid) { g.Set(one.Target, []Place{at("one", "a", Failed)}, later) }, Delta{Cells: map[int][]int{0: {0, int(Failed)}}}},
+		"a place that has nothing any more": {func(g *Grid) { g.Set(one.Target, nil, later) }, Delta{Cells: map[int][]int{0: {0, int(Empty)}}}},
+		"what came and went is no change": {func(g *Grid) {
+			g.Set(one.Target, []Place{at("one", "a", Failed)}, later)
+			g.Set(one.Target, []Place{one}, later)
+		}, Delta{}},
+		"a place of a rule that there isn't": {func(g *Grid) { g.Set(Target{"Secret", "a", "x"}, []Place{at("gone", "a", Failed)}, later) }, Delta{}},
+		"a namespace that came": {
+			func(g *Grid) { g.Set(at("one", "c", Behind).Target, []Place{at("one", "c", Behind)}, later) },
+			Delta{Namespaces: map[int]string{2: "c"}, Cells: map[int][]int{0: {2, int(Behind)}}},
+		},
+		"a namespace that went": {
+			func(g *Grid) { g.Set(at("two", "b", Current).Target, nil, later) },
+			Delta{Namespaces: map[int]string{1: ""}, Cells: map[int][]int{1: {1, int(Empty)}}},
+		},
+		"a namespace that takes the room of another": {
+			func(g *Grid) {
+				g.Set(at("two", "b", Current).Target, nil, later)
+				g.Set(at("two", "c", Current).Target, []Place{at("two", "c", Current)}, later)
+			},
+			Delta{Namespaces: map[int]string{1: "c"}},
+		},
+		"a pass that does not meet what was there": {
+			func(g *Grid) { g.Fill([]Place{at("one", "a", Current), at("two", "a", Current)}, later) },
+			Delta{Namespaces: map[int]string{1: ""}, Cells: map[int][]int{1: {1, int(Empty)}}},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			g := filled(one, at("two", "a", Current), at("two", "b", Current))
+			test.change(g)
+			delta := g.Take()
+			require.Equal(t, len(test.want.Namespaces)+len(test.want.Cells) == 0, delta.Empty())
+			if !delta.Empty() {
+				require.Subset(t, delta.Namespaces, test.want.Namespaces)
+				require.Len(t, delta.Namespaces, len(test.want.Namespaces))
+				require.Subset(t, delta.Cells, test.want.Cells)
+				require.Len(t, delta.Cells, len(test.want.Cells))
+			}
+			require.True(t, g.Take().Empty(), "it is taken once")
+		})
+	}
+}
+
+// A page that had the snapshot before and every delta since has the snapshot of
+// now.
+func TestDeltasAddUpToTheSnapshot(t *testing.T) {
+	g := filled(at("one", "a", Current), at("two", "b", Current))
+	page := g.Snapshot()
+	for _, change := range [][]Place{
+		{at("one", "c", Behind)}, {at("one", "a", Failed), at("two", "d", Held)}, {at("one", "c", Current)}, {at("two", "a", Removing)},
+	} {
+		for _, place := range change {
+			g.Set(place.Target, []Place{place}, later)
+		}
+		page = apply(page, g.Take())
+	}
+	g.Fill([]Place{at("two", "e", Current), at("one", "c", Drifting)}, later)
+	page = apply(page, g.Take())
+	require.Equal(t, g.Snapshot(), page)
+}
+
+// apply does what the page does.
+func apply(s Snapshot, d Delta) Snapshot {
+	for slot, name := range d.Namespaces {
+		for len(s.Namespaces) <= slot {
+			s.Namespaces = append(s.Namespaces, "")
+			for row := range s.Cells {
+				s.Cells[row] += "a"
+			}
+		}
+		s.Namespaces[slot] = name
+	}
+	for row, pairs := range d.Cells {
+		letters := []byte(s.Cells[row])
+		for i := 0; i < len(pairs); i += 2 {
+			letters[pairs[i]] = State(pairs[i+1]).code()
+		}
+		s.Cells[row] = string(letters)
+	}
+	return s
+}
+
+func TestACellStandsAsItsWorstPlace(t *testing.T) {
+	other := at("one", "a", Failed)
+	other.Name = "other"
+	g := filled(at("one", "a", Current), other)
+	require.Equal(t, []string{"j", "a"}, g.Snapshot().Cells)
+	require.Equal(t, []State{Failed, Current}, []State{g.At("one", "a")[0].State, g.At("one", "a")[1].State})
+	g.Set(other.Target, nil, later)
+	require.Equal(t, []string{"b", "a"}, g.Snapshot().Cells)
+	require.Empty(t, g.At("one", "nowhere"))
+	require.Empty(t, g.At("nothing", "a"))
+}
+
+func TestSinceIsWhenItCameToStandSo(t *testing.T) {
+	place := at("one", "a", Conflict)
+	g := filled(place)
+	require.Equal(t, noon, g.At("one", "a")[0].Since)
+	require.True(t, g.At("one", "a")[0].Seen, "nobody told since when")
+	g.Set(place.Target, []Place{place}, later)
+	require.Equal(t, noon, g.At("one", "a")[0].Since, "it still stands so")
+	place.State = Held
+	g.Set(place.Target, []Place{place}, later)
+	require.Equal(t, later, g.At("one", "a")[0].Since)
+	place.Since = noon.Add(-time.Hour)
+	g.Set(place.Target, []Place{place}, later)
+	require.Equal(t, place.Since, g.At("one", "a")[0].Since)
+	require.False(t, g.At("one", "a")[0].Seen)
+}
+
+func TestAListIsTheWorstFirst(t *testing.T) {
+	g := filled(at("one", "a", Behind), at("one", "b", Failed), at("one", "c", Current), at("two", "a", Failed), at("two", "c", Conflict))
+	for sentence, test := range map[string]struct {
+		filter Filter
+		want   []string
+		total  int
+	}{
+		"all that is not in sync":  {Filter{Most: 9}, []string{"one b", "two a", "two c", "one a"}, 4},
+		"the first of them":        {Filter{Most: 2}, []string{"one b", "two a"}, 4},
+		"of a rule":                {Filter{Rule: "two", Most: 9}, []string{"two a", "two c"}, 2},
+		"of namespaces":            {Filter{Text: "a", Most: 9}, []string{"two a", "one a"}, 2},
+		"of a state":               {Filter{States: []State{Failed}, Most: 9}, []string{"one b", "two a"}, 2},
+		"what is in sync as well":  {Filter{States: []State{Current}, Most: 9}, []string{"one c"}, 1},
+		"of a rule there is not":   {Filter{Rule: "three", Most: 9}, nil, 0},
+		"of a namespace there not": {Filter{Text: "zzz", Most: 9}, nil, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			list := g.List(test.filter)
+			var found []string
+			for _, place := range list.Places {
+				found = append(found, place.Rule+" "+place.Namespace)
+			}
+			require.Equal(t, test.want, found)
+			require.Equal(t, test.total, list.Total)
+		})
+	}
+}

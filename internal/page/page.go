@@ -1,0 +1,141 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Path is where the page is; all that belongs to it is below.
+const Path = "/page"
+
+// listMost bounds what a list names.
+const listMost = 200
+
+//go:embed assets
+var assets embed.FS
+
+// securityPolicy keeps the page to itself: it loads nothing from elsewhere,
+// runs no script but its own files, and is shown in nobody's frame.
+const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// Page answers for everything under Path.
+type Page struct {
+	board *board
+	mux   *http.ServeMux
+	html  []byte
+}
+
+// New returns the page of subject, which hears by feed what happens. version is
+// Headwater's.
+func New(subject Subject, feed *Feed, version string) (*Page, error) {
+	p := &Page{board: newBoard(subject, feed), mux: http.NewServeMux()}
+	document, err := template.ParseFS(assets, "assets/page.html")
+	if err != nil {
+		return nil, err
+	}
+	var html bytes.Buffer
+	if err := document.Execute(&html, map[string]any{"Version": version, "States": stateWords}); err != nil {
+		return nil, err
+	}
+	p.html = html.Bytes()
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		return nil, err
+	}
+	p.mux.HandleFunc("GET "+Path, p.document)
+	p.mux.HandleFunc("GET "+Path+"/stream", p.stream)
+	p.mux.HandleFunc("GET "+Path+"/list", p.list)
+	p.mux.HandleFunc("GET "+Path+"/cell", p.cell)
+	for _, file := range []string{"page.css", "icon.svg", "js/", "vendor/"} {
+		p.mux.Handle("GET "+Path+"/"+file, http.StripPrefix(Path, http.FileServerFS(files)))
+	}
+	return p, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", securityPolicy)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	p.mux.ServeHTTP(w, r)
+}
+
+// Close ends every stream; nothing of the page runs afterwards.
+func (p *Page) Close() { p.board.close() }
+
+func (p *Page) document(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(p.html) // an error says that the reader went away
+}
+
+// placeJSON is a Place as the page reads it.
+type placeJSON struct {
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Rule      string    `json:"rule"`
+	Source    string    `json:"source"`
+	State     State     `json:"state"`
+	Reason    string    `json:"reason"`
+	Why       string    `json:"why"`
+	Since     time.Time `json:"since"`
+	Seen      bool      `json:"seen"`
+}
+
+func placesJSON(places []Place) []placeJSON {
+	all := make([]placeJSON, 0, len(places))
+	for _, place := range places {
+		all = append(all, placeJSON{
+			place.Kind, place.Namespace, place.Name, place.Rule, place.Source,
+			place.State, place.Reason, place.Why, place.Since, place.Seen,
+		})
+	}
+	return all
+}
+
+// list answers with the clones that the query chooses: rule, text, and states
+// by name with commas between.
+func (p *Page) list(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	filter := Filter{Rule: query.Get("rule"), Text: query.Get("text"), Most: listMost}
+	for name := range strings.SplitSeq(query.Get("states"), ",") {
+		state, known := StateNamed(name)
+		switch {
+		case known:
+			filter.States = append(filter.States, state)
+		case name != "":
+			http.Error(w, "states: there is no state of that name", http.StatusBadRequest)
+			return
+		}
+	}
+	answer := struct {
+		Total  int         `json:"total"`
+		Places []placeJSON `json:"places"`
+	}{Places: []placeJSON{}}
+	if list := p.board.list(filter); list != nil {
+		answer.Total, answer.Places = list.Total, placesJSON(list.Places)
+	}
+	writeJSON(w, answer)
+}
+
+// cell answers with what a rule has in a namespace.
+func (p *Page) cell(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	writeJSON(w, placesJSON(p.board.at(query.Get("rule"), query.Get("namespace"))))
+}
+
+func writeJSON(w http.ResponseWriter, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // an error says that the reader went away
+}

@@ -1,0 +1,277 @@
+package page
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// service is a Subject that a test changes.
+type service struct {
+	mu       sync.Mutex
+	standing Standing
+	rules    []string
+	places   map[Target]Place
+	surveys  int
+}
+
+func newService(places ...Place) *service {
+	s := &service{standing: Standing{Here: true}, rules: []string{"one", "two"}, places: map[Target]Place{}}
+	for _, place := range places {
+		s.places[place.Target] = place
+	}
+	return s
+}
+
+func (s *service) use(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *service) Standing() (standing Standing) {
+	s.use(func() { standing = s.standing })
+	return standing
+}
+
+func (s *service) Rules() (rules []string) {
+	s.use(func() { rules = s.rules })
+	return rules
+}
+
+func (s *service) Survey(report func(Place)) {
+	s.use(func() {
+		s.surveys++
+		for _, place := range s.places {
+			report(place)
+		}
+	})
+}
+
+func (s *service) Glance() func(Target) []Place {
+	return func(target Target) (found []Place) {
+		s.use(func() {
+			if place, there := s.places[target]; there {
+				found = append(found, place)
+			}
+		})
+		return found
+	}
+}
+
+// served is a page over HTTP.
+type served struct {
+	*testing.T
+
+	service *service
+	feed    *Feed
+	url     string
+}
+
+func serve(t *testing.T, places ...Place) *served {
+	t.Helper()
+	leaks := goleak.IgnoreCurrent()
+	s := &served{T: t, service: newService(places...), feed: NewFeed()}
+	page, err := New(s.service, s.feed, "v1.2.3")
+	require.NoError(t, err)
+	server := httptest.NewServer(page)
+	s.url = server.URL
+	t.Cleanup(func() {
+		page.Close()
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+		goleak.VerifyNone(t, leaks)
+	})
+	return s
+}
+
+func (s *served) get(path string) (*http.Response, string) {
+	s.Helper()
+	response, err := http.Get(s.url + path)
+	require.NoError(s, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(s, err)
+	require.NoError(s, response.Body.Close())
+	return response, string(body)
+}
+
+// follow opens a stream; next waits for an event of that name.
+func (s *served) follow() (next func(event string, into any)) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	s.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+Path+"/stream", nil)
+	require.NoError(s, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = response.Body.Close() })
+	require.Equal(s, "text/event-stream", response.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	return func(event string, into any) {
+		s.Helper()
+		for lines.Scan() {
+			if lines.Text() == "event: "+event {
+				require.True(s, lines.Scan())
+				require.NoError(s, json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "data: ")), into))
+				return
+			}
+		}
+		require.Fail(s, "the stream has ended", "waiting for %s: %v", event, lines.Err())
+	}
+}
+
+func TestTheDocumentLoadsFromItsOwnOriginAlone(t *testing.T) {
+	s := serve(t)
+	response, body := s.get(Path)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, body, "v1.2.3")
+	require.Contains(t, body, `"name":"current"`)
+	require.NotContains(t, body, "://", "an address of somebody else")
+	policy := response.Header.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} {
+		require.Contains(t, policy, want)
+	}
+	require.NotContains(t, policy, "unsafe")
+	for _, file := range []string{"page.css", "icon.svg", "js/app.js", "vendor/preact.js", "vendor/htm.js", "vendor/preact.LICENSE", "vendor/htm.LICENSE"} {
+		response, _ := s.get(Path + "/" + file)
+		require.Equal(t, http.StatusOK, response.StatusCode, file)
+		require.Equal(t, policy, response.Header.Get("Content-Security-Policy"), file)
+	}
+	for _, path := range []string{"/page/page.html", "/page/nothing", "/page/js/../../page.go", "/elsewhere"} {
+		response, _ := s.get(path)
+		require.Equal(t, http.StatusNotFound, response.StatusCode, path)
+	}
+}
+
+func TestTheStreamTellsWhatChanges(t *testing.T) {
+	place := at("one", "a", Behind)
+	s := serve(t, place, at("two", "b", Current))
+	next := s.follow()
+	var standing Standing
+	next("standing", &standing)
+	require.True(t, standing.Here)
+	var grid Snapshot
+	next("grid", &grid)
+	require.Equal(t, []string{"one", "two"}, grid.Rules)
+	require.ElementsMatch(t, []string{"a", "b"}, grid.Namespaces)
+
+	s.feed.SpreadBegan("one", "Secret/p/s", 1)
+	s.service.use(func() { s.service.places[place.Target] = at("one", "a", Current) })
+	s.feed.SpreadArrived("one", "Secret/p/s", true, true)
+	s.feed.Touched(place.Target)
+	s.feed.Denied(Note{What: "denied", Names: []string{"Update of Secret p/s"}})
+	s.feed.Reloaded(Note{What: "restarted", Names: []string{"Deployment/a/web"}})
+	var delta Delta
+	next("delta", &delta)
+	require.Len(t, delta.Cells[0], 2)
+	require.Equal(t, int(Current), delta.Cells[0][1])
+	var spreads []spreadMessage
+	next("spreads", &spreads)
+	require.Equal(t, 1, spreads[0].Points[1].Count)
+	var notes []Note
+	next("denials", &notes)
+	require.Equal(t, "Update of Secret p/s", notes[0].Names[0])
+	next("reloads", &notes)
+	require.Equal(t, "Deployment/a/web", notes[0].Names[0])
+
+	s.service.use(func() { require.Equal(t, 1, s.service.surveys, "what changed is found without a look at everything") })
+	s.service.use(func() { s.service.rules = []string{"two"} })
+	next("grid", &grid)
+	require.Equal(t, []string{"two", "one"}, grid.Rules, "a rule that is gone, and whose clones are not, comes last")
+	s.service.use(func() { s.service.standing = Standing{Leader: "other"} })
+	next("standing", &standing)
+	require.Equal(t, Standing{Leader: "other"}, standing)
+	_, body := s.get(Path + "/list")
+	require.JSONEq(t, `{"total":0,"places":[]}`, body, "what is not kept current is not shown")
+}
+
+func TestWhoComesLaterIsToldEverything(t *testing.T) {
+	s := serve(t, at("one", "a", Conflict))
+	s.feed.Denied(Note{What: "denied", Names: []string{"x"}})
+	s.feed.SpreadBegan("one", "Secret/p/s", 7)
+	for range 2 {
+		next := s.follow()
+		var spreads []spreadMessage
+		var notes []Note
+		next("spreads", &spreads)
+		require.Equal(t, 7, spreads[0].Places)
+		next("denials", &notes)
+		require.Len(t, notes, 1)
+	}
+	var grid Snapshot
+	s.follow()("grid", &grid)
+	require.Equal(t, []string{"i", "a"}, grid.Cells)
+}
+
+func TestQuestionsAreAnswered(t *testing.T) {
+	place := at("one", "a", Failed)
+	place.Source, place.Reason, place.Why, place.Since = "Secret/p/s", "Missing", "no <room>", noon
+	s := serve(t, place, at("two", "a", Current))
+	var grid Snapshot
+	s.follow()("grid", &grid)
+	const want = `{"kind":"Secret","namespace":"a","name":"one-secret","rule":"one","source":"Secret/p/s","state":"failed","reason":"Missing","why":"no <room>","since":"2026-03-01T12:00:00Z","seen":false}`
+	_, body := s.get(Path + "/list?rule=&text=&states=")
+	require.JSONEq(t, `{"total":1,"places":[`+want+`]}`, body)
+	_, body = s.get(Path + "/list?states=held,refused")
+	require.JSONEq(t, `{"total":0,"places":[]}`, body)
+	_, body = s.get(Path + "/cell?rule=one&namespace=a")
+	require.JSONEq(t, "["+want+"]", body)
+	response, _ := s.get(Path + "/list?states=splendid")
+	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+}
+
+func TestThereIsAnEndToOpenPages(t *testing.T) {
+	s := serve(t)
+	for range viewersMost {
+		s.follow()
+	}
+	response, body := s.get(Path + "/stream")
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Contains(t, body, "too many pages")
+}
+
+func TestNothingIsKeptForNobody(t *testing.T) {
+	feed := NewFeed()
+	feed.Touched(Target{"Secret", "a", "b"})
+	targets, _ := feed.takeTouched()
+	require.Empty(t, targets)
+	for i := range 2 * spreadsMost {
+		feed.SpreadBegan("one", fmt.Sprint(i), 1)
+	}
+	require.Len(t, feed.latest(), spreadsMost)
+
+	b := newBoard(newService(at("one", "a", Current)), feed)
+	defer b.close()
+	b.running = true
+	b.look(new(time.Time))
+	require.NotNil(t, b.grid)
+	require.True(t, b.abandoned(), "nobody has looked for long")
+	require.Nil(t, b.grid)
+}
+
+func TestWhoDoesNotReadIsGivenUp(t *testing.T) {
+	v := newViewer()
+	for range unread + 2 {
+		v.send([]byte("x"))
+	}
+	require.Eventually(t, func() bool {
+		select {
+		case <-v.tooSlow:
+			return true
+		default:
+			return false
+		}
+	}, time.Second, time.Millisecond)
+}

@@ -1,0 +1,141 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// pingEvery shows a proxy that a quiet stream lives.
+	pingEvery = 15 * time.Second
+	// streamLasts bounds a stream, so that the right to it is asked about
+	// again. The page connects anew by itself.
+	streamLasts = 5 * time.Minute
+	// writeTimeout is when somebody who does not read is given up.
+	writeTimeout = 10 * time.Second
+	// unread is how many messages somebody may be behind.
+	unread = 64
+)
+
+// viewer is one open page.
+type viewer struct {
+	messages chan []byte
+	// tooSlow is closed when messages were lost: the page starts over.
+	tooSlow chan struct{}
+	once    sync.Once
+}
+
+func newViewer() *viewer {
+	return &viewer{messages: make(chan []byte, unread), tooSlow: make(chan struct{})}
+}
+
+func (v *viewer) send(told []byte) {
+	select {
+	case v.messages <- told:
+	default:
+		v.once.Do(func() { close(v.tooSlow) })
+	}
+}
+
+// message is one server-sent event; see
+// https://html.spec.whatwg.org/multipage/server-sent-events.html.
+func message(event string, data any) []byte {
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic(fmt.Sprintf("event %s cannot be written as JSON: %v", event, err)) // a programming error, caught by the first test
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, text)
+}
+
+// spreadMessage is a Spread with its curve.
+type spreadMessage struct {
+	Spread
+
+	Points []Point `json:"points"`
+}
+
+func messageOf(spreads []*Spread) []byte {
+	all := make([]spreadMessage, 0, len(spreads))
+	for _, spread := range spreads {
+		all = append(all, spreadMessage{*spread, spread.curve.Points()})
+	}
+	return message("spreads", all)
+}
+
+// everything is what somebody who comes is told.
+func (f *Feed) everything() [][]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return [][]byte{
+		messageOf(f.latest()), message("denials", f.denials.Notes()), message("reloads", f.reloads.Notes()),
+	}
+}
+
+// whatIsNew is what changed since it was last called.
+func (f *Feed) whatIsNew() (told [][]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var spreads []*Spread
+	for key := range f.news.spreads {
+		if spread := f.spreads[key]; spread != nil {
+			spreads = append(spreads, spread)
+		}
+	}
+	if len(spreads) > 0 {
+		told = append(told, messageOf(spreads))
+	}
+	if f.news.denials {
+		told = append(told, message("denials", f.denials.Notes()))
+	}
+	if f.news.reloads {
+		told = append(told, message("reloads", f.reloads.Notes()))
+	}
+	f.news = news{spreads: map[spreadKey]bool{}}
+	return told
+}
+
+func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
+	v := p.board.join()
+	if v == nil {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too many pages are open here; close one", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.board.leave(v)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
+	ping, end := time.NewTicker(pingEvery), time.NewTimer(streamLasts)
+	defer ping.Stop()
+	defer end.Stop()
+	told := []byte("retry: 1000\n\n")
+	for send(w, told) == nil {
+		select {
+		case told = <-v.messages:
+		case <-ping.C:
+			told = []byte(": still here\n\n")
+		case <-v.tooSlow:
+			return
+		case <-end.C:
+			return
+		case <-r.Context().Done():
+			return
+		case <-p.board.ctx.Done():
+			return
+		}
+	}
+}
+
+// send writes told and has it sent at once.
+func send(w http.ResponseWriter, told []byte) error {
+	control := http.NewResponseController(w)
+	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err := w.Write(told); err != nil {
+		return err
+	}
+	return control.Flush()
+}

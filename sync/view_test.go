@@ -1,0 +1,139 @@
+package sync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/locked"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// viewOf is the View of a cluster with these namespaces, in which the first has
+// a clone, the second somebody else's object, the third a clone of a rule that
+// is gone, and the others none.
+func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
+	tb.Helper()
+	var typed, metadata []runtime.Object
+	for i := range namespaces {
+		metadata = append(metadata, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("team-%d", i)},
+		})
+	}
+	source := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1", ResourceVersion: "5"},
+		Data:       map[string][]byte{"password": []byte("c4n4ry")},
+	}
+	clone := func(namespace, name, rule string) *corev1.Secret {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "3"}}
+		mark.Stamp(&secret.ObjectMeta, mark.Clone{Rule: rule, Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}, SourceUID: "source-1"})
+		return secret
+	}
+	typed = append(typed, source, clone("team-0", "blogsecret", "blog"), clone("team-2", "former", "former"))
+	metadata = append(metadata, &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-1", Name: "blogsecret", ResourceVersion: "4"},
+	})
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(tb, metav1.AddMetaToScheme(scheme))
+	clients := &kube.Clients{Typed: fake.NewClientset(typed...), Metadata: metadatafake.NewSimpleMetadataClient(scheme, metadata...)}
+	key, err := kube.NewPassingDigestKey()
+	require.NoError(tb, err)
+	caches, err := kube.NewCaches(clients, key, zap.NewNop())
+	require.NoError(tb, err)
+	observer, err := NewObserver(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
+	require.NoError(tb, err)
+	ctx, cancel := context.WithCancel(tb.Context())
+	tb.Cleanup(func() { cancel(); caches.Wait() })
+	require.NoError(tb, caches.Sources.Track(ctx, []kube.Place{{Kind: object.Secret, Namespace: "platform"}}))
+	caches.Start(ctx)
+	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	require.True(tb, caches.AwaitFull(waitCtx, nil))
+	return &View{&controller{Observer: observer, maxFraction: func() float64 { return 0.3 }, failures: locked.New(failures{})}}
+}
+
+func twoRules(t *testing.T) []Rule {
+	t.Helper()
+	second := *testRule(t, nil)
+	second.Name = "second"
+	return []Rule{*testRule(t, nil), second}
+}
+
+func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
+	v := viewOf(t, 5, twoRules(t)...)
+	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
+	v.controller.failures.Use(func(f failures) { f.add(failing, "blog", errors.New("quota"), time.Unix(1000, 0)) })
+	var surveyed, glanced []Finding
+	v.Survey(func(f Finding) { surveyed = append(surveyed, f) })
+	targets, glance := map[object.Ref]bool{}, v.Glance()
+	for _, finding := range surveyed {
+		if !targets[finding.Target] {
+			targets[finding.Target] = true
+			glance(finding.Target, func(f Finding) { glanced = append(glanced, f) })
+		}
+	}
+	byName := func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Target.String(), b.Target.String()))
+	}
+	slices.SortFunc(surveyed, byName)
+	slices.SortFunc(glanced, byName)
+	require.Equal(t, surveyed, glanced)
+	glance(object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}, func(f Finding) { t.Errorf("the source is no clone: %+v", f) })
+
+	standings := map[string]Standing{}
+	for _, f := range surveyed {
+		standings[f.Rule+" "+f.Target.Namespace] = f.Standing
+		require.NotEmpty(t, f.Why())
+	}
+	require.Equal(t, map[string]Standing{
+		"blog team-0": Behind, "blog team-1": Conflicts, "blog team-2": Behind, "blog team-3": Failed, "blog team-4": Behind,
+		"second team-0": Conflicts, "second team-1": Conflicts, "second team-2": Conflicts, "second team-3": Conflicts, "second team-4": Conflicts,
+		"former team-2": Retained,
+	}, standings)
+}
+
+func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
+	v := viewOf(t, 4, *testRule(t, nil))
+	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
+	v.controller.failures.Use(func(f failures) { f.add(failing, "blog", errors.New("exceeded quota"), time.Unix(1000, 0)) })
+	v.Glance()(failing, func(f Finding) {
+		require.Equal(t, time.Unix(1000, 0), f.Since)
+		require.Contains(t, f.Why(), "exceeded quota; tried again")
+	})
+}
+
+// What a page costs while a change spreads, and when it is opened.
+func BenchmarkView(b *testing.B) {
+	config := Config{}
+	config.Default()
+	rule, err := Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}, config, "headwater-system")
+	require.NoError(b, err)
+	v := viewOf(b, 10_000, rule)
+	b.Run("survey of 10,000 places", func(b *testing.B) {
+		for b.Loop() {
+			v.Survey(func(Finding) {})
+		}
+	})
+	b.Run("glance at one", func(b *testing.B) {
+		glance := v.Glance()
+		for b.Loop() {
+			glance(object.Ref{Kind: object.Secret, Namespace: "team-5000", Name: "blogsecret"}, func(Finding) {})
+		}
+	})
+}
