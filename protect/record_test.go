@@ -2,6 +2,7 @@ package protect
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,31 @@ func TestDenialEventSaysWhoAndWhat(t *testing.T) {
 		`ClusterRole cluster-admin (through a ClusterRoleBinding) may change it`, (*events)[0].Note)
 	require.Equal(t, "Denied", (*events)[0].Reason)
 	require.Equal(t, "Delete", (*events)[0].Action)
+}
+
+type violations []Violation
+
+func (s *violations) Violated(violation Violation) { *s = append(*s, violation) }
+
+func TestWhoLooksOnIsToldOfViolationsByNamesAlone(t *testing.T) {
+	set := rules.NewSet(blogRule())
+	recorder, _, _ := newTestRecorder(set)
+	var onlooker violations
+	recorder.onlooker = &onlooker
+	edit := update(alice, newSecret(), newSecret(setData("other")))
+	for _, request := range []Request{
+		edit,
+		with(edit, func(r *Request) { r.User.Name = "prober" }),
+		with(edit, func(r *Request) { r.DryRun = true }),
+		with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} }),
+	} {
+		recorder.record(request, Decide(request, set, newWorld()), time.Millisecond)
+	}
+	require.Len(t, onlooker, 2, "of what passes and of the prober it hears nothing")
+	require.Equal(t, OutcomeDenied, onlooker[0].Outcome)
+	require.Equal(t, edit.User.Name, onlooker[0].User)
+	require.Equal(t, "Secret platform/blogsecret", onlooker[0].Object)
+	require.False(t, onlooker[0].DryRun)
+	require.True(t, onlooker[1].DryRun)
+	require.NotContains(t, fmt.Sprintf("%+v", onlooker), "other")
 }

@@ -2,7 +2,7 @@
 
 import { h, render } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
-import { latestSpread, store } from './store.js';
+import { arrange, latestSpread, store } from './store.js';
 import { askCell, askList, follow } from './stream.js';
 import { Bands } from './bands.js';
 import { Curve } from './curve.js';
@@ -18,6 +18,7 @@ const act = {
   join: (band) => { bands.add(band); return () => bands.delete(band); },
   filter(change) {
     Object.assign(store.filter, change);
+    arrange();
     rearrange();
     askSoon();
     draw();

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+func TestThePageHasAWordForEveryStanding(t *testing.T) {
+	seen := map[page.State]bool{}
+	for _, standing := range sync.Standings {
+		state, known := page.StateNamed(string(standing))
+		require.True(t, known, standing)
+		require.False(t, seen[state], standing)
+		require.NotEqual(t, page.Empty, state, standing)
+		seen[state] = true
+	}
+}
+
+func TestAFindingIsSaidInThePagesWords(t *testing.T) {
+	since := time.Unix(1000, 0)
+	target := object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blogsecret"}
+	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}
+	place := names{}.place(sync.Finding{
+		Rule: "blog", Source: source, Target: target, Standing: sync.Conflicts, Since: since,
+		Step: sync.Step{Action: sync.Refuse, Reason: sync.Conflict, Message: "somebody else's"},
+	})
+	require.Equal(t, page.Place{
+		Target: page.Target{Kind: "Secret", Namespace: "team-a", Name: "blogsecret"}, Rule: "blog", Source: "Secret/platform/blogsecret",
+		State: page.Conflict, Reason: "Conflict", Why: "somebody else's", Since: since,
+	}, place)
+}
+
+func TestWithoutAPageNobodyLooksOn(t *testing.T) {
+	settings := testSettings()
+	settings.Page = false
+	require.Equal(t, onlookers{}, newOnlookers(newFeed(settings)))
+}
