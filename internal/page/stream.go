@@ -105,6 +105,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.board.leave(v)
+	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) }() // the next request may come by this connection
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
 	ping, end := time.NewTicker(pingEvery), time.NewTimer(streamLasts)

@@ -68,7 +68,8 @@ func (g *Gate) Guard(path string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		case http.StatusUnauthorized:
-			w.Header().Set("WWW-Authenticate", `Bearer, Basic realm="Headwater: any name, and a token of the cluster as password"`)
+			w.Header().Add("WWW-Authenticate", "Bearer")
+			w.Header().Add("WWW-Authenticate", `Basic realm="Headwater: any name, and a token of the cluster as password"`)
 		}
 		http.Error(w, http.StatusText(status), status)
 	})

@@ -6,16 +6,21 @@ import { store, takeDelta, takeGrid } from './store.js';
  * each thing that can happen. */
 export function follow(on) {
   const source = new EventSource('page/stream');
+  let failing = 0;
   const hear = (event, take) => source.addEventListener(event, (message) => {
     store.heard = new Date();
     take(JSON.parse(message.data));
   });
-  source.onopen = () => { store.connection = 'live'; on.changed(); };
-  source.onerror = () => {
-    store.connection = 'lost';
+  source.onopen = () => {
+    clearTimeout(failing);
+    failing = 0;
+    store.connection = 'live';
     on.changed();
+  };
+  source.onerror = () => { // also when the service ends a stream that has lasted long, and takes the next
+    failing ||= setTimeout(() => { store.connection = 'lost'; on.changed(); }, 3000);
     if (source.readyState === EventSource.CLOSED) { // refused: the browser has given up
-      setTimeout(() => { source.close(); follow(on); }, 5000);
+      setTimeout(() => { clearTimeout(failing); follow(on); }, 5000);
     }
   };
   hear('standing', (standing) => {
