@@ -1,4 +1,5 @@
-# Everything below needs nothing installed but Go, git and make.
+# Everything below needs nothing installed but Go, git and make; test-page and
+# screenshot need Chromium too.
 # `make` or `make help` lists what there is to do.
 
 SHELL      := /bin/bash -o pipefail
@@ -35,6 +36,14 @@ unit: ## unit tests alone, without a control plane
 .PHONY: chart
 chart: ## lint and render the Helm chart, try the alerts; UPDATE=1 writes what is made from the chart
 	cd test/deploy && UPDATE=$(UPDATE) go test -count=1 ./...
+
+.PHONY: test-page
+test-page: build control-plane ## try the web page in a real Chromium, which must be installed
+	cd test/page && go test -count=1 -timeout 10m ./...
+
+.PHONY: screenshot
+screenshot: build control-plane ## take the README's pictures of the web page anew, in a real Chromium
+	cd test/page && UPDATE=1 go test -count=1 -timeout 10m -run TestThePageIsPictured ./...
 
 .PHONY: bench
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
@@ -73,6 +82,7 @@ tidy: ## tidy every go.mod
 	go mod tidy
 	cd test/lint && go mod tidy
 	cd test/deploy && go mod tidy
+	cd test/page && go mod tidy
 	cd test/cluster/controlplane && go mod tidy
 
 .PHONY: verify

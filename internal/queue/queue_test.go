@@ -44,6 +44,21 @@ func receive(t *testing.T, from <-chan string) string {
 	}
 }
 
+func TestEveryKeyIsToldAsItIsAdded(t *testing.T) {
+	runner := New(Options{Name: t.Name(), Workers: 1, Log: zap.NewNop(), Registry: prometheus.NewRegistry()},
+		func(context.Context, string) error { return nil })
+	var added []string
+	runner.OnAdd(func(key string) { added = append(added, key) })
+	runner.Bulk("closed")
+	runner.Open()
+	defer runner.Close()
+	runner.Bulk("bulk")
+	runner.Fresh("fresh")
+	runner.FreshAfter("fresh later", time.Hour)
+	runner.After("later", time.Hour)
+	require.Equal(t, []string{"bulk", "fresh", "fresh later", "later"}, added)
+}
+
 func TestFreshKeysGoBeforeBulkKeys(t *testing.T) {
 	done := make(chan string, 8)
 	runner := newRunner(t, 1, func(_ context.Context, key string) error { done <- key; return nil })

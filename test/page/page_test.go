@@ -1,0 +1,281 @@
+package page
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func zero() *resource.Quantity { return resource.NewQuantity(0, resource.DecimalSI) }
+
+// canary is the value of every Secret: it must never be seen.
+const canary = "c4n4ry-of-the-page"
+
+const twoRules = `
+protect: {engine: Webhook}
+rules:
+- name: shared
+  source: {kind: Secret, namespace: NAME-src, name: shared}
+  sync: {namespaces: {include: ["NAME-team-*"]}}
+  protect: {allow: {clusterRoles: [], groups: ["system:masters"]}}
+- name: other
+  source: {kind: Secret, namespace: NAME-src, name: other}
+  sync: {namespaces: {include: ["NAME-team-*"]}}
+`
+
+func rulesFor(name string) string { return strings.ReplaceAll(twoRules, "NAME", name) }
+
+// teams creates the sources of rulesFor(name), and that many namespaces for
+// their clones.
+func (e *env) teams(name string, many int) []string {
+	e.Helper()
+	e.namespaces(name + "-src")
+	e.secret(name+"-src", "shared", canary+"-1")
+	e.secret(name+"-src", "other", canary+"-1")
+	var teams []string
+	for i := range many {
+		teams = append(teams, fmt.Sprintf("%s-team-%d", name, i+1))
+	}
+	e.namespaces(teams...)
+	return teams
+}
+
+func TestThePageFollowsWhatHappens(t *testing.T) {
+	e := newEnv(t)
+	teams := e.teams("live", 12)
+	h := e.start(rulesFor("live"))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "All in sync", "24 of 24", "2 rules", "12 namespaces")
+	b.says("#spread", "No source has changed")
+
+	e.secret("live-src", "shared", canary+"-2")
+	b.says("#spread", "shared", "Secret/live-src/shared", "12 clones written in")
+	b.says("#headline", "All in sync")
+
+	e.namespaces("live-team-13")
+	b.says("#headline", "26 of 26", "13 namespaces")
+
+	require.NoError(t, e.admin.CoreV1().Namespaces().Delete(t.Context(), teams[0], metav1.DeleteOptions{}))
+	b.says("#headline", "24 of 24", "12 namespaces")
+
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
+	e := newEnv(t)
+	e.teams("done", 3)
+	h := e.start(strings.Replace(rulesFor("done"), "  protect:", "  reload: {debounce: 100ms}\n  protect:", 1))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "All in sync")
+	b.says("#denials", "Nothing of late")
+	b.says("#reloads", "Nothing of late")
+
+	require.NoError(t, harness.Grant(t.Context(), e.admin, "done-editor", "done-mallory"))
+	mallory := e.client("done-mallory")
+	e.eventually(func(ctx context.Context) error { // once the webhook holds
+		_, err := mallory.CoreV1().Secrets("done-src").Patch(ctx, "shared", types.MergePatchType,
+			[]byte(`{"stringData":{"password":"`+canary+`-of-mallory"}}`), metav1.PatchOptions{})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "headwater") {
+			return fmt.Errorf("not refused by Headwater: %w", err)
+		}
+		return nil
+	})
+	b.says("#denials", "denied", "Update of Secret done-src/shared", "by done-mallory", "rule shared")
+
+	web := harness.Deployment("done-team-2", "web", 0, harness.ByEnv("shared", "password"))
+	_, err := e.admin.AppsV1().Deployments("done-team-2").Create(t.Context(), web, metav1.CreateOptions{})
+	require.NoError(t, err)
+	e.eventually(func(ctx context.Context) error { // else the change comes before the baseline
+		web, err := e.admin.AppsV1().Deployments("done-team-2").Get(ctx, "web", metav1.GetOptions{})
+		if err == nil && web.Annotations["headwater.dev/baseline"] == "" {
+			err = errors.New("no baseline yet")
+		}
+		return err
+	})
+	e.secret("done-src", "shared", canary+"-new")
+	b.says("#reloads", "restarted", "Deployment/done-team-2/web", "Secret/done-team-2/shared", "rule shared")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestThePageShowsWhatFailsAndWhy(t *testing.T) {
+	e := newEnv(t)
+	e.teams("bad", 5)
+	e.secret("bad-team-2", "shared", canary+"-of-theirs")
+	e.noRoom("bad-team-4")
+	h := e.start(rulesFor("bad"))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "3 need attention", "7 of 10")
+	b.says("#problems", "conflict", "bad-team-2", "this object is not Headwater's; delete or rename it", "failed", "bad-team-4", "exceeded quota")
+
+	b.do(chromedp.Click(`#problems tr[data-state=conflict] button`, chromedp.ByQuery))
+	b.says("#detail", "bad-team-2", "rule shared", "conflict", "this object is not Headwater's", "Secret/bad-src/shared", "seen since", "kubectl -n bad-team-2 describe secret shared")
+
+	require.NoError(t, e.admin.CoreV1().Secrets("bad-team-2").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	b.says("#detail", "in sync", "it is what its source and its rule say")
+	b.says("#headline", "2 need attention", "8 of 10")
+	b.becomes("document.querySelectorAll('#problems tbody tr').length", "2")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestThePageIsFiltered(t *testing.T) {
+	e := newEnv(t)
+	e.teams("sift", 11)
+	e.secret("sift-team-3", "shared", canary+"-of-theirs")
+	e.secret("sift-team-10", "other", canary+"-of-theirs")
+	h := e.start(rulesFor("sift"))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "2 need attention", "20 of 22")
+	rows := "[...document.querySelectorAll('#problems tbody th')].map((cell) => cell.textContent)"
+	bands := "[...document.querySelectorAll('.band')].map((band) => band.dataset.rule)"
+	names := "document.querySelector('canvas').getAttribute('aria-label').match(/, (\\d+ namespaces?),/)[1]"
+	b.becomes(rows, "sift-team-10,sift-team-3")
+
+	b.do(chromedp.SetValue("#filter-rule", "shared", chromedp.ByQuery),
+		chromedp.Evaluate(`document.querySelector('#filter-rule').dispatchEvent(new Event('change', {bubbles: true}))`, nil))
+	b.becomes(bands, "shared")
+	b.becomes(rows, "sift-team-3")
+	b.says("#headline", "1 needs attention", "10 of 11")
+
+	b.do(chromedp.SendKeys("#filter-text", "TEAM-1", chromedp.ByQuery))
+	b.becomes(names, "3 namespaces")
+	b.becomes(rows, "")
+
+	b.do(chromedp.Click(`.chip[data-state=current]`, chromedp.ByQuery))
+	b.becomes(rows, "sift-team-1,sift-team-10,sift-team-11")
+	b.becomes(`document.querySelector('.chip[data-state=current]').getAttribute('aria-pressed')`, "true")
+
+	b.do(chromedp.Click(`.filters button`, chromedp.ByQuery))
+	b.becomes(bands, "shared,other")
+	b.becomes(rows, "sift-team-10,sift-team-3")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestThePageIsUsedByKeyboardAndScreenReader(t *testing.T) {
+	e := newEnv(t)
+	e.teams("keys", 4)
+	e.secret("keys-team-3", "shared", canary+"-of-theirs")
+	h := e.start(rulesFor("keys"))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "1 needs attention")
+	focused := "document.activeElement.closest('[data-rule]')?.dataset.rule ?? document.activeElement.className"
+
+	b.do(chromedp.KeyEvent(kb.Tab))
+	b.becomes(focused, "skip")
+	b.eventuallyByTab(focused, "shared")
+	b.says("#cursor", "keys-team-1: in sync")
+	b.do(chromedp.KeyEvent(kb.ArrowRight))
+	b.says("#cursor", "keys-team-2: in sync")
+	b.do(chromedp.KeyEvent("n"))
+	b.says("#cursor", "keys-team-3: conflict")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.says("#detail", "keys-team-3", "this object is not Headwater's")
+	b.do(chromedp.KeyEvent(kb.End))
+	b.says("#cursor", "keys-team-4: in sync")
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.becomes("document.querySelector('#detail')", "null")
+
+	b.eventuallyByTab("document.activeElement.textContent", "keys-team-3")
+	require.NotEqual(t, "none", b.ask("getComputedStyle(document.activeElement).outlineStyle"), "where the focus is can be seen")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.says("#detail", "keys-team-3")
+	require.Equal(t, "polite", b.ask("document.querySelector('#detail').ariaLive"), "it is read out")
+	require.Equal(t, "State,Namespace,Rule,Why,Since", b.ask("[...document.querySelectorAll('#problems thead th[scope=col]')].map((cell) => cell.textContent)"))
+	require.Equal(t, "conflict", b.ask("document.querySelector('#problems tbody .state').innerText.trim().replace(/^[^a-z]+/, '')"), "colour is not all that tells")
+}
+
+// eventuallyByTab goes on with Tab until an expression gives want.
+func (b *tab) eventuallyByTab(expression, want string) {
+	b.Helper()
+	for range 40 {
+		if b.ask(expression) == want {
+			return
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.Fatalf("40 times Tab, and %s never was %q", expression, want)
+}
+
+func TestAReplicaThatDoesNotLeadSaysWhoDoes(t *testing.T) {
+	e := newEnv(t)
+	e.teams("two", 2)
+	first := e.start(rulesFor("two"))
+	require.NoError(t, first.Idle(t.Context()))
+	second := e.start(rulesFor("two"))
+	b := open(t, second.MetricsURL+"/page")
+	b.says("#elsewhere", "Another replica leads", "leads, and shows what there is to see", "kubectl --namespace headwater-system port-forward pod/")
+
+	first.Stop()
+	b.says("#headline", "All in sync", "4 of 4")
+	b.becomes("document.querySelector('#elsewhere')", "null")
+}
+
+// A browser shows its token as a password; see serve.Gate.
+func TestThePageIsForWhoMayGetIt(t *testing.T) {
+	e := newEnv(t)
+	e.teams("gate", 2)
+	require.NoError(t, harness.Bind(t.Context(), e.admin, "system:auth-delegator", harness.ServiceAccount))
+	_, err := e.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "gate-page"},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/page"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	tokens := map[string]string{"": ""}
+	for _, name := range []string{"viewer", "nobody"} {
+		accounts := e.admin.CoreV1().ServiceAccounts("gate-src")
+		_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		answer, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		tokens[name] = answer.Status.Token
+	}
+	require.NoError(t, harness.Bind(t.Context(), e.admin, "gate-page", "system:serviceaccount:gate-src:viewer"))
+	address := strings.Replace(e.launch(rulesFor("gate"), "--metrics-auth").MetricsURL, "http:", "https:", 1)
+	anyCertificate := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for name, want := range map[string]int{"": http.StatusUnauthorized, "nobody": http.StatusForbidden, "viewer": http.StatusOK} {
+		e.eventually(func(ctx context.Context) error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/page", nil)
+			if err != nil {
+				return err
+			}
+			request.Header.Set("Authorization", "Bearer "+tokens[name])
+			response, err := anyCertificate.Do(request)
+			if err == nil && response.StatusCode != want {
+				err = fmt.Errorf("%q gets %s", name, response.Status)
+			}
+			if response != nil {
+				_ = response.Body.Close()
+			}
+			return err
+		})
+	}
+	openAs(t, address+"/page", tokens["viewer"]).says("#headline", "All in sync", "4 of 4")
+}
+
+func TestWithoutTheFlagThereIsNoPage(t *testing.T) {
+	e := newEnv(t)
+	e.teams("none", 1)
+	h := e.start(rulesFor("none"), "--page=false")
+	for _, path := range []string{"/page", "/page/stream", "/page/list"} {
+		response, err := http.Get(h.MetricsURL + path)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusNotFound, response.StatusCode, path)
+	}
+}

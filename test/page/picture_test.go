@@ -1,0 +1,109 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// pictures are those of the README, by the colours that are asked for.
+var pictures = map[string]string{"light": "page.png", "dark": "page-dark.png"}
+
+// maxPicture is what a picture may take in the repository, in bytes.
+const maxPicture = 150 << 10
+
+const picturedRules = `
+protect: {engine: Webhook}
+rules:
+- name: registry-login
+  source: {kind: Secret, namespace: platform, name: registry-login}
+  sync: {}
+  protect: {}
+  reload: {debounce: 100ms}
+- name: ca-bundle
+  source: {kind: Secret, namespace: platform, name: ca-bundle}
+  sync: {}
+- name: smtp-relay
+  source: {kind: Secret, namespace: platform, name: smtp-relay}
+  sync: {namespaces: {include: ["team-*"], exclude: ["team-1*"]}}
+`
+
+// With UPDATE=1 it takes the pictures anew, of a real cluster.
+func TestThePageIsPictured(t *testing.T) {
+	if os.Getenv("UPDATE") != "" {
+		takePictures(t)
+	}
+	root := (&env{T: t}).root()
+	for _, name := range pictures {
+		file, err := os.Stat(filepath.Join(root, "deploy", name))
+		require.NoError(t, err, "take it: make screenshot")
+		require.Less(t, file.Size(), int64(maxPicture))
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	for _, name := range pictures {
+		require.Contains(t, string(readme), "deploy/"+name)
+	}
+}
+
+func takePictures(t *testing.T) {
+	t.Helper()
+	e := newEnv(t)
+	e.namespaces("platform")
+	for _, name := range []string{"registry-login", "ca-bundle", "smtp-relay"} {
+		e.secret("platform", name, canary)
+	}
+	for i := range 160 {
+		e.namespaces(fmt.Sprintf("team-%d", i+1))
+	}
+	e.secret("team-38", "registry-login", canary)
+	e.noRoom("team-97")
+	h := e.start(picturedRules)
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#problems", "conflict", "failed")
+	e.showRefusalAndReload()
+	b.says("#denials", "denied", "jane@example.com")
+	b.says("#reloads", "restarted")
+	b.says("#spread", "written in")
+	b.do(chromedp.Click(`#problems tr[data-state=conflict] button`, chromedp.ByQuery))
+	b.says("#detail", "team-38", "not Headwater's")
+	for scheme, name := range pictures {
+		var picture []byte
+		b.do(b.looks(1440, 960, scheme), chromedp.Evaluate(`scrollTo(0, 0)`, nil), chromedp.CaptureScreenshot(&picture))
+		require.NoError(t, os.WriteFile(filepath.Join(e.root(), "deploy", name), picture, 0o644)) //nolint:gosec // it is for everybody to see
+	}
+}
+
+// showRefusalAndReload has somebody refused to edit a source, and a workload
+// restarted for an edit of it.
+func (e *env) showRefusalAndReload() {
+	e.Helper()
+	web := harness.Deployment("team-12", "web", 0, harness.ByEnv("registry-login", "password"))
+	_, err := e.admin.AppsV1().Deployments("team-12").Create(e.Context(), web, metav1.CreateOptions{})
+	require.NoError(e, err)
+	require.NoError(e, harness.Grant(e.Context(), e.admin, "picture-editor", "jane@example.com"))
+	jane := e.client("jane@example.com")
+	e.eventually(func(ctx context.Context) error {
+		_, err := jane.CoreV1().Secrets("platform").Patch(ctx, "registry-login", types.MergePatchType,
+			[]byte(`{"stringData":{"password":"`+canary+`-of-jane"}}`), metav1.PatchOptions{})
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		web, err := e.admin.AppsV1().Deployments("team-12").Get(ctx, "web", metav1.GetOptions{})
+		if err == nil && web.Annotations["headwater.dev/baseline"] == "" {
+			err = fmt.Errorf("no baseline yet")
+		}
+		return err
+	})
+	e.secret("platform", "registry-login", canary+"-new")
+}
