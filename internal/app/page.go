@@ -83,7 +83,7 @@ func (o onlooker) Reloaded(r reload.Reloaded) {
 // newPage is nil when the settings ask for none.
 func newPage(settings Settings, feed *page.Feed, view *sync.View, leader *kube.Leader) (*page.Page, error) {
 	if feed == nil {
-		return nil, nil //nolint:nilnil // no page is no error
+		return nil, nil
 	}
 	replica, err := os.Hostname()
 	if err != nil {

@@ -58,7 +58,7 @@ type board struct {
 	feed    *Feed
 	now     func() time.Time
 
-	ctx     context.Context //nolint:containedctx // the life of the process, which no caller of join has
+	ctx     context.Context // the life of the process, which no caller of join has
 	end     context.CancelFunc
 	looking sync.WaitGroup
 
@@ -81,7 +81,9 @@ func newBoard(subject Subject, feed *Feed) *board {
 
 // close ends every stream and waits until nothing runs.
 func (b *board) close() {
-	b.end()
+	b.mu.Lock()
+	b.end() // nobody joins from now on
+	b.mu.Unlock()
 	b.looking.Wait()
 }
 
