@@ -111,12 +111,17 @@ func ByVolume(secret string) corev1.PodSpec {
 // ByNothing consumes no Secret.
 func ByNothing() corev1.PodSpec { return podSpec() }
 
+// Image is what containers are made from. Only a real node needs it: test/node
+// makes one of that name, of busybox.
+const Image = "headwater.test/busybox:1"
+
 // podSpec is a pod that any node will do for.
 func podSpec() corev1.PodSpec {
 	no := false
 	var grace int64
 	return corev1.PodSpec{
-		Containers:                    []corev1.Container{{Name: "app", Image: "app"}},
+		Containers:                    []corev1.Container{{Name: "app", Image: Image, ImagePullPolicy: corev1.PullNever}},
+		HostNetwork:                   true,
 		AutomountServiceAccountToken:  &no,
 		TerminationGracePeriodSeconds: &grace,
 		Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

@@ -4,7 +4,8 @@ package process
 
 import "syscall"
 
-// endWithParent can do nothing here: only Linux ends a child with its parent.
-func endWithParent() *syscall.SysProcAttr {
+// attributes can do nothing here: only Linux ends a child with its parent, and
+// has namespaces.
+func attributes(bool) *syscall.SysProcAttr {
 	return nil
 }

@@ -24,6 +24,10 @@ type Spec struct {
 	Dir string
 	// LogFile gets what the program prints, after what is there already.
 	LogFile string
+	// Alone gives the program process ids and mounts of its own, so that all it
+	// starts and mounts ends with it. It is process 1 there, which must wait for
+	// orphans. It takes Linux, and root.
+	Alone bool
 	// Ended is called, once, if the process ends without having been asked to.
 	Ended func()
 }
@@ -49,7 +53,7 @@ func Start(spec Spec) (*Process, error) {
 	p.cmd.Dir = spec.Dir
 	p.cmd.Env = append([]string{}, spec.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = endWithParent()
+	p.cmd.SysProcAttr = attributes(spec.Alone)
 	started := make(chan error, 1)
 	go p.run(started)
 	if err := <-started; err != nil {
