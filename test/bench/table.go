@@ -116,7 +116,7 @@ func (t *table) print(out io.Writer) error {
 }
 
 func spread(values []time.Duration) string {
-	return fmt.Sprintf("p50 %.1f, p99 %.1f ms", ms(percentile(values, 50)), ms(percentile(values, 99)))
+	return fmt.Sprintf("p50 %.1f, p99 %.1f, max %.1f ms", ms(percentile(values, 50)), ms(percentile(values, 99)), ms(slices.Max(values)))
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
