@@ -22,8 +22,8 @@ help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: build ## play the main job on a real control plane; KEEP=1 leaves it running
-	@go run ./test/scenario/cmd/play -binary bin/headwater -config configs/headwater.yaml $(if $(KEEP),-keep)
+run: build ## play the main job on a real control plane; KEEP=1 leaves it running, NODE=1 runs the pods, as root
+	@go run ./test/scenario/cmd/play -binary bin/headwater -config configs/headwater.yaml $(if $(KEEP),-keep) $(if $(NODE),-node)
 
 .PHONY: test
 test: build control-plane chart ## all tests: unit, and end to end on a real control plane
@@ -52,6 +52,13 @@ bench: build control-plane ## measure against a floor taken in the same run; BEN
 .PHONY: chaos
 chaos: build control-plane ## break things while others work, and look what comes of it; CHAOS="-duration 1h" for more
 	@go run ./test/chaos $(CHAOS)
+
+.PHONY: test-node
+test-node: ## test and measure with running containers; takes root, containerd, runc and busybox-static
+	@go run ./test/node/cmd/missing
+	@$(MAKE) --no-print-directory build control-plane
+	go test -tags node -count=1 -timeout 10m -v ./test/node/...
+	@go run ./test/bench -only refresh -n 10 -unrelated 0 -rounds 3 -strict=false $(BENCH)
 
 .PHONY: build
 build: ## build bin/headwater

@@ -27,7 +27,11 @@ func (s *Story) sync(ctx context.Context) error {
 		return err
 	}
 	s.tell.Say("clones in: %s", strings.Join(targets, ", "))
-	return s.tell.Step(ctx, "and nowhere else", func(ctx context.Context) error { return s.nowhereElse(ctx, targets) })
+	err = s.tell.Step(ctx, "and nowhere else", func(ctx context.Context) error { return s.nowhereElse(ctx, targets) })
+	if err != nil || s.options.Node == nil {
+		return err
+	}
+	return s.tell.Step(ctx, "the containers of team-a start, now that their Secret is there", s.untilAllRead("first"))
 }
 
 func (s *Story) heal(ctx context.Context) error {
@@ -143,6 +147,10 @@ func (s *Story) spread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sights, err := s.lookInside(ctx)
+	if err != nil {
+		return err
+	}
 	err = s.tell.Step(ctx, "olga, cluster-admin through a ClusterRoleBinding, changes the password", func(ctx context.Context) error {
 		return s.patchSource(ctx, s.operator, "second")
 	})
@@ -158,10 +166,19 @@ func (s *Story) spread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.tellFiles(ctx, sights, "second"); err != nil {
+		return err
+	}
 	err = s.tell.Step(ctx, "the pod templates of both env consumers are stamped, after a debounce of 1 s",
 		s.untilChanged(before, envWorkload, envFromWorkload))
 	if err != nil {
 		return err
+	}
+	if s.options.Node != nil {
+		err := s.tell.Step(ctx, "their rollouts end in processes that have the new value", s.untilAllRead("second"))
+		if err != nil {
+			return err
+		}
 	}
 	return s.tell.Step(ctx, "nothing else was touched: not the volume's Deployment, not the one that does not use it", s.exactly(before,
 		envWorkload, envFromWorkload, podKey(volumeWorkload), podKey(barePod)))

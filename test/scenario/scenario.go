@@ -15,6 +15,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/node"
 )
 
 // The cast.
@@ -23,9 +24,9 @@ const (
 	teamA      = "team-a"
 	teamB      = "team-b"
 	sourceName = "blogsecret"
-	node       = "stage"
-	editor     = "jane" // may edit Secrets in platform, is not exempt
-	operator   = "olga" // holds cluster-admin through a ClusterRoleBinding
+	played     = "stage" // the node, when there is no real one
+	editor     = "jane"  // may edit Secrets in platform, is not exempt
+	operator   = "olga"  // holds cluster-admin through a ClusterRoleBinding
 )
 
 // The workloads, all in team-a.
@@ -43,6 +44,8 @@ type Options struct {
 	// Binary is the built headwater, Config its configuration file, RBAC the
 	// manifest with its identity and permissions.
 	Binary, Config, RBAC string
+	// Node is where pods run; without one they only seem to.
+	Node *node.Node
 }
 
 // Story is one performance. Stop ends its Headwater.

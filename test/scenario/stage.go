@@ -71,11 +71,14 @@ func (s *Story) createPeople(ctx context.Context) error {
 	return nil
 }
 
-// createConsumers makes the workloads. There is no kubelet: a node is made
-// for the scheduler, and the scenario says for the kubelet that pods run.
+// createConsumers makes the workloads. Where there is no kubelet, a node is made
+// for the scheduler, and the scenario says for the kubelet that pods run. A real
+// one runs them once their Secret is there.
 func (s *Story) createConsumers(ctx context.Context) error {
-	if err := harness.CreateNode(ctx, s.admin, node); err != nil {
-		return err
+	if s.options.Node == nil {
+		if err := harness.CreateNode(ctx, s.admin, played); err != nil {
+			return err
+		}
 	}
 	for name, spec := range map[string]corev1.PodSpec{
 		envWorkload:     harness.ByEnv(sourceName, "password"),
@@ -98,6 +101,9 @@ func (s *Story) createConsumers(ctx context.Context) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: barePod}, Spec: harness.ByVolume(sourceName)}
 	if _, err := s.admin.CoreV1().Pods(teamA).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create pod: %w", err)
+	}
+	if s.options.Node != nil {
+		return nil
 	}
 	return harness.Eventually(ctx, s.allRunning)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/node"
 	"github.com/headwater-k8s/headwater/test/scenario"
 )
 
@@ -30,9 +32,15 @@ func run() (err error) {
 	binary := flag.String("binary", "bin/headwater", "the headwater to play with")
 	config := flag.String("config", "configs/headwater.yaml", "its configuration")
 	rbac := flag.String("rbac", "deploy/rbac.yaml", "its permissions")
+	withNode := flag.Bool("node", false, "run the pods on a real node, which takes root and containerd")
 	keep := flag.Bool("keep", false, "leave everything up until interrupted")
 	flag.Parse()
 
+	if *withNode {
+		if err := node.Missing(); err != nil {
+			return err
+		}
+	}
 	if _, err := cluster.Build(ctx, os.Stderr); err != nil {
 		return err
 	}
@@ -47,7 +55,18 @@ func run() (err error) {
 		return err
 	}
 	defer func() { err = c.Discard(err) }()
-	story, err := scenario.New(scenario.Options{Cluster: c, Binary: absolute(*binary), Config: absolute(*config), RBAC: *rbac}, tell)
+	var n *node.Node
+	if *withNode {
+		err = tell.Step(ctx, "containerd and a kubelet join it, as a node", func(ctx context.Context) error {
+			n, err = node.Start(ctx, c, node.Options{})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, n.Stop()) }()
+	}
+	story, err := scenario.New(scenario.Options{Cluster: c, Binary: absolute(*binary), Config: absolute(*config), RBAC: *rbac, Node: n}, tell)
 	if err != nil {
 		return err
 	}
