@@ -54,7 +54,7 @@ func (a *arena) refreshes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	all := append(few, more...)
+	all := slices.Concat(few, more)
 	if err := a.refreshed(ctx, fmt.Sprintf("%s, %d pods", what, len(all)), all); err != nil {
 		return err
 	}

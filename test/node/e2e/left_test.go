@@ -34,7 +34,7 @@ const runChild = "HEADWATER_TEST_NODE_CHILD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(runChild); dir != "" {
-		if err := hold(context.Background(), dir); err != nil {
+		if err := hold(dir); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func hold(ctx context.Context, dir string) error {
+func hold(dir string) error {
+	ctx := context.Background()
 	c, err := cluster.Start(ctx, cluster.Options{Dir: dir})
 	if err != nil {
 		return err
@@ -121,6 +122,7 @@ func processes(t *testing.T) map[int][]running {
 // family is all that a process started.
 func family(t *testing.T, pid int) []running {
 	t.Helper()
+	t.Helper()
 	byParent := processes(t)
 	all := slices.Clone(byParent[pid])
 	for i := 0; i < len(all); i++ {
@@ -138,6 +140,7 @@ func programs(all []running) (names []string) {
 
 // left are those of all that still run.
 func left(t *testing.T, all []running) []running {
+	t.Helper()
 	t.Helper()
 	now := slices.Concat(slices.Collect(maps.Values(processes(t)))...)
 	return slices.DeleteFunc(slices.Clone(all), func(one running) bool { return !slices.Contains(now, one) })
@@ -202,8 +205,8 @@ func TestTheEndOfANodeIsTold(t *testing.T) {
 	n, err := node.Start(t.Context(), c, node.Options{Name: "short-lived"})
 	require.NoError(t, err)
 	all := family(t, n.PID())
+	require.Contains(t, programs(all), cluster.Kubelet)
 	kubelet := slices.Index(programs(all), cluster.Kubelet)
-	require.GreaterOrEqual(t, kubelet, 0)
 	require.NoError(t, syscall.Kill(all[kubelet].pid, syscall.SIGKILL))
 
 	select {
