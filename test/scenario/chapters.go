@@ -28,10 +28,10 @@ func (s *Story) sync(ctx context.Context) error {
 	}
 	s.tell.Say("clones in: %s", strings.Join(targets, ", "))
 	err = s.tell.Step(ctx, "and nowhere else", func(ctx context.Context) error { return s.nowhereElse(ctx, targets) })
-	if err != nil || s.options.Node == nil {
+	if err != nil {
 		return err
 	}
-	return s.tell.Step(ctx, "the containers of team-a start, now that their Secret is there", s.untilAllRead("first"))
+	return s.stepInside(ctx, "the containers of team-a start, now that their Secret is there", "first")
 }
 
 func (s *Story) heal(ctx context.Context) error {
@@ -174,11 +174,8 @@ func (s *Story) spread(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.options.Node != nil {
-		err := s.tell.Step(ctx, "their rollouts end in processes that have the new value", s.untilAllRead("second"))
-		if err != nil {
-			return err
-		}
+	if err := s.stepInside(ctx, "their rollouts end in processes that have the new value", "second"); err != nil {
+		return err
 	}
 	return s.tell.Step(ctx, "nothing else was touched: not the volume's Deployment, not the one that does not use it", s.exactly(before,
 		envWorkload, envFromWorkload, podKey(volumeWorkload), podKey(barePod)))

@@ -41,10 +41,8 @@ func (s *Story) crash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.options.Node != nil {
-		if err := s.tell.Step(ctx, "and the containers of all four read it", s.untilAllRead("third")); err != nil {
-			return err
-		}
+	if err := s.stepInside(ctx, "and the containers of all four read it", "third"); err != nil {
+		return err
 	}
 	if err := s.tell.Step(ctx, "headwater has nothing left to do, and is stopped with SIGTERM", func(ctx context.Context) error {
 		if err := s.settled(ctx); err != nil {

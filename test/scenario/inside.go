@@ -94,6 +94,15 @@ func (s *Story) tellFiles(ctx context.Context, sights []*sight, password string)
 	return nil
 }
 
+// stepInside tells, on a real node, that the containers of all consumers come to
+// read this password.
+func (s *Story) stepInside(ctx context.Context, what, password string) error {
+	if s.options.Node == nil {
+		return nil
+	}
+	return s.tell.Step(ctx, what, s.untilAllRead(password))
+}
+
 // untilAllRead waits until there is one running container of each consumer, and
 // it reads this password.
 func (s *Story) untilAllRead(password string) func(context.Context) error {
