@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -37,36 +39,37 @@ func (a *arena) workloads(ctx context.Context) error {
 	if err := a.residentAfterStart(ctx, fmt.Sprintf("resident memory, at %d Secrets and no workload", manySecrets)); err != nil {
 		return err
 	}
-	progress("making %d workloads", manyWorkloads)
-	err = parallel(ctx, manyWorkloads, func(ctx context.Context, i int) error {
-		namespace := target(i % a.clones)
-		_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx,
-			harness.Deployment(namespace, "many-"+strconv.Itoa(i), 0, harness.ByEnv(shared, "version")), metav1.CreateOptions{})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := a.adopted(ctx); err != nil {
+	if err := a.addWorkloads(ctx); err != nil {
 		return err
 	}
 	return a.residentAfterStart(ctx, fmt.Sprintf("resident memory, at %d Secrets and %d workloads", manySecrets, manyWorkloads))
 }
 
-// adopted waits until every workload is on record.
-func (a *arena) adopted(ctx context.Context) error {
-	return harness.Eventually(ctx, func(ctx context.Context) error {
-		list, err := a.admin.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
+// addWorkloads makes workloads, and waits until Headwater has all on record.
+func (a *arena) addWorkloads(ctx context.Context) error {
+	progress("making %d workloads", manyWorkloads)
+	deployments, err := open(ctx, a.admin.AppsV1().RESTClient(), "deployments", "")
+	if err != nil {
+		return err
+	}
+	defer deployments.stop()
+	adopted := map[types.UID]bool{}
+	_, err = timed(ctx, func(ctx context.Context) error {
+		return parallel(ctx, manyWorkloads, func(ctx context.Context, i int) error {
+			namespace := target(i % a.clones)
+			_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx,
+				harness.Deployment(namespace, "many-"+strconv.Itoa(i), 0, harness.ByEnv(shared, "version")), metav1.CreateOptions{})
 			return err
-		}
-		for _, deployment := range list.Items {
-			if deployment.Annotations[mark.Baseline] == "" {
-				return errors.New("not every workload is adopted")
+		})
+	}, func(ctx context.Context) error {
+		return deployments.until(ctx, func(event watch.Event) bool {
+			if deployment, ok := event.Object.(*appsv1.Deployment); ok && deployment.Annotations[mark.Baseline] != "" {
+				adopted[deployment.UID] = true
 			}
-		}
-		return a.headwater.Idle(ctx)
+			return len(adopted) == manyWorkloads
+		})
 	})
+	return err
 }
 
 // residentAfterStart starts Headwater anew, so that what was there before does
