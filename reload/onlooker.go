@@ -27,5 +27,6 @@ func (c *controller) show(k key, decision Decision) {
 		c.onlooker.Reloaded(Reloaded{
 			Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed, Missing: decision.Missing,
 		})
+	default:
 	}
 }

@@ -58,7 +58,7 @@ func (o *Observer) Survey(maxFraction float64, look Look, report func(Finding)) 
 		held := o.heldRemovals(rule.Name, maxFraction)
 		for _, source := range o.sources(rule) {
 			for _, target := range o.targets(rule, source) {
-				o.survey(rule.Name, source, target, held, look, report)
+				o.survey(rule.Name, target, held, look, report)
 			}
 		}
 		o.surveyLeftovers(rule.Name, held, report)
@@ -79,7 +79,7 @@ func (o *Observer) heldRemovals(rule string, maxFraction float64) *Step {
 	return &step
 }
 
-func (o *Observer) survey(rule string, source, target object.Ref, held *Step, look Look, report func(Finding)) {
+func (o *Observer) survey(rule string, target object.Ref, held *Step, look Look, report func(Finding)) {
 	state, err := o.state(target)
 	if err != nil || len(state.Claims) == 0 {
 		return // unread, or not wanted: a clone there is a leftover
@@ -207,6 +207,7 @@ func (s State) since(standing Standing) time.Time {
 		if len(s.Claims) > 0 && s.Claims[0].Source != nil {
 			return s.Claims[0].Source.ChangedAt()
 		}
+	default:
 	}
 	return time.Time{}
 }

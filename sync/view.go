@@ -58,7 +58,7 @@ func (v *View) Survey(report func(Finding)) {
 			failed[target] = failure
 		}
 	})
-	v.controller.Observer.Survey(v.controller.maxFraction(), nil, func(f Finding) {
+	v.controller.Survey(v.controller.maxFraction(), nil, func(f Finding) {
 		report(failed.mark(f))
 	})
 }

@@ -96,14 +96,20 @@ func serve(t *testing.T, places ...Place) *served {
 	return s
 }
 
-func (s *served) get(path string) (*http.Response, string) {
+// get returns what a path answers: status, header and body.
+func (s *served) get(path string) (answer, string) {
 	s.Helper()
 	response, err := http.Get(s.url + path)
 	require.NoError(s, err)
 	body, err := io.ReadAll(response.Body)
 	require.NoError(s, err)
 	require.NoError(s, response.Body.Close())
-	return response, string(body)
+	return answer{response.StatusCode, response.Header}, string(body)
+}
+
+type answer struct {
+	StatusCode int
+	Header     http.Header
 }
 
 // follow opens a stream; next waits for an event of that name.

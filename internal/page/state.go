@@ -45,7 +45,7 @@ var stateWords = []stateWord{
 func StateNamed(name string) (state State, known bool) {
 	for i, word := range stateWords {
 		if word.Name == name {
-			return State(i), true //nolint:gosec // ten of them
+			return State(i), true
 		}
 	}
 	return Empty, false
