@@ -90,7 +90,7 @@ func (a *arena) refreshRound(ctx context.Context, readers []*reader) (took []tim
 		}
 	}
 	version := a.version()
-	took, err = untilRead(ctx, readers, shared, version, a.editSource(version), func(ctx context.Context, r *reader) (err error) {
+	took, err = untilRead(ctx, readers, shared, version, a.editSource(sourceNamespace, version), func(ctx context.Context, r *reader) (err error) {
 		r.after, err = a.marks(ctx, r)
 		return err
 	})
