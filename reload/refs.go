@@ -44,10 +44,9 @@ func (m Mode) needsRestart() bool { return m != Volume && !m.byNode() }
 // secretProviderClass is what a Reference of mode Provided names; its data are
 // outside of the cluster, and there is no cache of it. See
 // https://secrets-store-csi-driver.sigs.k8s.io/concepts.
-const (
-	secretProviderClass object.Kind = "SecretProviderClass"
-	secretsStoreDriver              = "secrets-store.csi.k8s.io"
-)
+const secretProviderClass object.Kind = "SecretProviderClass"
+
+const secretsStoreDriver = "secrets-store.csi.k8s.io"
 
 // byNode reports whether no container sees the data at all.
 func (m Mode) byNode() bool { return m == ImagePull || m == CSI }

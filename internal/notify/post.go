@@ -65,7 +65,7 @@ func post(ctx context.Context, by *http.Client, receiver Receiver, text string) 
 	defer cancel()
 	var outcome *failedError
 	to.SetHTTPClient(doer(func(request *http.Request) (*http.Response, error) {
-		response, err := by.Do(request.WithContext(ctx))
+		response, err := by.Do(request.WithContext(ctx)) //nolint:gosec // where to is the administrator's word
 		if err != nil {
 			outcome = unanswered(err)
 			return nil, outcome

@@ -92,7 +92,7 @@ func (f *fleet) ready(ctx context.Context) error {
 	return nil
 }
 
-func (f *fleet) end() error {
+func (f *fleet) end() {
 	for _, one := range f.replicas {
 		if one != nil && one.Headwater != nil {
 			one.Stop()
@@ -101,5 +101,4 @@ func (f *fleet) end() error {
 			one.proxy.Close()
 		}
 	}
-	return nil
 }

@@ -72,7 +72,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end()) }()
+	defer s.end()
 	if err := s.blow(ctx); err != nil {
 		return err
 	}

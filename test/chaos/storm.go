@@ -55,7 +55,7 @@ func newStorm(ctx context.Context, c *cluster.Cluster, o options) (*storm, error
 	}, nil
 }
 
-func (s *storm) end() error { return errors.Join(s.fleet.end(), s.world.end()) }
+func (s *storm) end() { s.fleet.end() }
 
 // blow plays every round.
 func (s *storm) blow(ctx context.Context) error {

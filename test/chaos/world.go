@@ -163,8 +163,6 @@ func (w *world) settle(ctx context.Context) error {
 	return until(ctx, func(ctx context.Context) error { return w.disperse(ctx) })
 }
 
-func (w *world) end() error { return nil }
-
 // until tries again while the API server cannot be reached.
 func until(ctx context.Context, do func(context.Context) error) error {
 	deadline := time.Now().Add(patience)

@@ -167,7 +167,7 @@ func (l *link) copy(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		time.Sleep(time.Duration(l.delay.Load()))
+		<-time.After(time.Duration(l.delay.Load()))
 		if !l.held.Load() && n > 0 {
 			_, writeErr := to.Write(buffer[:n])
 			err = errors.Join(err, writeErr)
