@@ -27,7 +27,7 @@ run: build ## play the main job on a real control plane; KEEP=1 leaves it runnin
 
 .PHONY: test
 test: build control-plane chart ## all tests: unit, and end to end on a real control plane
-	go test $(RACE) -timeout 25m ./...
+	go test $(RACE) -timeout 40m ./...
 
 .PHONY: unit
 unit: ## unit tests alone, without a control plane

@@ -14,8 +14,8 @@ import (
 type Config struct {
 	Action    Action    `json:"action"`
 	Workloads Workloads `json:"workloads"`
-	// Debounce is how long a workload is left alone after a change, so that
-	// several changes make one rollout.
+	// Debounce is how long a workload is left alone after the last of several
+	// changes, at most maxDebounce after the first, so that they make one rollout.
 	Debounce *metav1.Duration `json:"debounce"`
 	// MinInterval is the least time between two restarts of one workload; it
 	// grows with those of the last hour. 0 is none.

@@ -42,7 +42,7 @@ func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
 	}
 }
 
-func TestDebounceRunsFromTheFirstChange(t *testing.T) {
+func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
 	var p pending
 	k := key{KindDeployment, "ns", "w"}
 	require.Zero(t, p.debounce(k, birth))
@@ -51,9 +51,14 @@ func TestDebounceRunsFromTheFirstChange(t *testing.T) {
 
 	p.add(k, birth, time.Second)
 	p.add(k, birth.Add(900*time.Millisecond), time.Second)
-	require.Equal(t, time.Second, p.debounce(k, birth))
-	require.Equal(t, 100*time.Millisecond, p.debounce(k, birth.Add(900*time.Millisecond)))
+	require.Equal(t, time.Second, p.debounce(k, birth.Add(900*time.Millisecond)), "put off")
 	require.Zero(t, p.debounce(k, birth.Add(2*time.Second)))
+	p.add(k, birth.Add(time.Second), 0)
+	require.Equal(t, 900*time.Millisecond, p.debounce(k, birth.Add(time.Second)), "one that has time hurries nobody")
+	for i := range 100 {
+		p.add(k, birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+	}
+	require.Equal(t, maxDebounce, p.debounce(k, birth), "not for ever")
 
 	at, found := p.done(k)
 	require.True(t, found)
@@ -72,7 +77,6 @@ func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
 	p.add(k, birth.Add(time.Minute), time.Second)
 	p.rewritten(k, "12")
 	require.Equal(t, "12", p.template(k))
-	require.Equal(t, time.Second, p.debounce(k, birth))
 	p.done(k)
 	require.Empty(t, p.template(k))
 }

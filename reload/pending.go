@@ -20,10 +20,32 @@ type seen struct {
 	template string
 }
 
-// add remembers a change, unless an earlier one is still to be dealt with: a
-// consumer whose objects never come to rest is restarted all the same.
+// add remembers a change. One that follows another before that was dealt with
+// puts it off, but not for ever: a consumer whose objects never come to rest is
+// restarted maxDebounce after the first.
 func (p *pending) add(k key, at time.Time, debounce time.Duration) {
-	p.changes.LoadOrStore(k, seen{at: at, due: at.Add(debounce)})
+	for {
+		value, waits := p.changes.LoadOrStore(k, seen{at: at, due: at.Add(debounce)})
+		if !waits {
+			return
+		}
+		change, _ := value.(seen)
+		change.due = change.putOff(at.Add(debounce))
+		if p.changes.CompareAndSwap(k, value, change) {
+			return
+		}
+	}
+}
+
+// putOff is when s is due if another change asks for it to be then.
+func (s seen) putOff(then time.Time) time.Time {
+	if last := s.at.Add(maxDebounce); then.After(last) {
+		then = last
+	}
+	if then.Before(s.due) {
+		return s.due
+	}
+	return then
 }
 
 // debounce returns how long a restart of k has to wait.
