@@ -37,26 +37,23 @@ const rereadDelay = time.Second
 
 // gather reads from the caches what holds of the objects that k references.
 func (c *controller) gather(k key, references []Reference, of wishes) (*digest.Hasher, []Consumed, error) {
-	g, err := c.gatherer()
-	if err != nil {
-		return nil, nil, err
-	}
-	consumed := g.gather(k.namespace, references, of)
-	if g.reading {
-		c.queue.After(k, rereadDelay)
-	}
-	return g.hasher, consumed, nil
+	return c.gathered(k, func(g *gatherer) []Consumed { return g.gather(k.namespace, references, of) })
 }
 
 // gatherFamily reads what holds of the objects that w is stamped for.
 func (c *controller) gatherFamily(w *Workload) (*digest.Hasher, []Consumed, error) {
+	return c.gathered(w.key(), func(g *gatherer) []Consumed { return g.family(c.consumers.family(w), c.honoured()) })
+}
+
+// gathered has k looked at again where not everything could be read yet.
+func (c *controller) gathered(k key, read func(*gatherer) []Consumed) (*digest.Hasher, []Consumed, error) {
 	g, err := c.gatherer()
 	if err != nil {
 		return nil, nil, err
 	}
-	consumed := g.family(c.consumers.family(w), c.honoured())
+	consumed := read(g)
 	if g.reading {
-		c.queue.After(w.key(), rereadDelay)
+		c.queue.After(k, rereadDelay)
 	}
 	return g.hasher, consumed, nil
 }
