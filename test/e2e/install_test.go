@@ -134,11 +134,30 @@ func (i *installation) hasPods(want int) {
 	})
 }
 
+// asksTheWebhook edits the source as one who may, whom no policy refuses, so that
+// the webhook is asked as well.
+func (i *installation) asksTheWebhook(h *harness.Headwater) {
+	i.Helper()
+	i.clusterRole("installed-editor", secretsEditor())
+	i.grant("", "installed-editor", "installed-owner")
+	owner := i.client("installed-owner")
+	i.eventually(func(ctx context.Context) error {
+		if err := tryEdit(ctx, owner, "installed-src", "shared", "x"); err != nil {
+			return err
+		}
+		asked, err := h.Metric(ctx, "headwater_protect_requests_total", map[string]string{"verdict": "allowed"})
+		if err == nil && asked == 0 {
+			err = errors.New("the webhook was not asked")
+		}
+		return err
+	})
+}
+
 const installedRule = `
 - name: installed
   source: {kind: Secret, namespace: installed-src, name: shared}
   sync: {namespaces: {include: ["installed-*"]}}
-  protect: {}
+  protect: {allow: {users: [installed-owner]}}
   reload: {debounce: 0s}
 `
 
@@ -163,6 +182,7 @@ func TestWhatTheChartInstallsWorks(t *testing.T) {
 	i.hasClone("installed-a", "shared", data)
 	i.hasStamp(h)
 	require.Contains(t, denialOf(i.env, "installed-src", "shared", "forged"), "protected by rule")
+	i.asksTheWebhook(h)
 	requireKnownMetrics(i.env, h)
 	requests, err := i.cluster.Requests(t.Context(), func(r cluster.Request) bool {
 		return r.User == harness.ServiceAccount && r.Code == http.StatusForbidden && r.Namespace != "installed-full"

@@ -164,6 +164,12 @@ func (w *world) change(o *object.Full, how int, value []byte) {
 		o.Labels[theirs+"label"] = string(value)
 	case 5:
 		o.Content.Data = nil
+		if o.Labels == nil {
+			o.Labels = map[string]string{}
+		}
+		// Of an object without any field that is owned, the API server never
+		// again tracks who owns what.
+		o.Labels[theirs+"emptied"] = "yes"
 	case 6:
 		o.Content.Data["k3"] = value
 	case 7:

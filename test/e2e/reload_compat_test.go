@@ -73,9 +73,9 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	e.settled(h)
 	out, problem, exit := e.command(e.viewer("compat-viewer"), "explain", "deploy/compat-a/auto", "--config", e.configFile(syncRule("compat")))
 	require.Zero(t, exit, problem)
-	require.Regexp(t, `Secret/compat-a/excluded +EnvFrom +- +Nothing +Untracked +excluded by an annotation of Reloader`, out)
-	require.Regexp(t, `Secret/compat-a/searched +EnvFrom +- +Nothing +Untracked +the object bears the annotation reloader.stakater.com/ignore`, out)
-	require.Regexp(t, `Secret/compat-a/own +EnvFrom +annotation of Reloader +Restart +Current +a restart is asked for`, out)
+	require.Regexp(t, `Secret/compat-a/excluded +EnvFrom +app +- +Nothing +Untracked +excluded by an annotation of Reloader`, out)
+	require.Regexp(t, `Secret/compat-a/searched +EnvFrom +app +- +Nothing +Untracked +the object bears the annotation reloader.stakater.com/ignore`, out)
+	require.Regexp(t, `Secret/compat-a/own +EnvFrom +app +annotation of Reloader +Restart +Current +a restart is asked for`, out)
 
 	e.eventually(func(ctx context.Context) error {
 		template, err := e.admin.AppsV1().Deployments(namespace).Get(ctx, "template", metav1.GetOptions{})

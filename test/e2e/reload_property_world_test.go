@@ -150,6 +150,10 @@ func (w *reloadWorld) remember(ctx context.Context) error {
 	return nil
 }
 
+// restWithin is how long that may take: controllers that found no API server look
+// for it again half a minute later.
+const restWithin = 2 * time.Minute
+
 // comesToRest waits until all that runs is current and nothing is written any
 // more.
 func (w *reloadWorld) comesToRest() {
@@ -157,7 +161,7 @@ func (w *reloadWorld) comesToRest() {
 		w.start()
 	}
 	require.NoError(w, w.headwater.Ready(w.Context()))
-	w.eventually(func(ctx context.Context) error {
+	err := harness.Within(w.Context(), restWithin, func(ctx context.Context) error {
 		if err := w.headwater.Idle(ctx); err != nil {
 			return err
 		}
@@ -169,6 +173,7 @@ func (w *reloadWorld) comesToRest() {
 		}
 		return harness.Holds(ctx, undisturbed, w.nothingChanged(w.cluster.Mark()))
 	})
+	require.NoError(w, err)
 	require.NoError(w, w.remember(w.Context()))
 	require.NoError(w, w.judge(w.refused))
 	w.rests(w.next-1, w.refused)

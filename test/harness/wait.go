@@ -22,7 +22,12 @@ func Permanent(err error) error { return permanentError{err} }
 // Eventually repeats condition until it returns nil. When time is up, or the
 // error is Permanent, it returns what was still wrong.
 func Eventually(ctx context.Context, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	return Within(ctx, Timeout, condition)
+}
+
+// Within is Eventually for what may take longer, or must not take as long.
+func Within(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -42,7 +47,7 @@ func Eventually(ctx context.Context, condition func(context.Context) error) erro
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not so after %s: %w", Timeout, err)
+			return fmt.Errorf("not so after %s: %w", limit, err)
 		case <-ticker.C:
 		}
 	}
