@@ -58,7 +58,7 @@ func managed(o *metav1.ListOptions) {
 }
 
 // newUpkeep keeps the objects of a kind that tweak chooses, and informer holds.
-func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, client listedAPI[T, L], informer cache.SharedIndexInformer,
+func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, client lister[T, L], informer cache.SharedIndexInformer,
 	tweak func(*metav1.ListOptions), ours content[T],
 ) (*upkeep[T], error) {
 	view, err := following[T](kind, informer, r.wake, r.log)
@@ -67,7 +67,7 @@ func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, 
 	}
 	u := &upkeep[T]{
 		kind: kind, api: client, view: view, content: ours, clock: r.clock,
-		ours:  func(ctx context.Context) ([]T, error) { return listed(ctx, client, tweak) },
+		ours:  func(ctx context.Context) ([]T, error) { return fetch(ctx, client, tweak) },
 		owned: func(ctx context.Context, object T, creation bool) error { return r.owned(ctx, object, creation) },
 		restored: func(desired, found T) {
 			var gone T

@@ -38,28 +38,30 @@ type api[T clusterObject] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// listedAPI is an api that can list, too: L is the type of a list of T.
-type listedAPI[T clusterObject, L runtime.Object] interface {
+// lister is an api that can list, too: L is the type of a list of T.
+type lister[T clusterObject, L runtime.Object] interface {
 	api[T]
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 }
 
-// listed returns the objects that tweak chooses, by the API server's word.
-func listed[T clusterObject, L runtime.Object](ctx context.Context, client listedAPI[T, L], tweak func(*metav1.ListOptions)) (all []T, err error) {
+// fetch returns the objects that tweak chooses, by the API server's word.
+func fetch[T clusterObject, L runtime.Object](ctx context.Context, client lister[T, L], tweak func(*metav1.ListOptions)) ([]T, error) {
 	options := metav1.ListOptions{}
 	tweak(&options)
 	list, err := client.List(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	return all, meta.EachListItem(list, func(item runtime.Object) error {
+	var all []T
+	err = meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(T)
 		if !ok {
-			return fmt.Errorf("a list of %T holds a %T", list, item)
+			return fmt.Errorf("a list of type %T holds a %T", list, item)
 		}
 		all = append(all, object)
 		return nil
 	})
+	return all, err
 }
 
 // upkeep has the cluster-wide objects of one kind that are Headwater's be as
