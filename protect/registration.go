@@ -92,6 +92,9 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	if err != nil {
 		return 0, err
 	}
+	if engine != EngineWebhook || !hasRules(r.rules) {
+		r.alone = time.Time{}
+	}
 	again, policyErr := r.keepPolicies(ctx, engine)
 	later, webhookErr := r.keepWebhooks(ctx, engine)
 	return sooner(again, later), errors.Join(policyErr, webhookErr)
@@ -203,14 +206,12 @@ func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again t
 	proof := r.proof()
 	switch {
 	case !hasRules(r.rules):
-		r.alone = time.Time{}
 		return r.webhooks.keep(ctx, &r.running, nil)
 	case engine != EnginePolicy:
 		return r.registerWebhooks(ctx, engine)
 	case !proof.Known || proof.By == EngineWebhook:
 		return 0, nil // the next proof wakes the loop
 	default:
-		r.alone = time.Time{}
 		return r.webhooks.keep(ctx, &r.running, nil)
 	}
 }
@@ -228,12 +229,9 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine Engine) (aga
 	stance := r.stance(engine, proof)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
 	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
-	switch {
-	case engine != EngineWebhook:
-		r.alone = time.Time{}
-	case err == nil && r.alone.IsZero():
+	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
 		r.alone = r.clock.Now()
-		again = settling
+		again = sooner(again, settling)
 	}
 	return again, err
 }
