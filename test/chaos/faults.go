@@ -63,8 +63,8 @@ func (s *storm) toReplica(least, most time.Duration, breaks, mends func(*replica
 func (s *storm) toControlPlane(do func(context.Context) error) func(*rand.Rand) func(context.Context) error {
 	return func(*rand.Rand) func(context.Context) error {
 		return func(ctx context.Context) error {
-			s.world.controlPlane.Lock()
-			defer s.world.controlPlane.Unlock()
+			s.controlPlane.Lock()
+			defer s.controlPlane.Unlock()
 			return do(ctx)
 		}
 	}

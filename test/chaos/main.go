@@ -73,14 +73,9 @@ func run() (err error) {
 		return err
 	}
 	defer s.end()
-	if err := s.blow(ctx); err != nil {
-		return err
+	err = errors.Join(s.blow(ctx), s.report.print(os.Stdout))
+	if err == nil && len(s.report.violations) > 0 {
+		err = errViolated
 	}
-	if err := s.report.print(os.Stdout); err != nil {
-		return err
-	}
-	if len(s.report.violations) > 0 {
-		return errViolated
-	}
-	return nil
+	return err
 }

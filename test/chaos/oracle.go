@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -42,9 +41,7 @@ func (w *world) judge(ctx context.Context) error {
 		slices.Sort(wrong)
 		return fmt.Errorf("%d clones are wrong: %s", len(wrong), strings.Join(wrong[:min(3, len(wrong))], ", "))
 	}
-	_, err = w.mallory.CoreV1().Secrets(sourceNamespace).Patch(ctx, shared, types.MergePatchType,
-		[]byte(`{"stringData":{"k":"stolen"}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	return refused(err)
+	return w.steal(ctx, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
 // expected are the clones that must be there, by place.

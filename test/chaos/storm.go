@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
@@ -29,6 +30,8 @@ type storm struct {
 	cluster *cluster.Cluster
 	world   *world
 	fleet   *fleet
+	// controlPlane is held by whoever breaks it.
+	controlPlane sync.Mutex
 	// rand is the faults' own, so that what is broken does not depend on how much
 	// work was done meanwhile.
 	rand   *rand.Rand
@@ -95,7 +98,7 @@ func (s *storm) round(ctx context.Context) error {
 	err = s.breakThings(ctx)
 	stop()
 	<-done
-	if err := errors.Join(err, s.world.settle(ctx)); err != nil {
+	if err := errors.Join(err, until(ctx, s.world.disperse)); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -139,18 +142,7 @@ func (s *storm) breakThings(ctx context.Context) error {
 }
 
 // rests waits until all is as it must be, and stays so without a write.
-func (s *storm) rests(ctx context.Context) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := s.atRest(ctx)
-		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
-			return err
-		}
-		if err := pauseFor(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
+func (s *storm) rests(ctx context.Context) error { return until(ctx, s.atRest) }
 
 func (s *storm) atRest(ctx context.Context) error {
 	if err := s.fleet.ready(ctx); err != nil {
@@ -168,6 +160,21 @@ func (s *storm) atRest(ctx context.Context) error {
 		err = fmt.Errorf("%d writes though all is at rest, the first %+v", len(writes), writes[0])
 	}
 	return err
+}
+
+// until tries again, for as long as patience lasts, while do fails: there may be
+// nobody to answer.
+func until(ctx context.Context, do func(context.Context) error) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := do(ctx)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if pause := pauseFor(ctx, 100*time.Millisecond); pause != nil {
+			return errors.Join(err, pause)
+		}
+	}
 }
 
 func pauseFor(ctx context.Context, d time.Duration) error {

@@ -86,9 +86,12 @@ func (w *world) editFlags(ctx context.Context) error {
 }
 
 // attack must be refused, at whatever moment.
-func (w *world) attack(ctx context.Context) error {
+func (w *world) attack(ctx context.Context) error { return w.steal(ctx, metav1.PatchOptions{}) }
+
+// steal is an error unless it was Headwater that refused it.
+func (w *world) steal(ctx context.Context, options metav1.PatchOptions) error {
 	_, err := w.mallory.CoreV1().Secrets(sourceNamespace).Patch(ctx, shared, types.MergePatchType,
-		[]byte(`{"stringData":{"k":"stolen"}}`), metav1.PatchOptions{})
+		[]byte(`{"stringData":{"k":"stolen"}}`), options)
 	return refused(err)
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,8 +66,6 @@ type world struct {
 	crowd  int
 	rand   *rand.Rand
 	report *report
-	// controlPlane is held by whoever breaks it.
-	controlPlane sync.Mutex
 
 	// edits counts up, so that every edit makes data what they never were.
 	edits     int
@@ -155,26 +152,6 @@ func (w *world) permit(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// settle brings to an end what was begun and could not be finished, for want of
-// an API server.
-func (w *world) settle(ctx context.Context) error {
-	return until(ctx, func(ctx context.Context) error { return w.disperse(ctx) })
-}
-
-// until tries again while the API server cannot be reached.
-func until(ctx context.Context, do func(context.Context) error) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := do(ctx)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		if pause := pauseFor(ctx, 200*time.Millisecond); pause != nil {
-			return errors.Join(err, pause)
-		}
-	}
 }
 
 var rbacForbids = regexp.MustCompile(`User "[^"]+" cannot [a-z]+ resource`)
