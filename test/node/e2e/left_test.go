@@ -122,7 +122,6 @@ func processes(t *testing.T) map[int][]running {
 // family is all that a process started.
 func family(t *testing.T, pid int) []running {
 	t.Helper()
-	t.Helper()
 	byParent := processes(t)
 	all := slices.Clone(byParent[pid])
 	for i := 0; i < len(all); i++ {
@@ -141,15 +140,18 @@ func programs(all []running) (names []string) {
 // left are those of all that still run.
 func left(t *testing.T, all []running) []running {
 	t.Helper()
-	t.Helper()
 	now := slices.Concat(slices.Collect(maps.Values(processes(t)))...)
 	return slices.DeleteFunc(slices.Clone(all), func(one running) bool { return !slices.Contains(now, one) })
 }
 
-func controlGroups(t *testing.T, container string) []string {
+// controlGroups are those of a container, in either version of them.
+func controlGroups(t *testing.T, container string) (groups []string) {
 	t.Helper()
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/k8s.io/" + container)
-	require.NoError(t, err)
+	for _, pattern := range []string{"/sys/fs/cgroup/k8s.io/", "/sys/fs/cgroup/*/k8s.io/"} {
+		found, err := filepath.Glob(pattern + container)
+		require.NoError(t, err)
+		groups = append(groups, found...)
+	}
 	return groups
 }
 
@@ -172,6 +174,7 @@ func TestNothingIsLeftOfANodeThatWasStopped(t *testing.T) {
 	all := family(t, e.node.PID())
 	require.Subset(t, programs(all), whole)
 	require.Equal(t, before, mounts(t), "its mounts are its own")
+	require.NotEmpty(t, controlGroups(t, container.ID))
 
 	require.NoError(t, e.node.Stop())
 	require.Empty(t, left(t, all))
