@@ -3,7 +3,6 @@ package node
 import (
 	_ "embed"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"text/template"
@@ -28,14 +27,12 @@ func (n *Node) writeFiles(busybox string) error {
 	if err := os.MkdirAll(n.path("cni"), 0o755); err != nil {
 		return fmt.Errorf("make the node's folder: %w", err)
 	}
-	port, err := freePort()
+	address, err := harness.FreeAddress()
 	if err != nil {
 		return err
 	}
-	values := struct {
-		Dir, Image string
-		Port       int
-	}{n.dir, harness.Image, port}
+	_, port, _ := strings.Cut(address, ":")
+	values := struct{ Dir, Image, Port string }{n.dir, harness.Image, port}
 	files := map[string]string{"cni/10-lo.conflist": loopback, "resolv.conf": ""}
 	for name, settings := range map[string]string{"containerd.toml": containerdSettings, "kubelet.yaml": kubeletSettings} {
 		var filled strings.Builder
@@ -53,13 +50,4 @@ func (n *Node) writeFiles(busybox string) error {
 		return fmt.Errorf("make the image: %w", err)
 	}
 	return nil
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a port for the kubelet: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }
