@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	discoveryfake "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/discovery"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
@@ -32,19 +33,37 @@ func app(name string) *unstructured.Unstructured {
 	return u
 }
 
+// discoverable is an API server whose Apps come and go. client-go's fake must not
+// be asked what is served while that changes.
+type discoverable struct {
+	kubernetes.Interface
+	discovery.DiscoveryInterfaces
+
+	served atomic.Pointer[metav1.APIResourceList]
+}
+
+func (d *discoverable) Discovery() discovery.DiscoveryInterfaces { return d }
+
+func (d *discoverable) ServerResourcesForGroupVersionWithContext(_ context.Context, version string) (*metav1.APIResourceList, error) {
+	if list := d.served.Load(); list != nil && list.GroupVersion == version {
+		return list, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+}
+
 // optionalFixture is an Optional over a fake API server that serves Apps once it
 // is told to.
 type optionalFixture struct {
 	*Optional[*Foreign]
 
-	t      *testing.T
-	served *discoveryfake.FakeDiscovery
-	shape  atomic.Value
-	tells  chan Change[*Foreign]
+	t     *testing.T
+	api   *discoverable
+	shape atomic.Value
+	tells chan Change[*Foreign]
 }
 
 func newOptionalFixture(t *testing.T, refuse error) *optionalFixture {
-	typed := fake.NewClientset()
+	api := &discoverable{Interface: fake.NewClientset()}
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
@@ -52,11 +71,11 @@ func newOptionalFixture(t *testing.T, refuse error) *optionalFixture {
 	if refuse != nil {
 		objects.PrependReactor("list", "apps", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, refuse })
 	}
-	clients := &Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: objects}
+	clients := &Clients{Typed: api, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: objects}
 	log := zaptest.NewLogger(t)
 	definitions, err := NewDefinitions(clients, log)
 	require.NoError(t, err)
-	f := &optionalFixture{t: t, served: typed.Discovery().(*discoveryfake.FakeDiscovery), tells: make(chan Change[*Foreign], 10)}
+	f := &optionalFixture{t: t, api: api, tells: make(chan Change[*Foreign], 10)}
 	f.shape.Store("")
 	f.Optional = NewOptional("tests", clients, definitions, log, func() []OptionalKind[*Foreign] {
 		return []OptionalKind[*Foreign]{{GroupVersionKind: apps.GroupVersion().WithKind("App"), Keep: keepForeign, Shape: f.shape.Load().(string)}}
@@ -73,9 +92,7 @@ func newOptionalFixture(t *testing.T, refuse error) *optionalFixture {
 }
 
 func (f *optionalFixture) serve(resources ...metav1.APIResource) {
-	f.served.Lock()
-	f.served.Resources = []*metav1.APIResourceList{{GroupVersion: apps.GroupVersion().String(), APIResources: resources}}
-	f.served.Unlock()
+	f.api.served.Store(&metav1.APIResourceList{GroupVersion: apps.GroupVersion().String(), APIResources: resources})
 	f.Recheck()
 }
 
