@@ -126,7 +126,7 @@ func New(p Params) (Result, error) {
 	}
 	prover := &Prover{
 		prober: prober, client: p.Clients.Typed, namespace: p.Options.Namespace, rules: p.Rules, settings: p.Settings,
-		protected: protectedBy(p.Caches), clock: clk, metrics: m, log: p.Log, wake: newWake(),
+		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
 	}
 	registration := &Registration{
 		client: p.Clients.Typed, rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,

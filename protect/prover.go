@@ -60,9 +60,11 @@ type Prover struct {
 	settings       *LiveSettings
 	// protected returns what of a rule is there to try it on.
 	protected func(Rule) []object.Ref
+	source    func(object.Ref) (*object.Full, bool)
 	// changed is called when the Proof is another one.
 	changed func()
 	clock   clock.Clock
+	events  interface{ Record(kube.Event) }
 	metrics *metrics
 	log     *zap.Logger
 	wake    wake
@@ -276,13 +278,26 @@ func (p *Prover) record(ctx context.Context, standings map[string]Standing) erro
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, ProofsConfigMap, err)
 	}
-	for rule, standing := range standings {
-		if before := p.standings[rule]; before != standing {
-			p.log.Info("protection of rule", zap.String("rule", rule), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
+	for _, rule := range p.rules.Load().All() {
+		if standing, tried := standings[rule.Name]; tried && standing != p.standings[rule.Name] {
+			p.tell(rule, standing)
 		}
 	}
 	p.standings = standings
 	return nil
+}
+
+// tell says how rule stands from now on.
+func (p *Prover) tell(rule Rule, standing Standing) {
+	p.log.Info("protection of rule", zap.String("rule", rule.Name), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
+	event := kube.Event{Rule: rule.Name, About: subjectOf(rule, p.source), Action: "Prove"}
+	if standing.Proven {
+		event.Reason, event.Note = "ProtectionProven", fmt.Sprintf("rule %q: the API server refuses to let others change this", rule.Name)
+	} else {
+		event.Warning, event.Reason = true, "ProtectionNotProven"
+		event.Note = fmt.Sprintf("rule %q: not seen to protect this: %s; headwater who-can-edit %s lists who may", rule.Name, standing.Why, rule.Name)
+	}
+	p.events.Record(event)
 }
 
 // protectedBy returns the sources of a rule that caches hold, and, where nobody

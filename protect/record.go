@@ -86,9 +86,8 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 	})
 }
 
-// about is the object that request is about; the rule's source for a namespace
-// or where no such object is known, and its namespace where the rule names no
-// source. It is nil without any of them.
+// about is the object that request is about; the subject of the rule for a
+// namespace or where no such object is known. It is nil without any of them.
 func (r recorder) about(request Request, ruleName string) *corev1.ObjectReference {
 	if ref, known := request.ref(); known {
 		return &corev1.ObjectReference{
@@ -99,13 +98,19 @@ func (r recorder) about(request Request, ruleName string) *corev1.ObjectReferenc
 	if !found {
 		return nil
 	}
+	return subjectOf(rule, r.source)
+}
+
+// subjectOf is what an Event about rule as a whole is about: its source, or the
+// namespace of the sources that it selects.
+func subjectOf(rule Rule, source func(object.Ref) (*object.Full, bool)) *corev1.ObjectReference {
 	ref := rule.Source.Ref()
 	if rule.BySelector() {
 		return &corev1.ObjectReference{APIVersion: "v1", Kind: string(KindNamespace), Namespace: ref.Namespace, Name: ref.Namespace}
 	}
 	about := &corev1.ObjectReference{APIVersion: "v1", Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
-	if source, _ := r.source(ref); source != nil {
-		about.UID = source.UID
+	if known, _ := source(ref); known != nil {
+		about.UID = known.UID
 	}
 	return about
 }

@@ -13,6 +13,7 @@ const (
 	Refused    Topic = "Refused"    // asked for by the file, and never done
 	Denied     Topic = "Denied"     // a write that a rule keeps out, or would
 	Tampered   Topic = "Tampered"   // what keeps others out was changed, and restored
+	Unproven   Topic = "Unproven"   // a rule that was not seen to protect
 	Invalid    Topic = "Invalid"    // a file or a certificate that cannot be used
 	Propagated Topic = "Propagated" // a change that reached the last clone
 	Reloaded   Topic = "Reloaded"   // consumers that were made to pick a change up
@@ -20,12 +21,12 @@ const (
 
 // Topics are all of them.
 func Topics() []Topic {
-	return []Topic{Failed, Held, Conflict, Refused, Denied, Tampered, Invalid, Propagated, Reloaded}
+	return []Topic{Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded}
 }
 
 // byDefault is what calls for a person of the platform team. What others bring
 // about at will is not in it.
-func byDefault() []Topic { return []Topic{Failed, Held, Conflict, Refused, Tampered, Invalid} }
+func byDefault() []Topic { return []Topic{Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid} }
 
 // topics are those of Events, by reason. What is not in it concerns the owner
 // of a workload alone, who sees it there.
@@ -53,6 +54,8 @@ var topics = map[string]Topic{
 	"Audited": Denied,
 
 	"Tampered": Tampered,
+
+	"ProtectionNotProven": Unproven,
 
 	"ConfigInvalid":       Invalid,
 	"CertificateUnusable": Invalid,

@@ -183,11 +183,13 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 		}
 		return nil
 	})
+	e.hasNote("path-src", "shared", "ProtectionNotProven", "let pass")
 	h.Stop()
 
 	options.Args = nil
 	h = e.launch(options)
 	e.proven(h, "path")
+	e.hasNote("path-src", "shared", "ProtectionProven", "refuses")
 	e.failsClosed()
 	e.eventually(func(context.Context) error {
 		protection := e.status(viewer, options.Config).Protection[0]
