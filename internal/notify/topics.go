@@ -26,7 +26,9 @@ func Topics() []Topic {
 
 // byDefault is what calls for a person of the platform team. What others bring
 // about at will is not in it.
-func byDefault() []Topic { return []Topic{Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid} }
+func byDefault() []Topic {
+	return []Topic{Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid}
+}
 
 // topics are those of Events, by reason. What is not in it concerns the owner
 // of a workload alone, who sees it there.
