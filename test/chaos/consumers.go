@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,9 +53,9 @@ func (w *world) deploy(ctx context.Context) error {
 // it to run what it was last restarted for, or the data of now; so what it is
 // restarted for hereupon was lost before.
 func (w *world) standing(ctx context.Context, c consumer) (standing, error) {
-	before, err := w.revision(ctx, c)
+	before, err := w.generation(ctx, c)
 	if err != nil || c.key == "" { // nothing restarts a volume's
-		return standing{revision: before}, err
+		return standing{generation: before}, err
 	}
 	deployments := w.admin.AppsV1().Deployments(c.namespace)
 	_, err = deployments.Patch(ctx, c.name(), types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, mark.Baseline), metav1.PatchOptions{})
@@ -73,23 +72,20 @@ func (w *world) standing(ctx context.Context, c consumer) (standing, error) {
 	if err != nil {
 		return standing{}, err
 	}
-	after, err := w.revision(ctx, c)
-	return standing{revision: before, late: after != before}, err
+	after, err := w.generation(ctx, c)
+	return standing{generation: before, late: after != before}, err
 }
 
-// revision counts the templates that a consumer has had, as the Deployment
-// controller does once it has seen the last.
-func (w *world) revision(ctx context.Context, c consumer) (revision int, err error) {
+// generation counts the specs that a consumer has had. Nobody but Headwater changes
+// any, and it nothing but the template. The Deployment controller's own count of
+// templates skips numbers while it has not seen the last ReplicaSet.
+func (w *world) generation(ctx context.Context, c consumer) (generation int64, err error) {
 	err = until(ctx, func(ctx context.Context) error {
 		live, err := w.admin.AppsV1().Deployments(c.namespace).Get(ctx, c.name(), metav1.GetOptions{})
-		if err != nil {
-			return err
+		if err == nil {
+			generation = live.Generation
 		}
-		if live.Status.ObservedGeneration != live.Generation {
-			return errors.New("the Deployment controller has not seen it")
-		}
-		revision, err = strconv.Atoi(live.Annotations["deployment.kubernetes.io/revision"])
 		return err
 	})
-	return revision, err
+	return generation, err
 }
