@@ -1,0 +1,133 @@
+package property
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// judge tells everything that is not yet, or never to be, as the documents
+// promise: at rest every pod that runs has read what there is, and no restart
+// was for nothing. refused is the one workload that nobody may change.
+func (p *past) judge(refused string) error {
+	errs := slices.Clone(p.faults)
+	for _, w := range p.workloads {
+		if p.judgeable(w, refused) {
+			errs = append(errs, p.judgeRestarts(w), p.judgeFiles(w))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// judgeable reports whether pods of w can start: nothing is promised of the
+// others.
+func (p *past) judgeable(w *workload, refused string) bool {
+	for _, ref := range w.refs() {
+		if w.lacks(ref, p.latest(ref)) {
+			return false
+		}
+	}
+	return w.name != refused
+}
+
+// judgeRestarts tells of each object that was consumed the last time when all
+// was at rest, and has changed, whether the pods were started after that. What
+// is consumed for the first time is adopted, whatever pods have of it.
+func (p *past) judgeRestarts(w *workload) error {
+	var errs []error
+	pods := p.podsOf(w)
+	if len(pods) != int(w.replicas) {
+		errs = append(errs, fmt.Errorf("%s/%s has %d pods, and should have %d", w.namespace, w.name, len(pods), w.replicas))
+	}
+	started := []int64{w.started}
+	if w.replicas > 0 {
+		started = nil
+	}
+	for _, pod := range pods {
+		started = append(started, pod.bound)
+	}
+	for _, ref := range w.refs() {
+		known, found := w.known[ref]
+		if !found || !w.governs(ref) {
+			continue
+		}
+		now := w.startsWith(ref, p.latest(ref))
+		for _, at := range started {
+			if runs := p.startedWith(w.form, ref, max(at, known.at)); runs != now {
+				errs = append(errs, fmt.Errorf("%s/%s was not restarted for %s: it runs %q, and there is %q: %s",
+					w.namespace, w.name, ref, runs, now, p.tell(w)))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startedWith is what pods of f that got their node then read of ref. Until they
+// can start, they wait.
+func (p *past) startedWith(f form, ref object.Ref, at int64) string {
+	for _, edition := range p.from(ref, at) {
+		if read := f.startsWith(ref, edition.data); read != "" {
+			return read
+		}
+	}
+	return ""
+}
+
+// judgeFiles tells whether the files of running pods are as new as the objects.
+func (p *past) judgeFiles(w *workload) error {
+	var errs []error
+	for name, pod := range p.podsOf(w) {
+		for _, ref := range w.refs() {
+			now := p.latest(ref)
+			if now == nil || !w.mounts(ref) || !w.governs(ref) {
+				continue
+			}
+			if then := p.from(ref, pod.read)[0].data; !maps.Equal(then, now) {
+				errs = append(errs, fmt.Errorf("pod %s was not refreshed for %s: it has %v from %d, and there is %v: %s", name, ref, then, pod.read, now, p.tell(w)))
+			}
+			if pod.confirm != pod.refreshed {
+				errs = append(errs, fmt.Errorf("the refresh of pod %s is not confirmed", name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *past) podsOf(w *workload) map[string]*playedPod {
+	pods := map[string]*playedPod{}
+	for name, pod := range p.pods {
+		if pod.app == w.app {
+			pods[name] = pod
+		}
+	}
+	return pods
+}
+
+// rests takes note that all is at rest: what is there now is what Headwater has
+// on record of what it could do something about. The rest stays to be
+// explained from where it was.
+func (p *past) rests(at int64, refused string) {
+	last := p.rest
+	p.rest = at
+	for _, w := range p.workloads {
+		w.lately = []form{w.form}
+		current := p.judgeable(w, refused)
+		for _, ref := range w.refs() {
+			_, explained := w.explained[ref]
+			switch {
+			case current && w.governs(ref) && w.startsWith(ref, p.latest(ref)) != "":
+				w.known[ref], w.explained[ref] = standing{w.useOf(ref), at}, at
+			case !explained:
+				w.explained[ref] = last
+			}
+		}
+		for _, pod := range p.podsOf(w) {
+			if current {
+				pod.read = max(pod.read, at)
+			}
+		}
+	}
+}

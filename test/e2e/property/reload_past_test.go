@@ -1,0 +1,262 @@
+package property
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/test/cluster"
+)
+
+// past is what the objects of some namespaces were, and when. Moments are
+// revisions of etcd, so that it knows what came first.
+type past struct {
+	editions  map[object.Ref][]edition
+	workloads map[types.UID]*workload
+	pods      map[string]*playedPod
+	// rest is when everything was last at rest.
+	rest int64
+	// faults are restarts that nothing calls for.
+	faults []error
+	// restartCount and refreshCount are how many restarts and refreshes there were.
+	restartCount, refreshCount int
+}
+
+// edition is the data of an object from a moment on; nil while there is none.
+type edition struct {
+	since int64
+	data  map[string]string
+}
+
+// workload is a Deployment as it is now, and what is known of its past.
+type workload struct {
+	form
+
+	namespace, name, app string
+	replicas             int32
+	// started is when its pod template was last written, by whomever.
+	started int64
+	// template is that of its owner, without Headwater's stamp.
+	template, stamp, baseline string
+	// lately are the forms that it had since the last rest.
+	lately []form
+	// explained is until when the changes of an object have had their restart.
+	explained map[object.Ref]int64
+	// known is what it was seen to consume of an object when all was at rest.
+	known map[object.Ref]standing
+}
+
+// form is what Headwater goes by: what the pods consume, and what the owner
+// wants.
+type form struct {
+	uses []use
+	wish string
+}
+
+// standing is what was consumed at a moment at which it was current.
+type standing struct {
+	use string
+	at  int64
+}
+
+// playedPod is a pod that has a node.
+type playedPod struct {
+	app string
+	// bound is when it got the node, read when its files were last seen to.
+	bound, read        int64
+	refreshed, confirm string
+}
+
+func newPast(rest int64) *past {
+	return &past{
+		editions: map[object.Ref][]edition{}, workloads: map[types.UID]*workload{}, pods: map[string]*playedPod{}, rest: rest,
+	}
+}
+
+// add takes note of what came next.
+func (p *past) add(next cluster.Edition) {
+	switch o := next.Object.(type) {
+	case *corev1.Secret:
+		data := map[string]string{}
+		for key, value := range o.Data {
+			data[key] = string(value)
+		}
+		p.note(object.Secret, next, data)
+	case *corev1.ConfigMap:
+		p.note(object.ConfigMap, next, maps.Clone(o.Data))
+	case *appsv1.Deployment:
+		p.noteDeployment(o, next.Revision)
+	case *corev1.Pod:
+		p.notePod(o, next.Revision)
+	case nil:
+		p.noteDeletion(next)
+	}
+}
+
+func (p *past) note(kind object.Kind, next cluster.Edition, data map[string]string) {
+	ref := object.Ref{Kind: kind, Namespace: next.Namespace, Name: next.Name}
+	if data == nil && next.Object != nil {
+		data = map[string]string{}
+	}
+	p.editions[ref] = append(p.editions[ref], edition{next.Revision, data})
+}
+
+func (p *past) noteDeletion(next cluster.Edition) {
+	switch next.Resource {
+	case object.Secret.Resource():
+		p.note(object.Secret, next, nil)
+	case object.ConfigMap.Resource():
+		p.note(object.ConfigMap, next, nil)
+	case "deployments":
+		maps.DeleteFunc(p.workloads, func(_ types.UID, w *workload) bool { return w.namespace == next.Namespace && w.name == next.Name })
+	case "pods":
+		delete(p.pods, next.Namespace+"/"+next.Name)
+	}
+}
+
+// notePod knows pods by their names, which are never given twice.
+func (p *past) notePod(o *corev1.Pod, revision int64) {
+	id := o.Namespace + "/" + o.Name
+	refreshed := o.Annotations[mark.RefreshedFor]
+	known := p.pods[id]
+	switch {
+	case o.Spec.NodeName == "":
+		return
+	case known == nil:
+		known = &playedPod{app: o.Labels["app"], bound: revision, read: revision}
+		p.pods[id] = known
+	case known.refreshed != refreshed:
+		known.read = revision
+		p.refreshCount++
+	}
+	known.refreshed, known.confirm = refreshed, o.Annotations[mark.RefreshConfirmed]
+}
+
+func (p *past) noteDeployment(o *appsv1.Deployment, revision int64) {
+	template := o.Spec.Template.DeepCopy()
+	stamp := template.Annotations[mark.RestartedFor]
+	delete(template.Annotations, mark.RestartedFor)
+	if len(template.Annotations) == 0 {
+		template.Annotations = nil
+	}
+	text, err := json.Marshal(template)
+	if err != nil {
+		p.faults = append(p.faults, err)
+		return
+	}
+	w := p.workloads[o.UID]
+	if w == nil {
+		w = &workload{
+			namespace: o.Namespace, name: o.Name, app: o.Spec.Template.Labels["app"], replicas: *o.Spec.Replicas,
+			explained: map[object.Ref]int64{}, known: map[object.Ref]standing{},
+		}
+		p.workloads[o.UID] = w
+	}
+	if w.template != string(text) {
+		w.template, w.started = string(text), revision
+	}
+	p.reform(w, form{usesOf(o.Namespace, &template.Spec), o.Annotations[mark.Reload]})
+	if stamp != w.stamp {
+		p.noteRestart(w, stamp, revision)
+	}
+	w.stamp, w.baseline = stamp, o.Annotations[mark.Baseline]
+}
+
+// reform takes note of a form. What w consumes in another way than before, it
+// consumes for the first time.
+func (p *past) reform(w *workload, now form) {
+	if len(w.lately) == 0 || !w.same(now) {
+		w.lately = append(w.lately, now)
+	}
+	w.form = now
+	for _, ref := range w.refs() {
+		if known, found := w.known[ref]; found && known.use != w.useOf(ref) {
+			delete(w.known, ref)
+			delete(w.explained, ref)
+		}
+	}
+	maps.DeleteFunc(w.known, func(ref object.Ref, _ standing) bool { return !slices.Contains(w.refs(), ref) })
+}
+
+// noteRestart finds the change that a restart is for, one that no other restart
+// was for.
+func (p *past) noteRestart(w *workload, stamp string, revision int64) {
+	w.started = revision
+	p.restartCount++
+	if stamp == w.baseline {
+		p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d for what it ran already", w.namespace, w.name, revision))
+		return
+	}
+	for _, form := range w.lately {
+		for _, ref := range form.refs() {
+			if at, found := p.changed(form, ref, p.explainedUntil(w, ref)); found && form.governs(ref) {
+				w.explained[ref] = at
+				return
+			}
+		}
+	}
+	p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d, and no change calls for it: %s", w.namespace, w.name, revision, p.tell(w)))
+}
+
+func (p *past) explainedUntil(w *workload, ref object.Ref) int64 {
+	if at, found := w.explained[ref]; found {
+		return at
+	}
+	return p.rest
+}
+
+// changed finds the first moment after since at which what f starts with of ref
+// was another than at since. Without it the pods cannot start, so it does not
+// count while something is missing.
+func (p *past) changed(f form, ref object.Ref, since int64) (at int64, found bool) {
+	before := ""
+	for _, edition := range p.from(ref, since) {
+		now := f.startsWith(ref, edition.data)
+		if before == "" {
+			before = now
+		}
+		if now != "" && now != before {
+			return edition.since, true
+		}
+	}
+	return 0, false
+}
+
+// from are the edition that was there at a moment, and those after it.
+func (p *past) from(ref object.Ref, at int64) []edition {
+	all := p.editions[ref]
+	first := 0
+	for i := range all {
+		if all[i].since <= at {
+			first = i
+		}
+	}
+	return all[first:]
+}
+
+// latest is what ref holds; nil when it is not there.
+func (p *past) latest(ref object.Ref) map[string]string {
+	if all := p.editions[ref]; len(all) > 0 {
+		return all[len(all)-1].data
+	}
+	return nil
+}
+
+// tell says what became of all that w consumes since the last rest.
+func (p *past) tell(w *workload) string {
+	text := fmt.Sprintf("it was started at %d, the last rest was at %d, it had the forms %+v", w.started, p.rest, w.lately)
+	for _, ref := range w.refs() {
+		text += fmt.Sprintf("; %s (explained until %d, known %+v):", ref, p.explainedUntil(w, ref), w.known[ref])
+		for _, edition := range p.from(ref, min(p.explainedUntil(w, ref), w.started)) {
+			text += fmt.Sprintf(" %d%v", edition.since, edition.data)
+		}
+	}
+	return text
+}

@@ -1,0 +1,217 @@
+package property
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// A small world, so that everything meets everything.
+const (
+	reloadSource = "rel-src"
+	sharedName   = "shared" // cloned, and governed by a rule
+	ownName      = "own"    // the namespace's own
+	subPathKey   = "file"   // consumed as a file that is never rewritten
+	// refusedName is a workload that somebody's policy refuses at times.
+	refusedName = "refused"
+)
+
+var (
+	reloadTargets = []string{"rel-a", "rel-b"}
+	workloadNames = []string{"one", "two", "three", "four", "five", "six"}
+	dataKeys      = []string{"k1", "k2", subPathKey}
+)
+
+// reloadRules leave nothing to wait for but a short debounce, and let no more
+// than two workloads roll out at a time.
+const (
+	reloadSections = "reload: {minInterval: 0s, maxRestartsPerHour: 0, maxConcurrentRollouts: 2, confirmRefreshAfter: 200ms}\n"
+	reloadRules    = `
+- name: secret
+  source: {kind: Secret, namespace: ` + reloadSource + `, name: ` + sharedName + `}
+  sync: {namespaces: {include: [rel-a, rel-b]}}
+  reload: {debounce: 200ms, minInterval: 0s, maxRestartsPerHour: 0}
+- name: config
+  source: {kind: ConfigMap, namespace: ` + reloadSource + `, name: ` + sharedName + `}
+  sync: {namespaces: {include: [rel-a, rel-b]}}
+  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
+`
+)
+
+// reloadWorld is the cluster, and what the test alone knows of it.
+type reloadWorld struct {
+	*env
+	dice
+	*past
+
+	headwater *harness.Headwater
+	// next is from where the past is to be read on.
+	next int64
+	// made counts workloads, so that each has an app label of its own.
+	made int
+	// refused is refusedName while nobody may change it.
+	refused string
+}
+
+func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
+	t.Helper()
+	w := &reloadWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{Args: map[string][]string{
+		cluster.ControllerManager: {"--node-monitor-grace-period=24h"}, // no kubelet tells that it is alive
+	}}))}, dice: newDice(seed), past: newPast(0), next: 1}
+	w.Sections = reloadSections
+	w.Node("rel-node")
+	for _, namespace := range append([]string{reloadSource}, reloadTargets...) {
+		w.Namespace(namespace)
+	}
+	w.playKubelet()
+	for _, kind := range object.Kinds {
+		w.putData(object.Ref{Kind: kind, Namespace: reloadSource, Name: sharedName}, nil)
+		for _, namespace := range reloadTargets {
+			w.putData(object.Ref{Kind: kind, Namespace: namespace, Name: ownName}, nil)
+		}
+	}
+	w.create(reloadTargets[0], refusedName)
+	for _, namespace := range reloadTargets {
+		for _, name := range workloadNames {
+			w.create(namespace, name)
+		}
+	}
+	w.start()
+	return w
+}
+
+// playKubelet has every pod that has a node run, until the end of the test.
+func (w *reloadWorld) playKubelet() {
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ticker := time.NewTicker(20 * time.Millisecond); ; {
+			select {
+			case <-ctx.Done():
+				ticker.Stop()
+				return
+			case <-ticker.C:
+				_ = w.runPods(ctx) // the API server may be down
+			}
+		}
+	}()
+	w.Cleanup(func() { cancel(); <-done })
+}
+
+func (w *reloadWorld) runPods(ctx context.Context) error {
+	pods, err := w.Admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		ResourceVersion: "0", FieldSelector: "status.phase=Pending,spec.nodeName=rel-node",
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range pods.Items {
+		errs = append(errs, harness.SetRunning(ctx, w.Admin, &pods.Items[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// start starts Headwater, which may have been killed.
+func (w *reloadWorld) start() {
+	w.Log("start")
+	o := w.Options(reloadRules)
+	o.Args = []string{e2e.Alone} // a lease would outlive the killed
+	w.headwater = w.Launch(o)
+}
+
+// remember reads on in the past.
+func (w *reloadWorld) remember(ctx context.Context) error {
+	editions, next, err := w.Cluster.History(ctx, w.next, "secrets", "configmaps", "deployments", "pods")
+	if err != nil {
+		return err
+	}
+	for _, edition := range editions {
+		if slices.Contains(reloadTargets, edition.Namespace) {
+			w.add(edition)
+		}
+	}
+	w.next = next
+	if len(w.faults) > 0 {
+		return harness.Permanent(errors.Join(w.faults...))
+	}
+	return nil
+}
+
+// restWithin is how long that may take: controllers that found no API server look
+// for it again half a minute later.
+const restWithin = 2 * time.Minute
+
+// comesToRest waits until all that runs is current and nothing is written any
+// more.
+func (w *reloadWorld) comesToRest() {
+	if w.headwater == nil {
+		w.start()
+	}
+	require.NoError(w, w.headwater.Ready(w.Context()))
+	err := harness.Within(w.Context(), restWithin, func(ctx context.Context) error {
+		if err := w.headwater.Idle(ctx); err != nil {
+			return err
+		}
+		if err := w.remember(ctx); err != nil {
+			return err
+		}
+		if err := w.judge(w.refused); err != nil {
+			return err
+		}
+		return harness.Holds(ctx, undisturbed, w.nothingChanged(w.Cluster.Mark()))
+	})
+	require.NoError(w, err)
+	require.NoError(w, w.remember(w.Context()))
+	require.NoError(w, w.judge(w.refused))
+	w.rests(w.next-1, w.refused)
+}
+
+// nothingChanged is noWrites but for attempts that were refused.
+func (w *reloadWorld) nothingChanged(mark cluster.Mark) func(context.Context) error {
+	return func(context.Context) error {
+		for _, write := range w.Writes(mark) {
+			if write.Code < 300 {
+				return fmt.Errorf("a write though all is at rest: %+v", write)
+			}
+		}
+		return nil
+	}
+}
+
+// spec is a pod of up to three uses at random.
+func (w *reloadWorld) spec(namespace string) corev1.PodSpec {
+	spec := harness.ByNothing()
+	for range 1 + w.IntN(3) {
+		w.use(namespace).consume(&spec)
+	}
+	return spec
+}
+
+func (w *reloadWorld) use(namespace string) use {
+	u := use{
+		ref:      object.Ref{Kind: pick(w, object.Kinds), Namespace: namespace, Name: pick(w, []string{sharedName, sharedName, ownName})},
+		optional: w.oneIn(3),
+	}
+	switch w.IntN(5) {
+	case 0: // all in the environment
+	case 1:
+		u.files = true
+	default:
+		u.key = pick(w, dataKeys)
+	}
+	return u
+}

@@ -1,0 +1,267 @@
+package protect
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	defaultRotations = "10"
+	givenSecret      = "webhook-cert"
+)
+
+func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = byTheWebhookAlone
+	r, _, mallory := e.behindTheService("first")
+	ctx := t.Context()
+	require.NoError(t, ignoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	require.NoError(t, ignoreGone(e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})))
+	mark := e.Cluster.Mark()
+	for range 3 {
+		r.launch()
+	}
+	r.ready()
+	e.protected(mallory, "first-src", "shared")
+	require.NoError(t, r.serve(ctx, e.Get(harness.Namespace, certificateSecret)))
+	written, err := e.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
+		return r.Resource == "secrets" && r.Name == certificateSecret && r.IsWrite() && r.Code < 300
+	})
+	require.NoError(t, err)
+	require.Len(t, written, 1, "the first writer wins, and nobody writes over it")
+	t.Run("emptied, it is made anew and the old CA stays trusted", func(t *testing.T) {
+		before := e.Get(harness.Namespace, certificateSecret)
+		e.Edit(harness.Namespace, certificateSecret, func(s *corev1.Secret) {
+			s.Data = map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}}
+		})
+		require.NoError(t, harness.Eventually(ctx, func(context.Context) error {
+			if err := rotated(before, e.Get(harness.Namespace, certificateSecret)); err != nil {
+				return err
+			}
+			return r.serve(ctx, e.Get(harness.Namespace, certificateSecret))
+		}))
+		require.NoError(t, refused(e2e.TryEdit(ctx, mallory, "first-src", "shared", "x")))
+	})
+}
+
+func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
+	e := newEnv(t)
+	rotations := e2e.Number(t, "HEADWATER_ROTATIONS", defaultRotations)
+	e.Sections = byTheWebhookAlone
+	r, owner, mallory := e.behindTheService("rotate")
+	for range 2 {
+		r.launch()
+	}
+	r.ready()
+	e.protected(mallory, "rotate-src", "shared")
+	e.failsClosed()
+	load := e.newTraffic("rotate-src", "shared", "other", owner, mallory)
+	r.handshakes(load, caSettle/4)
+	for range rotations {
+		before := e.Get(harness.Namespace, certificateSecret)
+		require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
+		e.Eventually(func(ctx context.Context) error {
+			after := e.Get(harness.Namespace, certificateSecret)
+			if err := rotated(before, after); err != nil {
+				return err
+			}
+			return r.serve(ctx, after)
+		})
+	}
+	load.ends(e)
+}
+
+func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = "protect: {engine: Webhook, certificates: {secretName: " + givenSecret + "}}\n"
+	r, owner, mallory := e.behindTheService("given")
+	ctx := t.Context()
+	require.NoError(t, ignoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	ca := newAuthority(t)
+	given := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: harness.Namespace, Name: givenSecret}, Type: corev1.SecretTypeTLS, Data: ca.issue(t, webhookHost, time.Hour),
+	}
+	mark := e.Cluster.Mark()
+	first := r.launch()
+	r.launch()
+	e.Eventually(func(ctx context.Context) error {
+		err := first.Ready(shortly(ctx, t))
+		if err == nil || !strings.Contains(err.Error(), givenSecret+": does not exist") {
+			return fmt.Errorf("ready without a certificate, or not for lack of it: %w", err)
+		}
+		return nil
+	})
+	_, err := e.Admin.CoreV1().Secrets(harness.Namespace).Create(ctx, given, metav1.CreateOptions{})
+	require.NoError(t, err)
+	e.Cleanup(func() {
+		_ = e.Admin.CoreV1().Secrets(harness.Namespace).Delete(context.WithoutCancel(ctx), givenSecret, metav1.DeleteOptions{})
+	})
+	r.ready()
+	e.protected(mallory, "given-src", "shared")
+	e.failsClosed()
+	load := e.newTraffic("given-src", "shared", "other", owner, mallory)
+	r.handshakes(load, caSettle/4)
+	swap := func(data map[string][]byte) *corev1.Secret {
+		e.Edit(harness.Namespace, givenSecret, func(s *corev1.Secret) { s.Data = data })
+		return e.Get(harness.Namespace, givenSecret)
+	}
+	other := newAuthority(t)
+	for sentence, data := range map[string]map[string][]byte{
+		"renewed by the same CA":  ca.issue(t, webhookHost, time.Hour),
+		"issued by another CA":    other.issue(t, webhookHost, time.Hour),
+		"signed by itself":        newAuthority(t).itself(t),
+		"issued by yet another":   newAuthority(t).issue(t, webhookHost, time.Hour),
+		"issued by the old again": ca.issue(t, webhookHost, time.Hour),
+	} {
+		t.Log(sentence)
+		wanted := swap(data)
+		e.Eventually(func(ctx context.Context) error {
+			if err := r.serve(ctx, wanted); err != nil {
+				return fmt.Errorf("%s: %w", sentence, err)
+			}
+			return nil
+		})
+	}
+	t.Log("a new CA alone is published in the end")
+	last := swap(other.issue(t, webhookHost, time.Hour))
+	e.Eventually(func(ctx context.Context) error {
+		live, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err == nil && string(live.Webhooks[0].ClientConfig.CABundle) != string(last.Data["ca.crt"]) {
+			err = errors.New("another bundle is published")
+		}
+		return err
+	})
+	t.Log("what cannot be used changes nothing")
+	swap(ca.issue(t, "elsewhere.svc", time.Hour))
+	e.HasEvent(harness.Namespace, givenSecret, "CertificateUnusable")
+	for _, one := range r.all() {
+		e.HasMetric(one.Headwater, 0, "headwater_protection_certificate_valid", nil)
+	}
+	e.Holds(2*caSettle, func(ctx context.Context) error { return r.serve(ctx, last) })
+	load.ends(e)
+	written, err := e.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
+		return r.User == harness.ServiceAccount && r.Resource == "secrets" && r.Namespace == harness.Namespace && r.IsWrite()
+	})
+	require.NoError(t, err)
+	for _, request := range written {
+		require.NotContains(t, []string{givenSecret, certificateSecret}, request.Name, "Headwater writes no certificate")
+	}
+}
+
+// serve is nil when every replica serves the certificate of secret.
+func (r *replicas) serve(ctx context.Context, secret *corev1.Secret) error {
+	if secret == nil {
+		return errors.New("there is no Secret")
+	}
+	for _, one := range r.all() {
+		if err := serves(ctx, one.webhook, secret.Data[corev1.TLSCertKey]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rotated is nil when after has a new CA, and a certificate signed by that.
+func rotated(before, after *corev1.Secret) error {
+	if before == nil || after == nil {
+		return errors.New("there is no Secret")
+	}
+	block, _ := pem.Decode(after.Data["ca.crt"])
+	leaf, _ := pem.Decode(after.Data[corev1.TLSCertKey])
+	if block == nil || leaf == nil || strings.HasPrefix(string(before.Data["ca.crt"]), string(pem.EncodeToMemory(block))) {
+		return errors.New("there is no new CA")
+	}
+	ca, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return err
+	}
+	certificate, err := x509.ParseCertificate(leaf.Bytes)
+	if err != nil {
+		return err
+	}
+	return certificate.CheckSignatureFrom(ca)
+}
+
+// authority plays cert-manager.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	certificate, _ := signed(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority " + rand.Text()}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(time.Hour),
+	}, nil, key, key)
+	return &authority{certificate, key}
+}
+
+// issue returns the data of a Secret.
+func (a *authority) issue(t *testing.T, host string, lifetime time.Duration) map[string][]byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	_, leaf := signed(t, &x509.Certificate{DNSNames: []string{host}, NotAfter: time.Now().Add(lifetime)}, a.certificate, key, a.key)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+	return map[string][]byte{corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: keyPEM(t, key), "ca.crt": ca}
+}
+
+// itself returns the data of a Secret without a CA.
+func (a *authority) itself(t *testing.T) map[string][]byte {
+	t.Helper()
+	_, leaf := signed(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "webhook"}, DNSNames: []string{webhookHost}, NotAfter: time.Now().Add(time.Hour),
+	}, nil, a.key, a.key)
+	return map[string][]byte{corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: keyPEM(t, a.key)}
+}
+
+// signed signs template; a nil parent is template itself.
+func signed(t *testing.T, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (certificate *x509.Certificate, encoded []byte) {
+	t.Helper()
+	template.SerialNumber, template.NotBefore = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Minute)
+	if parent == nil {
+		parent = template
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	require.NoError(t, err)
+	certificate, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func keyPEM(t *testing.T, key *ecdsa.PrivateKey) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// shortly is long enough for a probe.
+func shortly(ctx context.Context, t *testing.T) context.Context {
+	t.Helper()
+	bounded, cancel := context.WithTimeout(ctx, time.Second)
+	t.Cleanup(cancel)
+	return bounded
+}

@@ -1,0 +1,228 @@
+package protect
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// attempt is a write that is judged on the real API server, as a dry run, so
+// that each meets the same object.
+type attempt func(ctx context.Context, secrets typedcorev1.SecretInterface) error
+
+func patching(name, body string) attempt {
+	return func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
+		_, err := secrets.Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+}
+
+func creating(secret *corev1.Secret) attempt {
+	return func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
+		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+}
+
+func attemptToDelete(name string) attempt {
+	return func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
+		return secrets.Delete(ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+}
+
+func deletingAll(ctx context.Context, secrets typedcorev1.SecretInterface) error {
+	return secrets.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{LabelSelector: mark.CloneLabel})
+}
+
+// rewriting is what kubectl apply of the whole manifest does.
+func rewriting(name string, change func(*corev1.Secret)) attempt {
+	return func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
+		secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(secret)
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+}
+
+// forged is a Secret that carries the marks of a clone.
+func forged(namespace, name string) *corev1.Secret {
+	secret := harness.Secret(namespace, name, nil)
+	secret.Labels = map[string]string{mark.CloneLabel: "true"}
+	secret.Annotations = map[string]string{mark.Rule: "marks", mark.Source: "Secret/marks-src/shared"}
+	return secret
+}
+
+func TestMarksAreHeadwatersAlone(t *testing.T) {
+	e := newEnv(t)
+	for _, namespace := range []string{"marks-src", "marks-a", "marks-b"} {
+		e.Namespace(namespace)
+	}
+	data := map[string]string{"k": "v"}
+	e.Secret("marks-src", "shared", data)
+	e.Secret("marks-a", "own", data)
+	e.ClusterRole("marks-editor", e2e.SecretsEditor())
+	e.Grant("", "marks-editor", "marks-mallory")
+	e.Grant("", "marks-editor", "marks-keeper")
+	h := e.Start(`
+- name: marks
+  source: {kind: Secret, namespace: marks-src, name: shared}
+  sync: {namespaces: {include: ["marks-*"]}}
+  protect: {allow: {users: [marks-keeper]}}
+`)
+	e.HasClone("marks-a", "shared", data)
+	mallory, keeper := e.Client("marks-mallory"), e.Client("marks-keeper").CoreV1().Secrets("marks-a")
+	secrets := mallory.CoreV1().Secrets("marks-a")
+	e.protected(mallory, "marks-src", "shared")
+	refusals := map[string]attempt{
+		"taking the label off a clone":        patching("shared", `{"metadata":{"labels":{"headwater.dev/clone":null}}}`),
+		"changing its value":                  patching("shared", `{"metadata":{"labels":{"headwater.dev/clone":"no"}}}`),
+		"taking all labels off, with an edit": patching("shared", `{"metadata":{"labels":null},"data":{"k":"eA=="}}`),
+		"taking an annotation off":            patching("shared", `{"metadata":{"annotations":{"headwater.dev/rule":null}}}`),
+		"naming another source":               patching("shared", `{"metadata":{"annotations":{"headwater.dev/source":"Secret/x/y"}}}`),
+		"setting one more":                    patching("shared", `{"metadata":{"annotations":{"headwater.dev/on-rule-removed":"Delete"}}}`),
+		"marking an object of one's own":      patching("own", `{"metadata":{"labels":{"headwater.dev/clone":"true"}}}`),
+		"creating a forged clone":             creating(forged("marks-a", "forged")),
+		"creating one by server-side apply": func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
+			apply := applycorev1.Secret("applied", "marks-a").WithLabels(map[string]string{mark.CloneLabel: "true"})
+			_, err := secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "mallory", DryRun: []string{metav1.DryRunAll}})
+			return err
+		},
+	}
+	for sentence, try := range refusals {
+		t.Run(sentence+" is refused", func(t *testing.T) {
+			require.NoError(t, refused(try(t.Context(), secrets)))
+			require.NoError(t, refused(try(t.Context(), keeper)), "whom the rule allows to change its source")
+			require.NoError(t, try(t.Context(), e.Admin.CoreV1().Secrets("marks-a")), "a holder of the override permission")
+		})
+	}
+	passes := map[string]attempt{
+		"a label of one's own on a clone":       patching("shared", `{"metadata":{"labels":{"team":"a"}}}`),
+		"a clone's own manifest, applied again": rewriting("shared", func(s *corev1.Secret) { s.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}" }),
+		"a rewrite that changes nothing":        rewriting("shared", func(*corev1.Secret) {}),
+		"an edit of a clone, which is healed":   patching("shared", `{"data":{"k":"eA=="}}`),
+		"a delete of a clone, which is healed":  attemptToDelete("shared"),
+		"what one does with one's own":          patching("own", `{"data":{"k":"eA=="},"metadata":{"labels":{"a":"b"}}}`),
+		"creating what is no clone":             creating(harness.Secret("marks-a", "new", nil)),
+	}
+	for sentence, try := range passes {
+		t.Run(sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), secrets)) })
+	}
+	t.Run("Headwater is never asked about what it writes itself", func(t *testing.T) {
+		e.Edit("marks-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+		e.HasClone("marks-a", "shared", map[string]string{"k": "v2"})
+		e.Edit("marks-a", "shared", func(s *corev1.Secret) { s.Labels = nil })
+		e.Eventually(func(context.Context) error {
+			if clone := e.Get("marks-a", "shared"); clone.Labels[mark.CloneLabel] != "true" {
+				return fmt.Errorf("the clone is not healed")
+			}
+			return nil
+		})
+		asked, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"reason": "ByHeadwater"})
+		require.NoError(t, err)
+		require.Zero(t, asked)
+	})
+	h.Kill()
+	for sentence, try := range refusals {
+		t.Run("with Headwater down, "+sentence+" is refused", func(t *testing.T) {
+			require.Error(t, try(t.Context(), secrets))
+			require.NoError(t, try(t.Context(), e.Admin.CoreV1().Secrets("marks-a")), "break-glass")
+		})
+	}
+	for sentence, try := range passes {
+		t.Run("invariant 9: with Headwater down, "+sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), secrets)) })
+	}
+}
+
+func TestClonesMayBeDenied(t *testing.T) {
+	e := newEnv(t)
+	for _, namespace := range []string{"deny-src", "deny-b"} {
+		e.Namespace(namespace)
+	}
+	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "deny-a", nil))
+	data := map[string]string{"k": "v"}
+	e.Secret("deny-src", "shared", data)
+	e.Secret("deny-src", "healed", data)
+	e.ClusterRole("deny-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.ClusterRole("deny-override", rbacv1.PolicyRule{
+		APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, ResourceNames: []string{"deny"}, Verbs: []string{"override"},
+	})
+	for _, user := range []string{"deny-mallory", "deny-keeper", "deny-breaker"} {
+		e.Grant("", "deny-editor", user)
+	}
+	e.Grant("", "deny-override", "deny-breaker")
+	h := e.Start(`
+- name: deny
+  source: {kind: Secret, namespace: deny-src, name: shared}
+  sync: {namespaces: {include: ["deny-?"]}}
+  protect: {clones: Deny, allow: {users: [deny-keeper]}}
+- name: deny-not
+  source: {kind: Secret, namespace: deny-src, name: healed}
+  sync: {namespaces: {include: ["deny-?"]}}
+  protect: {}
+`)
+	e.HasClone("deny-a", "shared", data)
+	e.HasClone("deny-a", "healed", data)
+	mallory, keeper, breaker := e.Client("deny-mallory"), e.Client("deny-keeper"), e.Client("deny-breaker")
+	e.protected(mallory, "deny-a", "shared")
+	in := func(user kubernetes.Interface) typedcorev1.SecretInterface { return user.CoreV1().Secrets("deny-a") }
+	refusals := map[string]attempt{
+		"an edit":             patching("shared", `{"data":{"k":"eA=="}}`),
+		"a key more":          patching("shared", `{"data":{"more":"eA=="}}`),
+		"freezing it":         patching("shared", `{"immutable":true}`),
+		"giving it an owner":  patching("shared", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`),
+		"pinning it":          patching("shared", `{"metadata":{"finalizers":["example.org/pin"]}}`),
+		"deleting it":         attemptToDelete("shared"),
+		"deleting all clones": deletingAll,
+	}
+	for sentence, try := range refusals {
+		t.Run(sentence+" is refused", func(t *testing.T) {
+			require.NoError(t, refused(try(t.Context(), in(mallory))))
+			require.NoError(t, try(t.Context(), in(breaker)), "a holder of the override permission for this rule")
+		})
+	}
+	require.NoError(t, e2e.TryEdit(t.Context(), keeper, "deny-a", "shared", "x"), "whom the rule allows")
+	for sentence, try := range map[string]attempt{
+		"a label of one's own":                patching("shared", `{"metadata":{"labels":{"team":"a"}}}`),
+		"a rewrite that changes nothing":      rewriting("shared", func(*corev1.Secret) {}),
+		"an edit of a clone of another rule":  patching("healed", `{"data":{"k":"eA=="}}`),
+		"a delete of a clone of another rule": attemptToDelete("healed"),
+	} {
+		t.Run(sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), in(mallory))) })
+	}
+	e.Edit("deny-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.HasClone("deny-a", "shared", map[string]string{"k": "v2"})
+	e.Edit("deny-a", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("x") })
+	e.HasClone("deny-a", "shared", map[string]string{"k": "v2"})
+
+	e.protectedByPolicy(mallory, "deny-a", "shared")
+	h.Kill()
+	ctx := t.Context()
+	require.Error(t, e2e.TryEdit(ctx, mallory, "deny-a", "shared", "x"), "the outage leaves the clone protected")
+	require.NoError(t, e2e.TryEdit(ctx, breaker, "deny-a", "shared", "x"), "break-glass")
+	require.NoError(t, e2e.TryEdit(ctx, mallory, "deny-a", "healed", "x"), "invariant 9: the outage blocks clones of other rules")
+	require.NoError(t, mallory.CoreV1().Namespaces().Delete(ctx, "deny-a", metav1.DeleteOptions{}))
+	e.Eventually(func(ctx context.Context) error { // the namespace controller empties it during the outage
+		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, "deny-a", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the namespace is still there: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,235 @@
+package protect
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func TestThePoliciesAreKept(t *testing.T) {
+	e := newEnv(t)
+	mallory := e.sourceWithEditor("policies", "policies-mallory")
+	e.Sections = "protect: {engine: Policy}\n"
+	rules := `
+- name: policies
+  source: {kind: Secret, namespace: policies-src, name: shared}
+  protect: {}
+`
+	h := e.Start(rules)
+	e.proven(h, "policies")
+	admission := e.Admin.AdmissionregistrationV1()
+	kinds := map[string]int{}
+	for _, tampering := range []struct {
+		sentence, kind string
+		do             func(context.Context) error
+	}{
+		{"a policy deleted", "ValidatingAdmissionPolicy", func(ctx context.Context) error {
+			return admission.ValidatingAdmissionPolicies().Delete(ctx, "headwater-sources", metav1.DeleteOptions{})
+		}},
+		{"a policy's validations blunted", "ValidatingAdmissionPolicy", func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicies().Patch(ctx, "headwater-sources", types.JSONPatchType,
+				[]byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`), metav1.PatchOptions{})
+			return err
+		}},
+		{"a policy's label taken off", "ValidatingAdmissionPolicy", func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicies().Patch(ctx, "headwater-sources", types.MergePatchType,
+				[]byte(`{"metadata":{"labels":null},"spec":{"failurePolicy":"Ignore"}}`), metav1.PatchOptions{})
+			return err
+		}},
+		{"a binding deleted", "ValidatingAdmissionPolicyBinding", func(ctx context.Context) error {
+			return admission.ValidatingAdmissionPolicyBindings().Delete(ctx, "headwater-sources", metav1.DeleteOptions{})
+		}},
+		{"a binding that only warns", "ValidatingAdmissionPolicyBinding", func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicyBindings().Patch(ctx, "headwater-sources", types.MergePatchType,
+				[]byte(`{"spec":{"validationActions":["Warn"]}}`), metav1.PatchOptions{})
+			return err
+		}},
+	} {
+		t.Run(tampering.sentence+" is put right", func(t *testing.T) {
+			require.NoError(t, tampering.do(t.Context()))
+			kinds[tampering.kind]++
+			e.HasMetric(h, float64(kinds[tampering.kind]), "headwater_protection_tampered_total", map[string]string{"kind": tampering.kind})
+			e.protectedByPolicy(mallory, "policies-src", "shared")
+		})
+	}
+	e.HasNote("default", "headwater-sources", "Tampered", "was deleted")
+
+	t.Run("invariant 2: a restart writes nothing", func(t *testing.T) {
+		h.Stop()
+		mark := e.Cluster.Mark()
+		h = e.Start(rules)
+		e.proven(h, "policies")
+		e.Holds(e2e.Settle, e.NoWrites(mark))
+	})
+	t.Run("with no rule left, they go", func(t *testing.T) {
+		e.ConfigFile(" []\n")
+		e.Eventually(func(ctx context.Context) error {
+			policies, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+			if err == nil && len(policies.Items) > 0 {
+				err = fmt.Errorf("there is still %s", policies.Items[0].Name)
+			}
+			return err
+		})
+		e.Eventually(func(ctx context.Context) error { return e2e.TryEdit(ctx, mallory, "policies-src", "shared", "x") })
+	})
+}
+
+func TestTamperingDuringARolloutIsPutRight(t *testing.T) {
+	e := newEnv(t)
+	mallory := e.sourceWithEditor("handover", "handover-mallory")
+	e.Sections = "protect: {engine: Policy}\n"
+	options := e.Options(`
+- name: handover
+  source: {kind: Secret, namespace: handover-src, name: shared}
+  protect: {}
+`)
+	old := e.Launch(options)
+	require.NoError(t, old.Ready(t.Context()))
+	e.proven(old, "handover")
+	for round := range 2 {
+		options.Name = fmt.Sprintf("handover-%d", round)
+		fresh := e.Launch(options)
+		require.NoError(t, fresh.Ready(t.Context()))
+		old.Stop()
+		// Whether or not the other one leads by now.
+		bindings := e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+		require.NoError(t, bindings.Delete(t.Context(), "headwater-sources", metav1.DeleteOptions{}))
+		e.Eventually(func(ctx context.Context) error {
+			_, err := bindings.Get(ctx, "headwater-sources", metav1.GetOptions{})
+			return err
+		})
+		e.protectedByPolicy(mallory, "handover-src", "shared")
+		e.proven(fresh, "handover")
+		old = fresh
+	}
+}
+
+func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("self-src")
+	e.Secret("self-src", "shared", map[string]string{"k": "v"})
+	e.ClusterRole("self-operator", rbacv1.PolicyRule{
+		APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"},
+	})
+	e.ClusterRole("self-override", rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}})
+	for _, user := range []string{"self-mallory", "self-breaker"} {
+		e.Grant("", "self-operator", user)
+	}
+	e.Grant("", "self-override", "self-breaker")
+	h := e.Start(`
+- name: self
+  source: {kind: Secret, namespace: self-src, name: shared}
+  protect: {}
+`)
+	e.proven(h, "self")
+	e.failsOpen() // it is there, then
+	mallory := e.Client("self-mallory").AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	breaker := e.Client("self-breaker").AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	for sentence, do := range map[string]func(ctx context.Context) error{
+		"a patch": func(ctx context.Context) error {
+			_, err := mallory.Patch(ctx, webhookConfiguration, types.MergePatchType, []byte(`{"webhooks":[]}`), metav1.PatchOptions{DryRun: dry()})
+			return err
+		},
+		"a delete": func(ctx context.Context) error {
+			return mallory.Delete(ctx, webhookConfiguration, metav1.DeleteOptions{DryRun: dry()})
+		},
+		"a delete of the collection": func(ctx context.Context) error {
+			return mallory.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry()}, metav1.ListOptions{})
+		},
+	} {
+		t.Run(sentence+" is refused", func(t *testing.T) {
+			require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error { return refused(do(ctx)) }))
+		})
+	}
+	require.NoError(t, breaker.Delete(t.Context(), webhookConfiguration, metav1.DeleteOptions{DryRun: dry()}), "a holder of the override permission")
+	_, err := mallory.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "self-other"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err, "a configuration of one's own")
+	require.NoError(t, mallory.Delete(t.Context(), "self-other", metav1.DeleteOptions{}))
+}
+
+// A mistake in the way of the webhook must block nobody.
+func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
+	e := newEnv(t)
+	jane := e.sourceWithEditor("path", "path-jane")
+	e.Sections = "protect: {engine: Webhook}\n"
+	nowhere, err := harness.FreeAddress()
+	require.NoError(t, err)
+	options := e.Options(`
+- name: path
+  source: {kind: Secret, namespace: path-src, name: shared}
+  protect: {}
+`)
+	options.Args = []string{"--webhook-url", "https://" + nowhere}
+	h := e.Launch(options)
+	require.NoError(t, h.Ready(t.Context()))
+	e.failsOpen()
+	e.HasMetric(h, 0, "headwater_protection_proven", map[string]string{"rule": "path"})
+	require.NoError(t, e2e.TryEdit(t.Context(), jane, "path-src", "shared", "x"))
+	viewer := e.Viewer("path-viewer")
+	e.Eventually(func(context.Context) error {
+		protection := e.Status(viewer, options.Config).Protection[0]
+		if protection.Proven == nil || *protection.Proven || protection.Why == "" {
+			return fmt.Errorf("status says %+v", protection)
+		}
+		return nil
+	})
+	e.hasNote("path-src", "shared", "ProtectionNotProven", "let pass")
+	h.Stop()
+
+	options.Args = nil
+	h = e.Launch(options)
+	e.proven(h, "path")
+	e.hasNote("path-src", "shared", "ProtectionProven", "refuses")
+	e.failsClosed()
+	e.Eventually(func(context.Context) error {
+		protection := e.Status(viewer, options.Config).Protection[0]
+		if protection.Proven == nil || !*protection.Proven || protection.Since == nil {
+			return fmt.Errorf("status says %+v", protection)
+		}
+		return nil
+	})
+}
+
+func TestWhatIsRegisteredGoesWithAnUninstallation(t *testing.T) {
+	e := newEnv(t) // the next one has the ClusterRole back
+	jane := e.sourceWithEditor("uninstall", "uninstall-jane")
+	h := e.Start(`
+- name: uninstall
+  source: {kind: Secret, namespace: uninstall-src, name: shared}
+  protect: {}
+`)
+	e.proven(h, "uninstall")
+	e.protectedByPolicy(jane, "uninstall-src", "shared")
+	e.failsOpen()
+	h.Stop()
+	require.Error(t, e2e.TryEdit(t.Context(), jane, "uninstall-src", "shared", "x"), "a stop takes nothing away")
+	require.NoError(t, e.Admin.RbacV1().ClusterRoles().Delete(t.Context(), "headwater", metav1.DeleteOptions{}))
+	admission := e.Admin.AdmissionregistrationV1()
+	e.Eventually(func(ctx context.Context) error {
+		webhooks, err := admission.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		policies, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		bindings, err := admission.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+		if err == nil && len(webhooks.Items)+len(policies.Items)+len(bindings.Items) > 0 {
+			err = fmt.Errorf("%d configurations, %d policies and %d bindings are left", len(webhooks.Items), len(policies.Items), len(bindings.Items))
+		}
+		return err
+	})
+	e.Eventually(func(ctx context.Context) error { return e2e.TryEdit(ctx, jane, "uninstall-src", "shared", "x") })
+}

@@ -1,0 +1,461 @@
+package protect
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	webhookConfiguration = "headwater"
+	certificateSecret    = "headwater-webhook-tls"
+)
+
+// sourceWithEditor makes the Secret shared in namespace PREFIX-src, and returns a
+// client of user, who may do anything to Secrets as far as RBAC goes.
+func (e *env) sourceWithEditor(prefix, user string) kubernetes.Interface {
+	e.Helper()
+	e.Namespace(prefix + "-src")
+	e.Secret(prefix+"-src", "shared", map[string]string{"k": "v"})
+	require.NoError(e, harness.Grant(e.Context(), e.Admin, prefix+"-editor", user))
+	return e.Client(user)
+}
+
+// protected waits until the webhook is registered and refuses user.
+func (e *env) protected(user kubernetes.Interface, namespace, name string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error { return refused(e2e.TryEdit(ctx, user, namespace, name, "probe")) })
+}
+
+// protectedByPolicy waits until a policy refuses user, which goes on with no
+// pod running.
+func (e *env) protectedByPolicy(user kubernetes.Interface, namespace, name string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		err := e2e.TryEdit(ctx, user, namespace, name, "probe")
+		if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'headwater-") {
+			return fmt.Errorf("not refused by a policy: %w", err)
+		}
+		return nil
+	})
+}
+
+// byHeadwater is how the API server says which webhook or policy refused.
+var byHeadwater = regexp.MustCompile(`webhook "[a-z0-9.-]+\.protect\.headwater\.dev"|ValidatingAdmissionPolicy 'headwater-[a-z]+'`)
+
+func refused(err error) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("allowed")
+	case !apierrors.IsForbidden(err) || !byHeadwater.MatchString(err.Error()):
+		return fmt.Errorf("refused, but not by Headwater: %w", err)
+	default:
+		return nil
+	}
+}
+
+func TestNoWayRoundTheProtection(t *testing.T) {
+	e := newEnv(t)
+	mallory := e.sourceWithEditor("ways", "ways-mallory")
+	secrets := mallory.CoreV1().Secrets("ways-src")
+	e.Start(`
+- name: ways
+  source: {kind: Secret, namespace: ways-src, name: shared}
+  protect: {}
+`)
+	e.protected(mallory, "ways-src", "shared")
+	ctx := t.Context()
+	change := func(mutate func(*corev1.Secret)) func() error {
+		return func() error {
+			secret, err := secrets.Get(ctx, "shared", metav1.GetOptions{})
+			require.NoError(t, err)
+			mutate(secret)
+			_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+			return err
+		}
+	}
+	patch := func(kind types.PatchType, body string) func() error {
+		return func() error {
+			_, err := secrets.Patch(ctx, "shared", kind, []byte(body), metav1.PatchOptions{})
+			return err
+		}
+	}
+	remove := func(options metav1.DeleteOptions) func() error {
+		return func() error { return secrets.Delete(ctx, "shared", options) }
+	}
+	orphan, foreground := metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground
+	var now int64
+	for sentence, attempt := range map[string]func() error{
+		"update of a value":         change(func(s *corev1.Secret) { s.Data["k"] = []byte("x") }),
+		"update that adds a key":    change(func(s *corev1.Secret) { s.Data["more"] = nil }),
+		"update to immutable":       change(func(s *corev1.Secret) { yes := true; s.Immutable = &yes }),
+		"update of our annotations": change(func(s *corev1.Secret) { s.Annotations = map[string]string{"headwater.dev/rule": "x"} }),
+		"update that adds a finalizer": change(func(s *corev1.Secret) {
+			s.Finalizers = append(s.Finalizers, "example.org/pin")
+		}),
+		"update that adds an owner": change(func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+		}),
+		"JSON patch":            patch(types.JSONPatchType, `[{"op":"replace","path":"/data/k","value":"eA=="}]`),
+		"merge patch":           patch(types.MergePatchType, `{"data":{"k":"eA=="}}`),
+		"strategic merge patch": patch(types.StrategicMergePatchType, `{"stringData":{"k":"x"}}`),
+		"server-side apply": func() error {
+			apply := applycorev1.Secret("shared", "ways-src").WithStringData(map[string]string{"k": "x"})
+			_, err := secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "mallory", Force: true})
+			return err
+		},
+		"delete":                             remove(metav1.DeleteOptions{}),
+		"delete, as a dry run":               remove(metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+		"delete with force":                  remove(metav1.DeleteOptions{GracePeriodSeconds: &now}),
+		"delete with orphan propagation":     remove(metav1.DeleteOptions{PropagationPolicy: &orphan}),
+		"delete with foreground propagation": remove(metav1.DeleteOptions{PropagationPolicy: &foreground}),
+		"delete of the whole collection": func() error {
+			return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.NoError(t, refused(attempt()))
+		})
+	}
+	require.NoError(t, e2e.SameData(e.Get("ways-src", "shared"), map[string]string{"k": "v"}))
+	t.Run("a rewrite without a change passes, as storage migration needs", func(t *testing.T) {
+		require.NoError(t, change(func(*corev1.Secret) {})())
+	})
+	t.Run("a label that is not ours passes", func(t *testing.T) {
+		require.NoError(t, patch(types.MergePatchType, `{"metadata":{"labels":{"team":"x"}}}`)())
+	})
+	t.Run("another Secret of the namespace is nobody's business", func(t *testing.T) {
+		_, err := secrets.Create(ctx, harness.Secret("ways-src", "other", map[string]string{"k": "v"}), metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, e2e.TryEdit(ctx, mallory, "ways-src", "other", "x"))
+		require.NoError(t, secrets.Delete(ctx, "other", metav1.DeleteOptions{}))
+	})
+}
+
+func TestWhoMayEdit(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("who-src")
+	e.Secret("who-src", "shared", map[string]string{"k": "v"})
+	e.ClusterRole("who-editor", e2e.SecretsEditor())
+	e.ClusterRole("who-exempt", e2e.SecretsEditor())
+	users := []string{"who-nobody", "who-user", "who-ingroup", "who-bound", "who-locally", "who-override", "system:serviceaccount:who-src:robot"}
+	for _, user := range users {
+		e.Grant("", "who-editor", user)
+	}
+	e.Grant("", "who-exempt", "who-bound")
+	e.Grant("who-src", "who-exempt", "who-locally")
+	e.ClusterRole("who-override-role", rbacv1.PolicyRule{
+		APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, ResourceNames: []string{"who"}, Verbs: []string{"override"},
+	})
+	e.Grant("", "who-override-role", "who-override")
+	e.Start(`
+- name: who
+  source: {kind: Secret, namespace: who-src, name: shared}
+  protect:
+    allow:
+      clusterRoles: [who-exempt]
+      users: [who-user]
+      groups: [who-group]
+      serviceAccounts: [{namespace: who-src, name: robot}]
+`)
+	e.protected(e.Client("who-nobody"), "who-src", "shared")
+	for sentence, test := range map[string]struct {
+		client kubernetes.Interface
+		may    bool
+	}{
+		"somebody who may edit Secrets may not":                        {e.Client("who-nobody"), false},
+		"a user who is named may":                                      {e.Client("who-user"), true},
+		"a member of a group that is named may":                        {e.Client("who-ingroup", "who-group"), true},
+		"a service account that is named may":                          {e.Client("system:serviceaccount:who-src:robot"), true},
+		"the holder of a ClusterRole through a ClusterRoleBinding may": {e.Client("who-bound"), true},
+		"its holder through a RoleBinding there may not":               {e.Client("who-locally"), false},
+		"the holder of the override verb may":                          {e.Client("who-override"), true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := e2e.TryEdit(t.Context(), test.client, "who-src", "shared", "x")
+			if test.may {
+				require.NoError(t, err)
+			} else {
+				require.NoError(t, refused(err))
+			}
+		})
+	}
+	t.Run("a binding made later counts, and one taken away does not", func(t *testing.T) {
+		nobody := e.Client("who-nobody")
+		e.Grant("", "who-exempt", "who-nobody")
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			return e2e.TryEdit(ctx, nobody, "who-src", "shared", "x")
+		}))
+		require.NoError(t, e.Admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "who-nobody-who-exempt", metav1.DeleteOptions{}))
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			return refused(e2e.TryEdit(ctx, nobody, "who-src", "shared", "x"))
+		}))
+	})
+}
+
+func TestWarnAndAuditLetPass(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("modes-src")
+	for _, name := range []string{"warned", "audited"} {
+		e.Secret("modes-src", name, map[string]string{"k": "v"})
+	}
+	require.NoError(t, harness.Grant(t.Context(), e.Admin, "modes-editor", "modes-mallory"))
+	h := e.Start(`
+- name: warned
+  source: {kind: Secret, namespace: modes-src, name: warned}
+  protect: {mode: Warn, message: "mind the gap", guardNamespace: false}
+- name: audited
+  source: {kind: Secret, namespace: modes-src, name: audited}
+  protect: {mode: Audit, guardNamespace: false}
+`)
+	warnings := &warningRecorder{}
+	config := e.Cluster.ConfigFor("modes-mallory")
+	config.WarningHandler = warnings
+	mallory, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	e.Eventually(func(ctx context.Context) error {
+		if err := e2e.TryEdit(ctx, mallory, "modes-src", "warned", "x"); err != nil {
+			return harness.Permanent(err)
+		}
+		if !slices.Contains(warnings.texts, "mind the gap") {
+			return fmt.Errorf("warnings: %v", warnings.texts)
+		}
+		return nil
+	})
+	mark := e.Cluster.Mark()
+	require.NoError(t, e2e.TryEdit(t.Context(), mallory, "modes-src", "audited", "x"))
+	audited, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool { return r.User == "modes-mallory" && r.IsWrite() })
+	require.NoError(t, err)
+	require.Len(t, audited, 1)
+	require.Contains(t, fmt.Sprint(audited[0].Annotations), "violation")
+	count, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"rule": "audited", "verdict": "audited"})
+	require.NoError(t, err)
+	require.InDelta(t, 1, count, 0)
+}
+
+type warningRecorder struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warningRecorder) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// Invariant 9: an outage of Headwater can only ever block writes to protected objects, and
+// break-glass works with no pod running.
+func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("outage-src")
+	e.Namespace("outage-a")
+	e.Secret("outage-src", "shared", map[string]string{"k": "v"})
+	for _, user := range []string{"outage-jane", "outage-keeper"} {
+		require.NoError(t, harness.Grant(t.Context(), e.Admin, "outage-editor-"+user, user))
+	}
+	jane, keeper := e.Client("outage-jane"), e.Client("outage-keeper")
+	for _, engine := range []string{"Webhook", "Policy", "Both"} {
+		t.Run("with engine "+engine, func(t *testing.T) {
+			e := &env{e.Of(t)}
+			e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
+			h := e.Start(`
+- name: outage
+  source: {kind: Secret, namespace: outage-src, name: shared}
+  sync: {namespaces: {include: [outage-a]}}
+  protect: {allow: {users: [outage-keeper]}}
+`)
+			e.HasClone("outage-a", "shared", map[string]string{"k": "v"})
+			if engine == "Webhook" {
+				e.failsClosed()
+				e.protected(jane, "outage-src", "shared")
+			} else {
+				e.protectedByPolicy(jane, "outage-src", "shared")
+			}
+			switch engine {
+			case "Both":
+				e.failsOpen()
+			case "Policy":
+				e.unregistered()
+			}
+			h.Stop() // at once, as far as the API server can tell
+			ctx := t.Context()
+			require.Error(t, e2e.TryEdit(ctx, jane, "outage-src", "shared", "x"), "the source stays protected")
+			if engine == "Webhook" {
+				require.Error(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "nobody can tell who may")
+			} else {
+				require.NoError(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "whom the rule allows")
+			}
+			_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, harness.Secret("outage-src", "other", nil), metav1.CreateOptions{})
+			require.NoError(t, err, "creating in the source namespace")
+			require.NoError(t, e2e.TryEdit(ctx, jane, "outage-src", "other", "x"), "editing beside the source")
+			require.NoError(t, jane.CoreV1().Secrets("outage-src").Delete(ctx, "other", metav1.DeleteOptions{}), "deleting beside the source")
+			require.NoError(t, e2e.TryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
+			require.NoError(t, e2e.TryEdit(ctx, e.Admin, "outage-src", "shared", "x"), "break-glass")
+		})
+	}
+	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), "outage-a", metav1.DeleteOptions{}))
+}
+
+func TestTheRegistrationIsKept(t *testing.T) {
+	e := newEnv(t)
+	mallory := e.sourceWithEditor("keep", "keep-mallory")
+	e.Sections = "protect: {engine: Webhook}\n"
+	h := e.Start(`
+- name: keep
+  source: {kind: Secret, namespace: keep-src, name: shared}
+  protect: {}
+`)
+	webhooks := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	e.failsClosed()
+	for i, tampering := range []struct {
+		sentence, told string
+		do             func(context.Context) error
+	}{
+		{"deleted", "was deleted", func(ctx context.Context) error {
+			return webhooks.Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})
+		}},
+		{"told to ignore failures", `was changed by field manager "vandal"`, func(ctx context.Context) error {
+			_, err := webhooks.Patch(ctx, webhookConfiguration, types.JSONPatchType,
+				[]byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`), metav1.PatchOptions{FieldManager: "vandal"})
+			return err
+		}},
+		{"emptied", `was changed by field manager "vandal"`, func(ctx context.Context) error {
+			_, err := webhooks.Patch(ctx, webhookConfiguration, types.MergePatchType, []byte(`{"webhooks":[]}`),
+				metav1.PatchOptions{FieldManager: "vandal"})
+			return err
+		}},
+	} {
+		t.Run(tampering.sentence, func(t *testing.T) {
+			require.NoError(t, tampering.do(t.Context()))
+			e.HasMetric(h, float64(i+1), "headwater_protection_tampered_total", map[string]string{"kind": "ValidatingWebhookConfiguration"})
+			e.failsClosed()
+			e.protected(mallory, "keep-src", "shared")
+			e.HasNote("default", webhookConfiguration, "Tampered", tampering.told)
+		})
+	}
+	t.Run("a deleted certificate is made anew, and served without a restart", func(t *testing.T) {
+		before := e.Get(harness.Namespace, certificateSecret)
+		require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			after := e.Get(harness.Namespace, certificateSecret)
+			if after == nil || after.UID == before.UID {
+				return fmt.Errorf("the Secret is not back")
+			}
+			if err := serves(ctx, e.Webhook, after.Data[corev1.TLSCertKey]); err != nil {
+				return err
+			}
+			return refused(e2e.TryEdit(ctx, mallory, "keep-src", "shared", "x"))
+		}))
+	})
+	t.Run("the last rule gone, it is gone", func(t *testing.T) {
+		e.ConfigFile(" []\n")
+		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+			_, err := webhooks.Get(ctx, webhookConfiguration, metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("still there: %w", err)
+			}
+			return nil
+		}))
+		require.NoError(t, e2e.TryEdit(t.Context(), mallory, "keep-src", "shared", "x"))
+	})
+}
+
+// failsOpen waits until what the webhook does not answer is left to the
+// policies.
+func (e *env) failsOpen() {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		live, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err == nil && *live.Webhooks[0].FailurePolicy != "Ignore" {
+			err = fmt.Errorf("it fails closed")
+		}
+		return err
+	})
+}
+
+// unregistered waits until there is no webhook.
+func (e *env) unregistered() {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		_, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Errorf("there is one")
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+}
+
+// failsClosed waits until what the webhook does not answer is refused.
+func (e *env) failsClosed() {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		live, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail" {
+			return fmt.Errorf("it fails open")
+		}
+		return nil
+	})
+}
+
+// serves checks that the certificate presented at address is the first of
+// certificates, in PEM.
+func serves(ctx context.Context, address string, certificates []byte) error {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // what is presented is compared below
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	block, _ := pem.Decode(certificates)
+	presented := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	if block == nil || len(presented) == 0 || !bytes.Equal(block.Bytes, presented[0].Raw) {
+		return fmt.Errorf("another certificate is served than the Secret holds")
+	}
+	return nil
+}
+
+func TestTheSourceNamespaceIsGuarded(t *testing.T) {
+	e := newEnv(t)
+	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "guard-src", nil))
+	e.Secret("guard-src", "shared", map[string]string{"k": "v"})
+	e.ClusterRole("guard-exempt", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.ClusterRole("guard-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.Grant("", "guard-editor", "guard-mallory")
+	e.Grant("", "guard-exempt", "guard-owner")
+	mallory, owner := e.Client("guard-mallory"), e.Client("guard-owner")
+	e.Start(`
+- name: guard
+  source: {kind: Secret, namespace: guard-src, name: shared}
+  protect: {allow: {clusterRoles: [guard-exempt]}}
+`)
+	e.protected(mallory, "guard-src", "shared")
+	require.NoError(t, refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
+	require.NoError(t, owner.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{}))
+	e.Eventually(func(ctx context.Context) error { // the namespace controller may empty it
+		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, "guard-src", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the namespace is still there: %w", err)
+		}
+		return nil
+	})
+}

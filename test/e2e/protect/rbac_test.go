@@ -1,0 +1,173 @@
+package protect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
+)
+
+const (
+	holdNamespace = "hold-src"
+	holdRoles     = 6
+	holdBindings  = 16
+	holdRounds    = 4
+	// holdGroup is of a resource that nobody serves; to hold a thing of it is what
+	// each ClusterRole of the test grants, and nothing else does.
+	holdGroup = "hold.headwater.dev"
+)
+
+// holder is somebody of whom it is asked which ClusterRoles they hold.
+type holder struct {
+	name   string
+	groups []string
+	client kubernetes.Interface
+}
+
+// TestWhoHoldsAClusterRoleIsAsTheAPIServerSays binds ClusterRoles at random, and
+// compares whom the webhook lets edit with the answers of SubjectAccessReviews.
+//
+// HEADWATER_SEED plays the same bindings again.
+func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
+	seed := e2e.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10))
+	t.Logf("HEADWATER_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, seed))
+	e := newEnv(t)
+	e.Namespace(holdNamespace)
+	var rules strings.Builder
+	for i := range holdRoles {
+		name := fmt.Sprintf("hold-%d", i)
+		e.Secret(holdNamespace, name, map[string]string{"k": "v"})
+		e.ClusterRole(name, rbacv1.PolicyRule{APIGroups: []string{holdGroup}, Resources: []string{"things"}, ResourceNames: []string{name}, Verbs: []string{"hold"}})
+		fmt.Fprintf(&rules, "- name: %[1]s\n  source: {kind: Secret, namespace: %[2]s, name: %[1]s}\n  protect: {allow: {clusterRoles: [%[1]s]}}\n", name, holdNamespace)
+	}
+	e.ClusterRole("hold-editor", e2e.SecretsEditor())
+	holders := e.holders()
+	e.Start(rules.String())
+	e.protected(holders[0].client, holdNamespace, "hold-0")
+	for round := range holdRounds {
+		undo := e.bindAtRandom(random)
+		held := 0
+		e.Eventually(func(ctx context.Context) error {
+			var err error
+			held, err = e.agree(ctx, holders)
+			return err
+		})
+		t.Logf("round %d: %d of %d are held", round, held, holdRoles*len(holders))
+		undo()
+	}
+}
+
+// holders are users and service accounts, all of whom may edit Secrets. Some are
+// called as groups are.
+func (e *env) holders() []holder {
+	e.Helper()
+	var all []holder
+	for i, groups := range [][]string{nil, {"hold-group-0"}, {"hold-group-0", "hold-group-1"}, {"hold-user-0"}} {
+		all = append(all, holder{name: fmt.Sprintf("hold-user-%d", i), groups: groups})
+	}
+	for _, namespace := range []string{holdNamespace, "hold-other"} {
+		all = append(all, holder{
+			name:   "system:serviceaccount:" + namespace + ":robot",
+			groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+		})
+	}
+	for i := range all {
+		e.Grant("", "hold-editor", all[i].name)
+		all[i].groups = append(all[i].groups, "system:authenticated")
+		all[i].client = e.Client(all[i].name, all[i].groups...)
+	}
+	return all
+}
+
+// bindAtRandom binds the roles, mostly cluster-wide.
+func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
+	e.Helper()
+	user := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+	}
+	group := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
+	}
+	account := func(namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+	subjects := []rbacv1.Subject{
+		user("hold-user-0"), user("hold-user-1"), user("hold-user-2"), user("Hold-User-1"), user("hold-group-0"), user("system:serviceaccounts"),
+		user("system:serviceaccount:" + holdNamespace + ":robot"), user("hold-user"), user("nobody"),
+		group("hold-group-0"), group("hold-group-1"), group("hold-user-0"), group("hold-user-1"), group("system:serviceaccounts"),
+		group("system:serviceaccounts:hold-other"), group("system:serviceaccount:hold-other:robot"),
+		account(holdNamespace, "robot"), account("hold-other", "robot"), account("hold-other", "hold-user-0"), account(holdNamespace, "robots"),
+	}
+	ctx := context.WithoutCancel(e.Context())
+	var undone []func() error
+	for i := range holdBindings {
+		role := fmt.Sprintf("hold-%d", random.IntN(holdRoles))
+		var bound []rbacv1.Subject
+		for range 1 + random.IntN(3) {
+			bound = append(bound, subjects[random.IntN(len(subjects))])
+		}
+		meta := metav1.ObjectMeta{Name: fmt.Sprintf("hold-binding-%d", i)}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+		if random.IntN(4) == 0 {
+			bindings := e.Admin.RbacV1().RoleBindings(holdNamespace)
+			_, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: bound}, metav1.CreateOptions{})
+			require.NoError(e, err)
+			undone = append(undone, func() error { return bindings.Delete(ctx, meta.Name, metav1.DeleteOptions{}) })
+			continue
+		}
+		bindings := e.Admin.RbacV1().ClusterRoleBindings()
+		_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: bound}, metav1.CreateOptions{})
+		require.NoError(e, err)
+		undone = append(undone, func() error { return bindings.Delete(ctx, meta.Name, metav1.DeleteOptions{}) })
+	}
+	undo = func() {
+		for _, f := range undone {
+			_ = ignoreGone(f())
+		}
+	}
+	e.Cleanup(undo)
+	return undo
+}
+
+// agree compares the webhook with the API server about every holder and role, and
+// counts what is held.
+func (e *env) agree(ctx context.Context, holders []holder) (held int, err error) {
+	for _, h := range holders {
+		for i := range holdRoles {
+			role := fmt.Sprintf("hold-%d", i)
+			review, err := e.Admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{User: h.name, Groups: h.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: holdGroup, Resource: "things", Name: role, Verb: "hold",
+				}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return 0, err
+			}
+			edited := e2e.TryEdit(ctx, h.client, holdNamespace, role, "x")
+			switch refusal := refused(edited); {
+			case review.Status.Allowed && edited != nil:
+				return 0, fmt.Errorf("%s holds %s, and may not edit: %w", h.name, role, edited)
+			case !review.Status.Allowed && refusal != nil:
+				return 0, fmt.Errorf("%s does not hold %s, and is not refused: %w", h.name, role, refusal)
+			case review.Status.Allowed:
+				held++
+			}
+		}
+	}
+	if held == 0 {
+		return 0, errors.New("nobody holds anything: the bindings say nothing")
+	}
+	return held, nil
+}

@@ -1,0 +1,72 @@
+package protect
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func TestSourcesBySelectorAreProtected(t *testing.T) {
+	e := newEnv(t)
+	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "select-src", nil))
+	create := func(name string, labels map[string]string) {
+		secret := harness.Secret("select-src", name, map[string]string{"k": "v"})
+		secret.Labels = labels
+		_, err := e.Admin.CoreV1().Secrets("select-src").Create(t.Context(), secret, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	create("shared", map[string]string{"share": "yes", "tier": "gold"})
+	create("silver", map[string]string{"share": "yes", "tier": "silver"})
+	create("draft", map[string]string{"share": "yes", "tier": "gold", "draft": ""})
+	create("plain", nil)
+	e.ClusterRole("select-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.Grant("", "select-editor", "select-mallory")
+	mallory := e.Client("select-mallory")
+	secrets := mallory.CoreV1().Secrets("select-src")
+	h := e.Start(`
+- name: select
+  source:
+    kind: Secret
+    namespace: select-src
+    selector:
+      matchLabels: {share: "yes"}
+      matchExpressions:
+      - {key: tier, operator: In, values: [gold, platinum]}
+      - {key: draft, operator: DoesNotExist}
+      - {key: owner, operator: NotIn, values: [nobody]}
+  protect: {}
+`)
+	e.protected(mallory, "select-src", "shared")
+	ctx := t.Context()
+	patch := func(name, body string) error {
+		_, err := secrets.Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		return err
+	}
+	for sentence, attempt := range map[string]error{
+		"taking the label off":              patch("shared", `{"metadata":{"labels":{"share":null}}}`),
+		"changing a label it selects by":    patch("shared", `{"metadata":{"labels":{"tier":"silver"}}}`),
+		"adding a label that it excludes":   patch("shared", `{"metadata":{"labels":{"draft":"x"}}}`),
+		"taking the label off with an edit": patch("shared", `{"metadata":{"labels":null},"data":{"k":"eA=="}}`),
+		"deleting it":                       secrets.Delete(ctx, "shared", metav1.DeleteOptions{}),
+		"deleting the collection":           secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=shared"}),
+		"deleting its namespace":            mallory.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}),
+	} {
+		t.Run(sentence+" is refused", func(t *testing.T) { require.NoError(t, refused(attempt)) })
+	}
+	require.NoError(t, patch("shared", `{"metadata":{"labels":{"team":"a"}}}`), "a label of one's own")
+	e.protectedByPolicy(mallory, "select-src", "shared")
+	h.Kill()
+	require.Error(t, e2e.TryEdit(ctx, mallory, "select-src", "shared", "x"), "the outage leaves it protected")
+	for _, name := range []string{"plain", "silver", "draft"} {
+		require.NoError(t, e2e.TryEdit(ctx, mallory, "select-src", name, "x"), "the outage blocks what is not selected: %s", name)
+	}
+	require.NoError(t, patch("plain", `{"metadata":{"labels":{"share":"yes","tier":"gold"}}}`), "the outage blocks the making of a source")
+	require.NoError(t, e2e.TryEdit(ctx, e.Admin, "select-src", "shared", "x"), "break-glass")
+	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}))
+}

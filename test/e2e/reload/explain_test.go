@@ -1,0 +1,128 @@
+package reload
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// answers runs a command that answers in JSON.
+func (e *env) answers(user string, answer any, args ...string) {
+	e.Helper()
+	out, problem, exit := e.Command(user, append(args, "--config", e.ConfigFile(reloadRule("explain")), "-o", "json")...)
+	require.Zero(e, exit, problem)
+	require.NoError(e, json.Unmarshal([]byte(out), answer))
+}
+
+// uses are the standings and outcomes of an explanation, by object.
+func (e *env) uses(user, consumer string) (step reload.Step, uses map[string]string) {
+	e.Helper()
+	var explained inspect.Explanation
+	e.answers(user, &explained, "explain", consumer)
+	uses = map[string]string{}
+	for _, use := range explained.Uses {
+		by := string(use.OptIn)
+		if use.Rule != "" {
+			by = "rule"
+		}
+		uses[use.Object] = strings.Join([]string{by, string(use.OnChange), string(use.Reason), string(use.Standing)}, " ")
+	}
+	return explained.Step, uses
+}
+
+func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = unpaced
+	e.Node("explain-node")
+	namespace := e.stage("explain")
+	e.Secret(namespace, "own", map[string]string{"k": "s3cret"})
+	spec := harness.ByEnv("shared", "used")
+	spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, harness.ByEnvFrom("own").Containers[0].EnvFrom...)
+	e.Deployment(namespace, "silent", spec, nil)
+	e.Deployment(namespace, "asks", spec, map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "off", spec, map[string]string{mark.Reload: "Off"})
+	e.Deployment(namespace, "garbled", spec, map[string]string{mark.Reload: "always"})
+	e.Deployment(namespace, "idle", harness.ByNothing(), nil)
+	mounting := harness.ByVolume("shared")
+	mounting.NodeName = "explain-node"
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "mounts", 1, mounting), metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod := e.runningPod(namespace, "mounts")
+	h := e.Start(reloadRule("explain"))
+	e.cloned("explain", "used", "1")
+	e.adopted(h, namespace, "silent", "asks")
+	user, mark := e.Viewer("explain-viewer"), e.Cluster.Mark()
+
+	shared, own := "Secret/"+namespace+"/shared", "Secret/"+namespace+"/own"
+	for consumer, want := range map[string]map[string]string{
+		"Deployment/explain-a/silent": {shared: "rule Restart ReadAtStart Current", own: " Nothing Ungoverned Untracked"},
+		"deploy/explain-a/asks":       {shared: "rule Restart ReadAtStart Current", own: "Headwater Restart ReadAtStart Current"},
+		"deployments/explain-a/off":   {shared: "rule Nothing Off Untracked", own: " Nothing Ungoverned Untracked"},
+		"Deployment/explain-a/mounts": {shared: "rule Refresh Mounted Current"},
+		"pod/explain-a/" + pod:        {shared: "rule Refresh Mounted Current"},
+		"Deployment/explain-a/idle":   {},
+	} {
+		step, uses := e.uses(user, consumer)
+		require.Equal(t, reload.StepNothing, step, consumer)
+		require.Equal(t, want, uses, consumer)
+	}
+
+	h.Stop()
+	e.data(namespace, "own", "k", "s3cret2")
+	step, uses := e.uses(user, "Deployment/explain-a/asks")
+	require.Equal(t, reload.StepRestart, step)
+	require.Equal(t, "Headwater Restart ReadAtStart Behind", uses[own])
+	var consumers inspect.Consumers
+	e.answers(user, &consumers, "consumers", "Secret/explain-a/own")
+	standings := map[string]reload.Standing{}
+	for _, use := range consumers.Consumers {
+		standings[use.Consumer] = use.Standing
+	}
+	require.Equal(t, map[string]reload.Standing{
+		"Deployment/explain-a/asks": reload.Behind, "Deployment/explain-a/silent": reload.Untracked,
+		"Deployment/explain-a/off": reload.Untracked, "Deployment/explain-a/garbled": reload.Untracked,
+	}, standings)
+
+	requests, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool {
+		return r.User == user && r.IsWrite() && !strings.HasSuffix(r.Resource, "reviews")
+	})
+	require.NoError(t, err)
+	require.Empty(t, requests, "read access is all it takes")
+	e.explainedInWords(user, namespace)
+}
+
+func (e *env) explainedInWords(user, namespace string) {
+	e.Helper()
+	file := e.ConfigFile(reloadRule("explain"))
+	shows := func(exit int, parts []string, args ...string) {
+		e.Helper()
+		out, problem, code := e.Command(user, append(args, "--config", file)...)
+		require.Equal(e, exit, code, problem)
+		for _, part := range parts {
+			require.Contains(e, out+problem, part)
+		}
+		require.NotContains(e, out+problem, "s3cret")
+	}
+	shows(0, []string{
+		"Deployment/explain-a/asks: to be restarted, since this changed: Secret/explain-a/own", "annotation", "rule explain",
+		"Env used", "read when containers start, and never again",
+	}, "explain", "deploy/explain-a/asks")
+	shows(0, []string{"ignored: headwater.dev/reload: \"always\" is not Auto"}, "explain", "deploy/explain-a/garbled")
+	shows(0, []string{"mounts", "Refresh", "Current (1 of 1 pods)"}, "consumers", "secret/explain-a/shared")
+	shows(0, []string{"Secret/explain-a/none: nobody consumes it"}, "consumers", "secrets/explain-a/none")
+	shows(0, []string{"standing: Unknown", "whether workloads run the data of now is not shown"},
+		"explain", "deploy/explain-a/asks", "-o", "yaml", "--namespace", namespace)
+	shows(1, []string{"there is no Deployment/explain-a/none"}, "explain", "deploy/explain-a/none")
+	shows(1, []string{`"explain-a/asks" is not KIND/NAMESPACE/NAME, such as Deployment/team-a/web`}, "explain", "explain-a/asks")
+	shows(1, []string{`kind "job" is none of`}, "explain", "job/explain-a/asks")
+	shows(1, []string{`kind "pod" is neither Secret nor ConfigMap`}, "consumers", "pod/explain-a/own")
+}

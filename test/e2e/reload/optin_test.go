@@ -1,0 +1,244 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// unpaced lets tests restart a workload again at once.
+const unpaced = "reload: {minInterval: 0s}\n"
+
+// syncRule is reloadRule, without the reload.
+func syncRule(prefix string) string {
+	rule, _, _ := strings.Cut(reloadRule(prefix), "  reload:")
+	return rule
+}
+
+// data sets one key of a Secret that is nobody's but its namespace's.
+func (e *env) data(namespace, name, key, value string) {
+	e.Helper()
+	e.Edit(namespace, name, func(s *corev1.Secret) { s.Data[key] = []byte(value) })
+}
+
+// adopted waits until the workloads have a baseline and returns their stamps,
+// which must be empty: first sight is never a change.
+func (e *env) adopted(h *harness.Headwater, namespace string, deployments ...string) map[string]string {
+	e.Helper()
+	for _, name := range deployments {
+		e.Eventually(func(ctx context.Context) error {
+			deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err == nil && deployment.Annotations[mark.Baseline] == "" {
+				err = fmt.Errorf("%s is not adopted yet", name)
+			}
+			return err
+		})
+	}
+	e.Settled(h)
+	stamps := e.Stamps(namespace)
+	for name, stamp := range stamps {
+		require.Empty(e, stamp, "first sight is never a change: %s", name)
+	}
+	return stamps
+}
+
+// reads are Headwater's reads of single Secrets of namespace.
+func (e *env) reads(mark cluster.Mark, namespace string) (names []string) {
+	e.Helper()
+	requests, err := e.Cluster.Since(e.Context(), mark, func(r cluster.Request) bool {
+		return r.User == harness.ServiceAccount && r.Verb == "get" && r.Resource == "secrets" && r.Namespace == namespace
+	})
+	require.NoError(e, err)
+	for _, request := range requests {
+		names = append(names, request.Name)
+	}
+	return names
+}
+
+func TestOwnersOptInWithoutARule(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = unpaced
+	namespace := e.stage("optin")
+	e.Secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
+	e.Secret(namespace, "private", map[string]string{"k": "1"})
+	e.Secret(namespace, "beside", map[string]string{"k": "1"})
+	both := harness.ByEnvFrom("own")
+	both.Containers[0].EnvFrom = append(both.Containers[0].EnvFrom, harness.ByEnvFrom("private").Containers[0].EnvFrom...)
+	e.Deployment(namespace, "auto", harness.ByEnv("own", "used"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "restart", harness.ByVolume("own"), map[string]string{mark.Reload: "Restart"})
+	e.Deployment(namespace, "by-key", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto", mark.ReloadKeys: "used"})
+	e.Deployment(namespace, "listed", both, map[string]string{mark.ReloadOn: "Secret/own, Secret/beside, Secret/later"})
+	e.Deployment(namespace, "mounts", harness.ByVolume("own"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "refresh", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Refresh"})
+	e.Deployment(namespace, "off", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Off", mark.ReloadOn: "Secret/own"})
+	e.Deployment(namespace, "cloned", harness.ByEnvFrom("shared"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "silent", both, nil)
+	e.Deployment(namespace, "garbled", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "always"})
+	start := e.Cluster.Mark()
+	h := e.Start(syncRule("optin"))
+	before := e.adopted(h, namespace, "auto", "restart", "by-key", "listed", "cloned")
+	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.Reload)
+	require.ElementsMatch(t, []string{"own", "beside"}, e.reads(start, namespace), "each is read once, and none that nobody asks for")
+
+	from := e.Cluster.Mark()
+	e.data(namespace, "own", "used", "2")
+	e.Restarted(namespace, before, "Deployment/auto", "Deployment/by-key", "Deployment/listed", "Deployment/restart")
+	require.Equal(t, []string{"own"}, e.reads(from, namespace))
+	require.Contains(t, e.HasEvent(namespace, "auto", "Restarted"), "Secret/optin-a/own")
+
+	before = e.Stamps(namespace)
+	e.data(namespace, "own", "unused", "2")
+	e.Restarted(namespace, before, "Deployment/listed", "Deployment/restart")
+
+	before = e.Stamps(namespace)
+	e.data(namespace, "private", "k", "2") // of no interest to who lists another
+	e.Restarted(namespace, before)
+	e.data(namespace, "beside", "k", "2")
+	e.Restarted(namespace, before, "Deployment/listed")
+	require.NotContains(t, e.reads(start, namespace), "private")
+
+	before = e.Stamps(namespace)
+	e.Secret(namespace, "later", map[string]string{"k": "1"})
+	e.Restarted(namespace, before) // first sight
+	e.data(namespace, "later", "k", "2")
+	e.Restarted(namespace, before, "Deployment/listed")
+
+	before = e.Stamps(namespace)
+	e.change("optin", "used", "2") // a clone, of a rule that leaves its consumers alone
+	e.Restarted(namespace, before, "Deployment/cloned")
+	e.Settled(h)
+	require.NotContains(t, e.reads(start, namespace), "shared", "a clone is cached")
+}
+
+// Invariant 8, where no rule says so.
+func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = unpaced
+	namespace := e.stage("optidle")
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
+	h := e.Start(syncRule("optidle"))
+	before := e.adopted(h, namespace, "auto")
+	mark := e.Cluster.Mark()
+
+	e.Edit(namespace, "own", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
+	e.Edit(namespace, "own", func(s *corev1.Secret) { s.Annotations = map[string]string{"new": "annotation"} })
+	e.Restarted(namespace, before)
+	e.Holds(e2e.Settle, e.NoWrites(mark))
+
+	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
+	require.Contains(t, e.HasEvent(namespace, "auto", "RestartHeld"), "Secret/optidle-a/own")
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	e.Restarted(namespace, before) // it came back as it was
+
+	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
+	e.Secret(namespace, "own", map[string]string{"k": "2"})
+	e.Restarted(namespace, before, "Deployment/auto")
+	e.Settled(h)
+}
+
+// Invariants 2 and 7, where no rule says so.
+func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = unpaced
+	namespace := e.stage("optmissed")
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	e.Secret(namespace, "same", map[string]string{"k": "1"})
+	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "other", harness.ByEnvFrom("same"), map[string]string{mark.Reload: "Auto"})
+	h := e.Start(syncRule("optmissed"))
+	before := e.adopted(h, namespace, "auto", "other")
+	h.Stop()
+	e.data(namespace, "own", "k", "2")
+	e.Edit(namespace, "same", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
+	h = e.Start(syncRule("optmissed"))
+	e.Restarted(namespace, before, "Deployment/auto")
+	e.Settled(h)
+
+	h.Stop()
+	mark := e.Cluster.Mark()
+	h = e.Start(syncRule("optmissed"))
+	e.Settled(h)
+	require.Empty(t, e.Writes(mark), "nothing changed")
+}
+
+func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = unpaced
+	namespace := e.stage("optlive")
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	e.Deployment(namespace, "web", harness.ByEnvFrom("own"), nil)
+	annotate := func(value string) {
+		t.Helper()
+		e.Eventually(func(ctx context.Context) error {
+			deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			deployment.Annotations[mark.Reload] = value
+			_, err = e.Admin.AppsV1().Deployments(namespace).Update(ctx, deployment, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	h := e.Start(syncRule("optlive"))
+	e.Settled(h)
+	before := e.Stamps(namespace)
+	e.data(namespace, "own", "k", "2")
+	e.Restarted(namespace, before)
+	annotate("Auto")
+	before = e.adopted(h, namespace, "web")
+	e.data(namespace, "own", "k", "3")
+	e.Restarted(namespace, before, "Deployment/web")
+
+	before = e.Stamps(namespace)
+	annotate("Off")
+	e.Settled(h)
+	mark := e.Cluster.Mark()
+	e.data(namespace, "own", "k", "4")
+	e.Restarted(namespace, before)
+	require.Empty(t, e.reads(mark, namespace), "nobody asks any more")
+
+	e.Sections = "reload: {optIn: false, minInterval: 0s}\n"
+	h.Stop()
+	annotate("Auto")
+	e.Start(syncRule("optlive"))
+	e.data(namespace, "own", "k", "5")
+	e.Restarted(namespace, before)
+	require.Empty(t, e.reads(mark, namespace), "the file says that nobody may")
+}
+
+func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = unpaced
+	e.Node("optpods-node")
+	namespace := e.stage("optpods")
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	spec := harness.ByVolume("own")
+	spec.NodeName = "optpods-node"
+	for _, name := range []string{"asks", "silent"} {
+		deployment := harness.Deployment(namespace, name, 1, spec)
+		if name == "asks" {
+			deployment.Annotations = map[string]string{mark.Reload: "Auto"}
+		}
+		_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	asks, silent := e.runningPod(namespace, "asks"), e.runningPod(namespace, "silent")
+	h := e.Start(syncRule("optpods"))
+	e.Settled(h)
+	last, stamps := e.refreshes(namespace), e.Stamps(namespace)
+	e.data(namespace, "own", "k", "2")
+	e.refreshed(namespace, asks, last[asks])
+	e.Restarted(namespace, stamps)
+	require.Equal(t, last[silent], e.refreshes(namespace)[silent])
+}

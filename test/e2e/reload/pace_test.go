@@ -1,0 +1,228 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// pacedRule is reloadRule with this pace in place of none at all.
+func pacedRule(prefix, pace string) string {
+	return strings.ReplaceAll(reloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
+}
+
+// lone starts Headwater without a lease, which would outlive a SIGKILL.
+func (e *env) lone(rules string) *harness.Headwater {
+	e.Helper()
+	o := e.Options(rules)
+	o.Args = []string{e2e.Alone}
+	h := e.Launch(o)
+	require.NoError(e, h.Ready(e.Context()))
+	return h
+}
+
+// read reads a Deployment.
+func (e *env) read(namespace, name string) *appsv1.Deployment {
+	e.Helper()
+	deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(e.Context(), name, metav1.GetOptions{})
+	require.NoError(e, err)
+	return deployment
+}
+
+// waits waits until that many restarts wait for that reason.
+func (e *env) waits(h *harness.Headwater, want float64, reason string) {
+	e.Helper()
+	e.HasMetric(h, want, "headwater_reload_waiting", map[string]string{"reason": reason})
+}
+
+// patched patches a Deployment as its owner would.
+func (e *env) patched(namespace, name, patch string) {
+	e.Helper()
+	_, err := e.Admin.AppsV1().Deployments(namespace).Patch(e.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(e, err)
+}
+
+func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
+	const interval = 8 * time.Second
+	e := newEnv(t)
+	namespace := e.stage("interval")
+	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	rule := pacedRule("interval", "debounce: 0s, minInterval: "+interval.String())
+	h := e.lone(rule)
+	e.cloned("interval", "used", "1")
+	e.Settled(h)
+	before := e.Stamps(namespace)
+	e.change("interval", "used", "2")
+	e.Eventually(func(context.Context) error {
+		if e.Stamps(namespace)["Deployment/by-env"] == before["Deployment/by-env"] {
+			return fmt.Errorf("not restarted")
+		}
+		return nil
+	})
+	first := e.read(namespace, "by-env")
+
+	h.Kill()
+	e.change("interval", "used", "3")
+	h = e.lone(rule)
+	e.waits(h, 1, "interval")
+	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartWaits"), "the least time after its last restart")
+	e.change("interval", "used", "4") // folded in
+	e.Eventually(func(context.Context) error {
+		if e.read(namespace, "by-env").Generation == first.Generation {
+			return fmt.Errorf("not restarted again")
+		}
+		return nil
+	})
+	second := e.read(namespace, "by-env")
+	began, again := mark.ParseTime(first.Annotations[mark.RestartedAt]), mark.ParseTime(second.Annotations[mark.RestartedAt])
+	require.GreaterOrEqual(t, again.Sub(began), interval)
+	require.Equal(t, "8", second.Annotations[mark.RestartedBefore])
+	e.waits(h, 0, "interval")
+	e.Settled(h)
+	require.Equal(t, first.Generation+1, e.read(namespace, "by-env").Generation, "both changes made one restart")
+}
+
+func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("breaker")
+	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.Start(pacedRule("breaker", "debounce: 0s, minInterval: 0s, maxRestartsPerHour: 2"))
+	e.cloned("breaker", "used", "1")
+	e.Settled(h)
+	for _, value := range []string{"2", "3"} {
+		before := e.Stamps(namespace)
+		e.change("breaker", "used", value)
+		e.Restarted(namespace, before, "Deployment/by-env")
+	}
+	before := e.Stamps(namespace)
+	e.change("breaker", "used", "4")
+	e.waits(h, 1, "breaker")
+	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartWaits"), "restarted 2 times within an hour")
+	e.HasMetric(h, 1, "headwater_reload_breaker_opened_total", nil)
+	e.Restarted(namespace, before)
+
+	// As if the hour had passed.
+	e.patched(namespace, "by-env", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, mark.RestartedAt, mark.FormatTime(time.Now().Add(-time.Hour))))
+	e.Restarted(namespace, before, "Deployment/by-env")
+	e.waits(h, 0, "breaker")
+}
+
+// burst is a series of edits of one key.
+type burst struct {
+	pace   string
+	values []string
+	every  time.Duration
+	// least and most are how many rollouts it makes.
+	least, most int64
+}
+
+// bursts are every shape that edits come in, by the prefix of reloadRule. The key
+// is 1 before the first of them.
+func bursts() map[string]burst {
+	values := func(n int, value func(i int) string) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = value(i)
+		}
+		return all
+	}
+	another := func(i int) string { return fmt.Sprint("v", i) }
+	toAndFro := func(i int) string { return []string{"2", "1"}[i%2] }
+	return map[string]burst{
+		"one-edit":  {"debounce: 1s, minInterval: 30s", values(1, another), 0, 1, 1},
+		"at-once":   {"debounce: 1s, minInterval: 30s", values(10, another), 0, 1, 1},
+		"in-a-row":  {"debounce: 1s, minInterval: 30s", values(10, another), 50 * time.Millisecond, 1, 1},
+		"there-and": {"debounce: 1s, minInterval: 0s", values(2, toAndFro), 100 * time.Millisecond, 0, 0},
+		// A change puts off those that wait, but not for more than 10 s: the workload
+		// would never hear of any.
+		"no-end":    {"debounce: 1s, minInterval: 0s", values(120, another), 100 * time.Millisecond, 2, 4},
+		"a-trickle": {"debounce: 0s, minInterval: 2s", values(20, another), 250 * time.Millisecond, 2, 5},
+		// After three, the least time between two doubles.
+		"flapping": {"debounce: 0s, minInterval: 1s", values(60, toAndFro), 100 * time.Millisecond, 2, 6},
+	}
+}
+
+func TestHowManyRolloutsABurstMakes(t *testing.T) {
+	e := newEnv(t)
+	bursts, rules, before := bursts(), "", map[string]int64{}
+	for name, burst := range bursts {
+		e.Deployment(e.stage(name), "by-env", harness.ByEnv("shared", "used"), nil)
+		rules += pacedRule(name, burst.pace)
+	}
+	h := e.Start(rules)
+	for name := range bursts {
+		e.cloned(name, "used", "1")
+	}
+	e.Settled(h)
+	for name := range bursts {
+		before[name] = e.read(name+"-a", "by-env").Generation
+	}
+	t.Run("bursts", func(t *testing.T) {
+		for name, burst := range bursts {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				burst.play(&env{e.Of(t)}, name)
+			})
+		}
+	})
+	e.HasMetric(h, 0, "headwater_reload_waiting", nil)
+	e.Settled(h)
+	e.HasMetric(h, 0, "headwater_reload_waiting", nil)
+	for name, burst := range bursts {
+		rollouts := e.read(name+"-a", "by-env").Generation - before[name]
+		require.GreaterOrEqual(t, rollouts, burst.least, name)
+		require.LessOrEqual(t, rollouts, burst.most, name)
+	}
+}
+
+// play edits the source until the last value is cloned.
+func (b burst) play(e *env, prefix string) {
+	ticker := time.NewTicker(max(b.every, time.Millisecond))
+	defer ticker.Stop()
+	for _, value := range b.values {
+		<-ticker.C
+		e.change(prefix, "used", value)
+	}
+	e.cloned(prefix, "used", b.values[len(b.values)-1])
+}
+
+func TestOutsideOfTheWindowsRestartsWaitAndRefreshesDoNot(t *testing.T) {
+	e := newEnv(t)
+	e.Node("window-node")
+	namespace := e.stage("window")
+	spec := harness.ByEnv("shared", "used")
+	spec.Volumes, spec.Containers[0].VolumeMounts = harness.ByVolume("shared").Volumes, harness.ByVolume("shared").Containers[0].VolumeMounts
+	spec.NodeName = "window-node"
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, spec), metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod := e.runningPod(namespace, "both")
+	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
+	h := e.Start(reloadRule("window"))
+	e.cloned("window", "used", "1")
+	e.Settled(h)
+	before, last := e.Stamps(namespace), e.refreshes(namespace)[pod]
+
+	e.Edit("window-src", "shared", func(s *corev1.Secret) { s.Data["used"], s.Data["unused"] = []byte("2"), []byte("2") })
+	e.waits(h, 1, "window")
+	require.Contains(t, e.HasEvent(namespace, "both", "RestartWaits"), "the next of reload.windows opens at 20")
+	e.refreshed(namespace, pod, last)
+	e.Restarted(namespace, before)
+
+	// The file changes, and the window is open.
+	e.Sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
+	e.ConfigFile(reloadRule("window"))
+	e.Restarted(namespace, before, "Deployment/both")
+	e.waits(h, 0, "window")
+}

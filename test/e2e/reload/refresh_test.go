@@ -1,0 +1,171 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// mounting makes a pod on node that mounts Secret shared, with that address,
+// and plays its kubelet. It is younger than what is there already, so that it
+// is not refreshed for that.
+func (e *env) mounting(namespace, name, node, address string) {
+	e.Helper()
+	e.secondLater()
+	e.Eventually(func(ctx context.Context) error {
+		_, err := e.Admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	spec := harness.ByVolume("shared")
+	spec.NodeName = node
+	pod, err := e.Admin.CoreV1().Pods(namespace).Create(e.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	require.NoError(e, harness.SetRunning(e.Context(), e.Admin, pod))
+}
+
+// secondLater waits until the second is over that API servers date in.
+func (e *env) secondLater() {
+	e.Helper()
+	began := time.Now()
+	e.Eventually(func(context.Context) error {
+		if time.Since(began) < time.Second {
+			return fmt.Errorf("the second is not over")
+		}
+		return nil
+	})
+}
+
+// marks are the annotations of a pod.
+func (e *env) marks(namespace, pod string) map[string]string {
+	e.Helper()
+	read, err := e.Admin.CoreV1().Pods(namespace).Get(e.Context(), pod, metav1.GetOptions{})
+	require.NoError(e, err)
+	return read.Annotations
+}
+
+// confirmed waits until the refresh of a pod is confirmed.
+func (e *env) confirmed(namespace, pod string) {
+	e.Helper()
+	e.Eventually(func(context.Context) error {
+		if marks := e.marks(namespace, pod); marks[mark.RefreshedFor] == "" || marks[mark.RefreshConfirmed] != marks[mark.RefreshedFor] {
+			return fmt.Errorf("not confirmed")
+		}
+		return nil
+	})
+}
+
+func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
+	e := newEnv(t)
+	e.Node("confirm-node")
+	namespace := e.stage("confirm")
+	e.Sections = "reload: {confirmRefreshAfter: 4s}\n"
+	h := e.lone(reloadRule("confirm"))
+	e.cloned("confirm", "used", "1")
+	e.mounting(namespace, "mounts", "confirm-node", "127.0.0.1")
+	e.Settled(h)
+	last := e.refreshes(namespace)["mounts"]
+
+	e.change("confirm", "used", "2")
+	last = e.refreshed(namespace, "mounts", last)
+	e.Holds(e2e.Settle, func(context.Context) error {
+		if e.marks(namespace, "mounts")[mark.RefreshConfirmed] == last {
+			return fmt.Errorf("confirmed too soon")
+		}
+		return nil
+	})
+	e.confirmed(namespace, "mounts")
+	e.HasMetric(h, 1, "headwater_reload_actions_total", map[string]string{"action": "Confirm"})
+	e.Settled(h)
+
+	e.change("confirm", "used", "3")
+	last = e.refreshed(namespace, "mounts", last)
+	h.Kill()
+	require.NotEqual(t, last, e.marks(namespace, "mounts")[mark.RefreshConfirmed])
+	h = e.lone(reloadRule("confirm"))
+	e.confirmed(namespace, "mounts")
+	require.Equal(t, last, e.marks(namespace, "mounts")[mark.RefreshedFor])
+	e.Settled(h)
+}
+
+func TestApplicationsAreToldOfARefresh(t *testing.T) {
+	asked := make(chan string, 100)
+	failures := 1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- fmt.Sprint(r.Method, " ", r.URL, " ", r.ContentLength)
+		if failures > 0 {
+			failures--
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	address, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
+	e := newEnv(t)
+	e.Node("post-node")
+	namespace := e.stage("post")
+	rule := pacedRule("post", "then: {httpPost: {port: "+port+", path: /-/reload}}")
+	h := e.Start(rule)
+	e.cloned("post", "used", "1")
+	e.mounting(namespace, "told", "post-node", address)
+	e.mounting(namespace, "deaf", "post-node", "127.0.0.2")
+	e.Settled(h)
+
+	e.change("post", "used", "2")
+	e.confirmed(namespace, "told")
+	delivered := map[string]string{"result": "delivered"}
+	e.HasMetric(h, 1, "headwater_reload_posts_total", delivered)
+	require.Equal(t, "POST /-/reload 0", <-asked)
+	require.Equal(t, "POST /-/reload 0", <-asked, "it is tried again")
+	require.Contains(t, e.HasEvent(namespace, "deaf", "PostFailed"), "POST /-/reload at port "+port+" failed 4 times: ")
+	e.HasMetric(h, 1, "headwater_reload_posts_total", map[string]string{"result": "failed"})
+	e.HasMetric(h, 1, "headwater_reload_posts_total", delivered)
+	require.Empty(t, asked)
+}
+
+func TestRefreshesKeepTheirRate(t *testing.T) {
+	e := newEnv(t)
+	e.Node("rate-node")
+	namespace := e.stage("rate")
+	e.Sections = "reload: {refreshesPerSecond: 1, confirmRefreshAfter: 0s}\n"
+	h := e.Start(reloadRule("rate"))
+	e.cloned("rate", "used", "1")
+	for i := range 4 {
+		e.mounting(namespace, fmt.Sprint("pod-", i), "rate-node", "127.0.0.1")
+	}
+	e.Settled(h)
+	before := e.refreshes(namespace)
+	refreshed := func() (n int) {
+		for pod, now := range e.refreshes(namespace) {
+			if now != before[pod] {
+				n++
+			}
+		}
+		return n
+	}
+	e.change("rate", "used", "2")
+	seen := []int{0}
+	e.Eventually(func(context.Context) error {
+		if n := refreshed(); seen[len(seen)-1] != n {
+			seen = append(seen, n)
+		}
+		if seen[len(seen)-1] != len(before) {
+			return fmt.Errorf("%d pods are refreshed", seen[len(seen)-1])
+		}
+		return nil
+	})
+	require.Equal(t, []int{0, 1, 2, 3, 4}, seen, "one after the other")
+}

@@ -1,0 +1,188 @@
+package reload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// rolledOut plays the kubelet of all pods in namespace until the Deployment is
+// rolled out.
+func (e *env) rolledOut(namespace, name string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil {
+			return err
+		}
+		var failed error
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
+				failed = errors.Join(failed, harness.SetRunning(ctx, e.Admin, pod))
+			}
+		}
+		d := e.read(namespace, name)
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < *d.Spec.Replicas ||
+			s.Replicas > s.UpdatedReplicas || s.AvailableReplicas < *d.Spec.Replicas {
+			return fmt.Errorf("not rolled out: %+v (%w)", s, failed)
+		}
+		return nil
+	})
+}
+
+// serving makes a Deployment of so many pods that run.
+func (e *env) serving(namespace, name string, replicas int32, spec corev1.PodSpec) {
+	e.Helper()
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), harness.Deployment(namespace, name, replicas, spec), metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.rolledOut(namespace, name)
+}
+
+// rollouts are how many pod templates a Deployment had so far.
+func (e *env) rollouts(namespace, name string) int {
+	e.Helper()
+	sets, err := e.Admin.AppsV1().ReplicaSets(namespace).List(e.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	require.NoError(e, err)
+	return len(sets.Items)
+}
+
+// adoptedAnew waits until the baseline is another than before.
+func (e *env) adoptedAnew(namespace, name, before string) {
+	e.Helper()
+	e.Eventually(func(context.Context) error {
+		if e.read(namespace, name).Annotations[mark.Baseline] == before {
+			return errors.New("the baseline is as before")
+		}
+		return nil
+	})
+}
+
+// newImage is the patch of an owner who deploys another version.
+const newImage = `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2"}]}}}}`
+
+func TestAChangeBeforeANewVersionMakesOneRollout(t *testing.T) {
+	e := newEnv(t)
+	e.Node("before-node")
+	namespace := e.stage("before")
+	rule := pacedRule("before", "debounce: 2s, minInterval: 0s")
+	h := e.Start(rule)
+	e.cloned("before", "used", "1")
+	e.serving(namespace, "web", 2, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
+
+	e.change("before", "used", "2")
+	e.cloned("before", "used", "2")
+	e.patched(namespace, "web", newImage)
+	e.waits(h, 1, "owner")
+	e.rolledOut(namespace, "web")
+	e.adoptedAnew(namespace, "web", adopted)
+	e.waits(h, 0, "owner")
+	e.Settled(h)
+	require.Equal(t, 2, e.rollouts(namespace, "web"))
+	require.Empty(t, e.Stamps(namespace)["Deployment/web"])
+
+	e.change("before", "used", "3") // what it runs is on record
+	e.Restarted(namespace, map[string]string{}, "Deployment/web")
+	require.Equal(t, 3, e.rollouts(namespace, "web"))
+}
+
+func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) {
+	e := newEnv(t)
+	e.Node("after-node")
+	e.Node("after-late")
+	namespace := e.stage("after")
+	h := e.Start(reloadRule("after"))
+	e.cloned("after", "used", "1")
+	e.serving(namespace, "web", 2, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
+
+	e.patched(namespace, "web", `{"spec":{"template":{"spec":{"nodeSelector":{"late":"yes"}}}}}`)
+	e.Eventually(func(context.Context) error {
+		if e.read(namespace, "web").Status.UpdatedReplicas == 0 {
+			return errors.New("no new pod yet")
+		}
+		return nil
+	})
+	e.change("after", "used", "2")
+	e.waits(h, 1, "owner")
+	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "the rollout that is under way")
+	e.secondLater()
+	_, err := e.Admin.CoreV1().Nodes().Patch(t.Context(), "after-late", types.MergePatchType, []byte(`{"metadata":{"labels":{"late":"yes"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	e.rolledOut(namespace, "web")
+	e.adoptedAnew(namespace, "web", adopted)
+	e.Settled(h)
+	require.Equal(t, 2, e.rollouts(namespace, "web"))
+	require.Empty(t, e.Stamps(namespace)["Deployment/web"])
+}
+
+func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
+	e := newEnv(t)
+	e.Node("started-node")
+	namespace := e.stage("started")
+	h := e.Start(reloadRule("started"))
+	e.cloned("started", "used", "1")
+	e.serving(namespace, "web", 1, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	before := e.Stamps(namespace)
+	e.patched(namespace, "web", newImage)
+	e.Eventually(func(ctx context.Context) error {
+		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 2 || pods.Items[0].Spec.NodeName == "" || pods.Items[1].Spec.NodeName == "" {
+			return fmt.Errorf("the new pod has no node yet (%w)", err)
+		}
+		return nil
+	})
+	e.change("started", "used", "2") // it may have read what was there
+	e.Restarted(namespace, before, "Deployment/web")
+	e.rolledOut(namespace, "web")
+	require.Equal(t, 3, e.rollouts(namespace, "web"))
+}
+
+func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
+	e := newEnv(t)
+	e.Node("limit-node")
+	namespace := e.stage("limit")
+	e.Sections = "reload: {maxConcurrentRollouts: 1}\n"
+	e.serving(namespace, "occupant", 1, harness.ByEnv("shared", "unused"))
+	replicas := map[string]int32{"large": 3, "middle": 2, "small": 1}
+	for name, n := range replicas {
+		e.serving(namespace, name, n, harness.ByEnv("shared", "used"))
+	}
+	e.Deployment(namespace, "nothing", harness.ByEnv("shared", "used"), nil)
+	h := e.lone(reloadRule("limit"))
+	e.cloned("limit", "used", "1")
+	e.Settled(h)
+	before := e.Stamps(namespace)
+
+	e.change("limit", "unused", "2")
+	done := []string{"Deployment/occupant"}
+	e.Restarted(namespace, before, done...)
+	e.change("limit", "used", "2")
+	done = append(done, "Deployment/nothing") // it has no pods to wait for
+	e.Restarted(namespace, before, done...)
+	e.waits(h, 3, "rollouts")
+
+	h.Kill() // the next leader counts what it finds
+	h = e.lone(reloadRule("limit"))
+	e.waits(h, 3, "rollouts")
+	e.Restarted(namespace, before, done...)
+	e.rolledOut(namespace, "occupant")
+	for _, name := range []string{"small", "middle", "large"} {
+		done = append(done, "Deployment/"+name)
+		e.Restarted(namespace, before, done...)
+		e.rolledOut(namespace, name)
+	}
+	e.waits(h, 0, "rollouts")
+}

@@ -1,0 +1,288 @@
+package reload
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// targetRule is reloadRule with a target of kind Bucket.
+func targetRule(prefix, target string) string {
+	return strings.Replace(reloadRule(prefix), "{debounce: 0s,",
+		"{debounce: 0s, targets: [{group: example.com, version: v1, kind: Bucket, "+target+"}],", 1)
+}
+
+const setting = "allowSecretValues: true, selector: {matchLabels: {set: 'yes'}}, set: [{from: used, to: .spec.credentials.key}]"
+
+// buckets is a kind that Headwater may write, with a schema that keeps anything.
+func (e *env) buckets() kind {
+	e.Helper()
+	buckets := e.kind("example.com", "v1", "Bucket")
+	buckets.install()
+	buckets.grant()
+	return buckets
+}
+
+func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("annotated")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "metadata: {labels: {app: x}}")
+	buckets.create(namespace, "other", "")
+	buckets.create("annotated-src", "beside", "metadata: {labels: {app: x}}")
+	h := e.Start(targetRule("annotated", "annotate: true, selector: {matchLabels: {app: x}}"))
+	e.cloned("annotated", "used", "1")
+	chosen, beside := buckets.adopted(namespace, "chosen"), buckets.adopted("annotated-src", "beside")
+	e.Settled(h)
+	object, err := buckets.object(t.Context(), namespace, "chosen")
+	require.NoError(t, err)
+	require.NotContains(t, object.GetAnnotations(), mark.RestartedFor, "first sight is never a change")
+
+	before := e.Cluster.Mark()
+	e.change("annotated", "used", "2")
+	buckets.stamped(namespace, "chosen", chosen)
+	buckets.stamped("annotated-src", "beside", beside)
+	e.Settled(h)
+	require.Len(t, e.writesTo(before, "buckets"), 2, "one write each, and none to what is not selected")
+	e.HasEvent(namespace, "chosen", "Annotated")
+
+	h.Stop()
+	again := e.Cluster.Mark()
+	e.Settled(e.Start(targetRule("annotated", "annotate: true, selector: {matchLabels: {app: x}}")))
+	require.Empty(t, e.Writes(again), "a restart of Headwater with nothing changed writes nothing")
+}
+
+func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("fields")
+	buckets := e.buckets()
+	const selected = "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {user: theirs}}"
+	buckets.create(namespace, "chosen", selected)
+	buckets.create(namespace, "other", "spec: {credentials: {user: theirs}}")
+	elsewhere := e.Namespace("fields-elsewhere") // no clone there
+	buckets.create(elsewhere, "chosen", selected)
+	h := e.Start(targetRule("fields", setting))
+	buckets.hasField(namespace, "chosen", "1")
+	buckets.hasField(namespace, "chosen", "theirs", "spec", "credentials", "user")
+	e.change("fields", "used", "2")
+	buckets.hasField(namespace, "chosen", "2")
+	e.Settled(h)
+
+	quiet := e.Cluster.Mark()
+	e.change("fields", "unused", "2")
+	buckets.merge(namespace, "chosen", "spec: {size: 3}")
+	e.Settled(h)
+	require.Empty(t, e.writesTo(quiet, "buckets"), "nothing that is set has changed")
+	for _, at := range [][2]string{{namespace, "other"}, {elsewhere, "chosen"}} {
+		object, err := buckets.object(t.Context(), at[0], at[1])
+		require.NoError(t, err)
+		_, found, _ := unstructured.NestedString(object.Object, "spec", "credentials", "key")
+		require.False(t, found, "neither without the labels nor without a clone")
+	}
+
+	buckets.merge(namespace, "chosen", "spec: {credentials: {key: drifted}}")
+	buckets.hasField(namespace, "chosen", "2")
+	buckets.merge(namespace, "chosen", "spec: {credentials: {key: null}}")
+	buckets.hasField(namespace, "chosen", "2")
+	e.HasEvent(namespace, "chosen", "FieldsHealed")
+
+	h.Stop()
+	e.change("fields", "used", "3")
+	h = e.Start(targetRule("fields", setting))
+	buckets.hasField(namespace, "chosen", "3")
+	e.Settled(h)
+	h.Stop()
+	again := e.Cluster.Mark()
+	h = e.Start(targetRule("fields", setting))
+	e.Settled(h)
+	require.Empty(t, e.Writes(again), "a restart of Headwater with nothing changed writes nothing")
+
+	buckets.merge(namespace, "chosen", "metadata: {labels: {set: null}}")
+	buckets.hasField(namespace, "chosen", "")
+	buckets.hasField(namespace, "chosen", "theirs", "spec", "credentials", "user")
+	e.requireNoValue(h, namespace)
+}
+
+func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("given-back")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "")
+	const first = "{from: used, to: spec.first}"
+	h := e.Start(targetRule("given-back", "allowSecretValues: true, set: ["+first+", {from: unused, to: spec.second}]"))
+	buckets.hasField(namespace, "chosen", "1", "spec", "first")
+	buckets.hasField(namespace, "chosen", "1", "spec", "second")
+	e.ConfigFile(targetRule("given-back", "allowSecretValues: true, set: ["+first+"]"))
+	buckets.hasField(namespace, "chosen", "", "spec", "second")
+	buckets.hasField(namespace, "chosen", "1", "spec", "first")
+
+	e.ConfigFile(reloadRule("given-back"))
+	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	e.change("given-back", "used", "2")
+	e.cloned("given-back", "used", "2")
+	e.Settled(h)
+	buckets.hasField(namespace, "chosen", "1", "spec", "first") // nobody asks for it any more, so it stays
+}
+
+func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("held-field")
+	buckets := e.buckets()
+	buckets.create(namespace, "edited", "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {key: there-before}}")
+	e.claim(buckets, namespace, "declared", "applied")
+	h := e.Start(targetRule("held-field", setting))
+	require.Contains(t, e.HasEvent(namespace, "edited", "TargetConflict"), "spec.credentials.key")
+	note := e.HasEvent(namespace, "declared", "TargetConflict")
+	require.Contains(t, note, "gitops")
+	require.Contains(t, note, "force: true")
+	e.HasMetric(h, 2, "headwater_reload_targets_total", map[string]string{"rule": "held-field", "result": "Conflict"})
+	buckets.hasField(namespace, "edited", "there-before")
+	buckets.hasField(namespace, "declared", "applied")
+	e.Settled(h)
+
+	e.ConfigFile(targetRule("held-field", "force: true, "+setting))
+	buckets.hasField(namespace, "edited", "1")
+	buckets.hasField(namespace, "declared", "1")
+
+	// What was set and is then claimed is no drift.
+	e.ConfigFile(targetRule("held-field", setting))
+	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	e.claim(buckets, namespace, "declared", "claimed")
+	e.HasMetric(h, 3, "headwater_reload_targets_total", map[string]string{"rule": "held-field", "result": "Conflict"})
+	buckets.hasField(namespace, "declared", "claimed")
+	e.requireNoValue(h, namespace)
+}
+
+func TestValueThatNoFieldCanHoldIsRefused(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("refused-value")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
+	e.Edit("refused-value-src", "shared", func(s *corev1.Secret) { s.Data["used"] = []byte{0xff, 0xfe} })
+	h := e.Start(targetRule("refused-value", setting))
+	require.Contains(t, e.HasEvent(namespace, "chosen", "TargetRefused"), "no text")
+	e.Settled(h)
+	e.Edit("refused-value-src", "shared", func(s *corev1.Secret) { delete(s.Data, "used") })
+	e.HasMetric(h, 2, "headwater_reload_targets_total", map[string]string{"rule": "refused-value", "result": "Refused"})
+	e.change("refused-value", "used", "text")
+	buckets.hasField(namespace, "chosen", "text")
+}
+
+// hasField waits until the field at path, or the one that setting sets, is value;
+// empty: until it is not there.
+func (k kind) hasField(namespace, name, value string, path ...string) {
+	k.Helper()
+	if len(path) == 0 {
+		path = []string{"spec", "credentials", "key"}
+	}
+	k.Eventually(func(ctx context.Context) error {
+		object, err := k.object(ctx, namespace, name)
+		if err != nil {
+			return err
+		}
+		is, found, err := unstructured.NestedString(object.Object, path...)
+		if err == nil && (is != value || found != (value != "")) {
+			err = fmt.Errorf("%s of %s is %q, want %q", strings.Join(path, "."), name, is, value)
+		}
+		return err
+	})
+}
+
+// claim applies the field that setting sets, as another tool would.
+func (e *env) claim(buckets kind, namespace, name, value string) {
+	e.Helper()
+	body := fmt.Sprintf(`{"apiVersion": "example.com/v1", "kind": "Bucket", "metadata": {"name": %q, "labels": {"set": "yes"}}, "spec": {"credentials": {"key": %q}}}`, name, value)
+	force := true
+	_, err := e.Dynamic().Resource(buckets.GroupVersionResource).Namespace(namespace).
+		Patch(e.Context(), name, types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: "gitops", Force: &force})
+	require.NoError(e, err)
+}
+
+// requireNoValue checks that no value of key used is in what Headwater says of
+// namespace.
+func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
+	e.Helper()
+	const value = "hunter2-of-targets"
+	e.change(strings.TrimSuffix(namespace, "-a"), "used", value)
+	e.cloned(strings.TrimSuffix(namespace, "-a"), "used", value)
+	e.Settled(h)
+	log, err := h.Log()
+	require.NoError(e, err)
+	metrics, err := h.Metrics(e.Context())
+	require.NoError(e, err)
+	events, err := e.Admin.EventsV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
+	require.NoError(e, err)
+	said := log + metrics
+	for _, event := range events.Items {
+		said += event.Note
+	}
+	require.NotContains(e, said, value)
+	require.NotContains(e, said, base64.StdEncoding.EncodeToString([]byte(value)))
+}
+
+// What is annotated is made to act on the change, as by a restart; what is set
+// is kept as it should be, whenever that is.
+func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.stage("paced")
+	buckets, safes := e.buckets(), e.kind("example.com", "v1", "Safe")
+	safes.install()
+	safes.grant()
+	buckets.create(namespace, "annotated", "")
+	safes.create(namespace, "set", "")
+	rule := targetRule("paced", "annotate: true}, {group: example.com, version: v1, kind: Safe, allowSecretValues: true, "+
+		"set: [{from: used, to: spec.credentials.key}]")
+	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
+	h := e.Start(rule)
+	e.cloned("paced", "used", "1")
+	before := buckets.adopted(namespace, "annotated")
+	safes.hasField(namespace, "set", "1")
+	e.Settled(h)
+
+	user := e.Viewer("paced-viewer")
+	e.ClusterRole("paced-viewer", rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{buckets.Resource, safes.Resource}, Verbs: []string{"list", "watch"}})
+	e.Grant("", "paced-viewer", user)
+	for _, line := range []string{
+		`Bucket\.example\.com/paced-a/annotated +Listed +- +rule paced +Restart +Current`,
+		`Safe\.example\.com/paced-a/set +Fields used +- +rule paced +Set +Current +the rule keeps its fields at the values`,
+	} {
+		e.Eventually(func(context.Context) error { // the grant may be news to the API server
+			out, problem, _ := e.Command(user, "consumers", "Secret/"+namespace+"/shared", "--config", e.ConfigFile(rule))
+			if !regexp.MustCompile(line).MatchString(out) {
+				return fmt.Errorf("no line %s in %s%s", line, out, problem)
+			}
+			return nil
+		})
+	}
+
+	e.change("paced", "used", "2")
+	e.waits(h, 1, "window")
+	require.Contains(t, e.HasEvent(namespace, "annotated", "RestartWaits"), "the next of reload.windows opens at 20")
+	safes.hasField(namespace, "set", "2")
+	require.Equal(t, before, buckets.adopted(namespace, "annotated"))
+
+	e.Sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
+	e.ConfigFile(strings.Replace(rule, "{debounce: 0s,", "{debounce: 0s, maxRestartsPerHour: 1,", 1))
+	buckets.stamped(namespace, "annotated", before)
+	e.waits(h, 0, "window")
+	before = buckets.adopted(namespace, "annotated")
+
+	e.change("paced", "used", "3")
+	e.waits(h, 1, "breaker")
+	e.HasNote(namespace, "annotated", "RestartWaits", "restarted 1 times within an hour")
+	safes.hasField(namespace, "set", "3")
+	require.Equal(t, before, buckets.adopted(namespace, "annotated"))
+}

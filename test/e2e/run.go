@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// Alone lets a process live through a gap in which it could not renew a lease,
+// and start without waiting for the lease of one that was killed.
+const Alone = "--leader-elect=false"
+
+// EveryDelete is a section that lets a rule of two clones lose both.
+const EveryDelete = "safety: {maxDeleteFraction: 1}\n"
+
+// ConfigFile writes a configuration of these rules, which top-level sections may
+// follow, at once, so that nobody reads half of it.
+func (e *Env) ConfigFile(rules string) string {
+	e.Helper()
+	file := filepath.Join(e.Dir, "headwater.yaml")
+	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\n" + e.Sections + "rules:\n" + rules
+	require.NoError(e, os.WriteFile(file+".new", []byte(content), 0o600))
+	require.NoError(e, os.Rename(file+".new", file))
+	return file
+}
+
+// Options run Headwater with these rules as its own service account.
+func (e *Env) Options(rules string) harness.Options {
+	e.Helper()
+	kubeconfig := filepath.Join(e.Dir, "kubeconfig")
+	require.NoError(e, e.Cluster.KubeconfigFor(kubeconfig, harness.ServiceAccount))
+	e.runs++
+	return harness.Options{
+		Binary: Binary(e.T), Config: e.ConfigFile(rules), Kubeconfig: kubeconfig,
+		Webhook: e.Webhook, Dir: e.Dir, Name: fmt.Sprintf("headwater-%d", e.runs),
+	}
+}
+
+// Proxy has o go to the API server by a way that can be broken.
+func (e *Env) Proxy(o harness.Options) *cluster.Proxy {
+	e.Helper()
+	proxy, err := e.Cluster.Proxy()
+	require.NoError(e, err)
+	e.Cleanup(proxy.Close)
+	require.NoError(e, proxy.KubeconfigFor(o.Kubeconfig, harness.ServiceAccount))
+	return proxy
+}
+
+// Launch starts Headwater without waiting, and stops it with the test.
+func (e *Env) Launch(o harness.Options) *harness.Headwater {
+	e.Helper()
+	h, err := harness.Start(o)
+	require.NoError(e, err)
+	e.Cleanup(func() {
+		h.Stop()
+		if e.Failed() {
+			log, _ := h.Log()
+			e.Logf("%s:\n%s", o.Name, tail(log, 60))
+		}
+	})
+	return h
+}
+
+// Start starts Headwater with these rules and waits until it is ready and has
+// worked off what it found.
+func (e *Env) Start(rules string) *harness.Headwater {
+	e.Helper()
+	h := e.Launch(e.Options(rules))
+	require.NoError(e, h.Ready(e.Context()))
+	return h
+}
+
+func tail(log string, lines int) string {
+	all := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// Command runs a command of Headwater as user, who has no permission but what
+// the test gave them.
+func (e *Env) Command(user string, args ...string) (stdout, stderr string, exit int) {
+	e.Helper()
+	kubeconfig := filepath.Join(e.Dir, user+".kubeconfig")
+	require.NoError(e, e.Cluster.KubeconfigFor(kubeconfig, user))
+	command := exec.CommandContext(e.Context(), Binary(e.T), append(args, "--kubeconfig", kubeconfig)...)
+	var out, failure strings.Builder
+	command.Stdout, command.Stderr = &out, &failure
+	err := command.Run()
+	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
+		require.NoError(e, err)
+	}
+	return out.String(), failure.String(), command.ProcessState.ExitCode()
+}
+
+// Status is what the command of that name tells user about the rules of a file.
+func (e *Env) Status(user, file string) inspect.Status {
+	e.Helper()
+	out, problem, exit := e.Command(user, "status", "--config", file, "-o", "json")
+	require.Zero(e, exit, problem)
+	var status inspect.Status
+	require.NoError(e, json.Unmarshal([]byte(out), &status))
+	return status
+}
+
+// OneRule clones Secret shared from PREFIX-src to every namespace PREFIX-*.
+func OneRule(prefix string) string {
+	return strings.ReplaceAll(`
+- name: PREFIX
+  source: {kind: Secret, namespace: PREFIX-src, name: shared}
+  sync: {namespaces: {include: ["PREFIX-*"]}}
+`, "PREFIX", prefix)
+}
+
+// Ends waits for the process to end by itself and returns what it printed
+// last, which is what a person sees.
+func Ends(t *testing.T, h *harness.Headwater) string {
+	t.Helper()
+	select {
+	case <-h.Done():
+	case <-time.After(harness.Timeout):
+		require.FailNow(t, "headwater still runs")
+	}
+	require.NotZero(t, h.ExitCode(), "must exit non-zero")
+	log, err := h.Log()
+	require.NoError(t, err)
+	require.NotContains(t, log, "goroutine ", "no stack trace")
+	return tail(log, 1)
+}

@@ -1,0 +1,332 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func kubeconfigFor(t *testing.T, server string, ca []byte) string {
+	t.Helper()
+	config := api.NewConfig()
+	config.Clusters["c"] = &api.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos["u"] = &api.AuthInfo{Token: "token"}
+	config.Contexts["x"] = &api.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, file))
+	return file
+}
+
+func TestBadSurroundingsEndInOneClearLine(t *testing.T) {
+	e := newEnv(t)
+	for sentence, test := range map[string]struct {
+		change func(*testing.T, *harness.Options)
+		want   []string
+	}{
+		"the kubeconfig does not exist": {
+			change: func(_ *testing.T, o *harness.Options) { o.Kubeconfig = "/nowhere/kubeconfig" },
+			want:   []string{"kubeconfig", "/nowhere/kubeconfig", "no such file"},
+		},
+		"the kubeconfig is not one": {
+			change: func(t *testing.T, o *harness.Options) {
+				o.Kubeconfig = filepath.Join(t.TempDir(), "bad")
+				require.NoError(t, os.WriteFile(o.Kubeconfig, []byte("{{{"), 0o600))
+			},
+			want: []string{"kubeconfig"},
+		},
+		"there is no cluster at all": {
+			change: func(t *testing.T, o *harness.Options) { o.Kubeconfig = ""; o.Env = []string{"HOME=" + t.TempDir()} },
+			want:   []string{"no cluster to talk to", "--kubeconfig"},
+		},
+		"the API server is not trusted": {
+			change: func(t *testing.T, o *harness.Options) {
+				server := httptest.NewTLSServer(http.NotFoundHandler())
+				t.Cleanup(server.Close)
+				o.Kubeconfig = kubeconfigFor(t, server.URL, e.Cluster.Config().CAData)
+			},
+			want: []string{"is not trusted", "certificate-authority"},
+		},
+		"the credentials are not accepted": {
+			change: func(t *testing.T, o *harness.Options) {
+				o.Kubeconfig = kubeconfigFor(t, e.Cluster.Config().Host, e.Cluster.Config().CAData)
+			},
+			want: []string{"does not accept the credentials"},
+		},
+		"the metrics port is in use": {
+			change: func(t *testing.T, o *harness.Options) { o.Args = []string{"--metrics-address", occupied(t)} },
+			want:   []string{"metrics address", "is in use", "--metrics-address"},
+		},
+		"the webhook port is in use": {
+			change: func(t *testing.T, o *harness.Options) {
+				o.Config = e.ConfigFile(e2e.OneRule("bad") + "  protect: {}\n")
+				o.Args = []string{"--webhook-address", occupied(t)}
+			},
+			want: []string{"webhook address", "is in use", "--webhook-address"},
+		},
+		"the configuration does not exist": {
+			change: func(_ *testing.T, o *harness.Options) { o.Config = "/nowhere/headwater.yaml" },
+			want:   []string{"/nowhere/headwater.yaml"},
+		},
+		"the configuration is not valid": {
+			change: func(t *testing.T, o *harness.Options) {
+				o.Config = filepath.Join(t.TempDir(), "bad.yaml")
+				require.NoError(t, os.WriteFile(o.Config, []byte("apiVersion: headwater.dev/v1alpha1\nkind: Config\nruls: []\n"), 0o600))
+			},
+			want: []string{"bad.yaml:3", "ruls", "rules"},
+		},
+		"a setting makes no sense": {
+			change: func(_ *testing.T, o *harness.Options) { o.Env = []string{"HEADWATER_LOG_FORMAT=xml"} },
+			want:   []string{"xml", "json or console"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			o := e.Options(e2e.OneRule("bad"))
+			test.change(t, &o)
+			line := e2e.Ends(t, e.Launch(o))
+			for _, want := range test.want {
+				require.Contains(t, line, want)
+			}
+		})
+	}
+}
+
+func occupied(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
+	e := newEnv(t)
+	o := e.Options(e2e.OneRule("bad"))
+	_, err := e.Admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "weak"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: harness.Namespace, Name: "weak"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "system:serviceaccount:headwater-system:weak"))
+	line := e2e.Ends(t, e.Launch(o))
+	require.Contains(t, line, "missing permissions")
+	require.Contains(t, line, "create secrets cluster-wide")
+	require.Contains(t, line, "patch deployments.apps cluster-wide")
+	require.Contains(t, line, "update leases.coordination.k8s.io/headwater in namespace headwater-system")
+	require.NotContains(t, line, "list configmaps", "what the role grants is not missing")
+}
+
+func TestAnUnreachableServerIsWaitedFor(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("unreached-src")
+	e.Namespace("unreached-late")
+	e.Secret("unreached-src", "shared", map[string]string{"k": "v"})
+	o := e.Options(e2e.OneRule("unreached"))
+	address := occupied(t) // nobody answers here, and nobody else can listen
+	real := o.Kubeconfig
+	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	config, err := clientcmd.LoadFromFile(real)
+	require.NoError(t, err)
+	for _, c := range config.Clusters {
+		c.Server = "https://" + address
+	}
+	require.NoError(t, clientcmd.WriteToFile(*config, o.Kubeconfig))
+	h := e.Launch(o)
+	e.Eventually(func(ctx context.Context) error {
+		log, err := h.Log()
+		if err == nil && !strings.Contains(log, "cannot be reached") {
+			err = fmt.Errorf("not told yet")
+		}
+		return err
+	})
+	require.Error(t, notReady(t, h))
+	require.NoError(t, h.Failure(), "must keep trying")
+}
+
+func notReady(t *testing.T, h *harness.Headwater) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	return h.Ready(ctx)
+}
+
+func TestItsOwnNamespaceIsWaitedFor(t *testing.T) {
+	e := newEnv(t)
+	o := e.Options(e2e.OneRule("own"))
+	o.Args = []string{"--namespace", "its-own"}
+	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "admin", "system:masters"))
+	h := e.Launch(o)
+	e.Eventually(func(context.Context) error {
+		log, err := h.Log()
+		if err == nil && !strings.Contains(log, "namespace its-own, Headwater's own, does not exist") {
+			err = fmt.Errorf("not told yet")
+		}
+		return err
+	})
+	e.Namespace("its-own")
+	require.NoError(t, h.Ready(t.Context()))
+}
+
+func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("replica-src")
+	e.Namespace("replica-a")
+	e.Secret("replica-src", "shared", map[string]string{"k": "v"})
+	first := e.Start(e2e.OneRule("replica"))
+	require.NoError(t, first.Idle(t.Context()))
+	e.Webhook = "127.0.0.1:0" // the first has the address, and no rule protects
+	second := e.Start(e2e.OneRule("replica"))
+	leading, err := second.Metric(t.Context(), "headwater_leader", nil)
+	require.NoError(t, err)
+	require.Zero(t, leading)
+	e.HasClone("replica-a", "shared", map[string]string{"k": "v"})
+	first.Stop()
+	require.Zero(t, first.ExitCode(), "SIGTERM is a graceful end")
+	e.Edit("replica-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.HasClone("replica-a", "shared", map[string]string{"k": "v2"})
+	require.NoError(t, second.Idle(t.Context()))
+}
+
+func TestALostLeaseEndsTheProcess(t *testing.T) {
+	e := newEnv(t)
+	h := e.Start(e2e.OneRule("lease"))
+	require.NoError(t, h.Idle(t.Context()))
+	leases := e.Admin.CoordinationV1().Leases(harness.Namespace)
+	thief := "somebody-else"
+	e.Eventually(func(ctx context.Context) error {
+		lease, err := leases.Get(ctx, "headwater", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.AcquireTime = &thief, &now, &now
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
+	t.Cleanup(func() {
+		_ = leases.Delete(context.WithoutCancel(t.Context()), "headwater", metav1.DeleteOptions{})
+	})
+	require.Contains(t, e2e.Ends(t, h), "lost the leader lease")
+}
+
+func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
+	e := newEnv(t)
+	for _, name := range []string{"change-src", "change-a", "change-b"} {
+		e.Namespace(name)
+	}
+	data := map[string]string{"k": "v"}
+	e.Secret("change-src", "shared", data)
+	only := func(namespace string) string {
+		return fmt.Sprintf(`
+- name: change
+  source: {kind: Secret, namespace: change-src, name: shared}
+  sync: {namespaces: {include: [%s]}}
+`, namespace)
+	}
+	h := e.Start(only("change-a"))
+	e.HasClone("change-a", "shared", data)
+	e.ConfigFile(only("change-b"))
+	e.HasClone("change-b", "shared", data)
+	e.HasNone("change-a", "shared")
+
+	require.NoError(t, os.WriteFile(filepath.Join(e.Dir, "headwater.yaml"), []byte("kind: Nonsense\n"), 0o600))
+	e.Eventually(func(ctx context.Context) error {
+		valid, err := h.Metric(ctx, "headwater_config_valid", nil)
+		if err == nil && valid != 0 {
+			err = fmt.Errorf("the bad file was not noticed")
+		}
+		return err
+	})
+	e.HasEvent(harness.Namespace, harness.Namespace, "ConfigInvalid")
+	require.NoError(t, e.Admin.CoreV1().Secrets("change-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.HasClone("change-b", "shared", data) // the last good one stays in force
+
+	// A source in a namespace that nobody watched so far.
+	e.Namespace("change-other")
+	e.Secret("change-other", "second", data)
+	e.ConfigFile(only("change-b") + `
+- name: second
+  source: {kind: Secret, namespace: change-other, name: second}
+  sync: {namespaces: {include: [change-a]}}
+`)
+	e.HasClone("change-a", "second", data)
+}
+
+// Invariant 11: no secret byte reaches a log, a metric, an Event or a message.
+func TestNoSecretByteLeaves(t *testing.T) {
+	const canary = "c4n4ry-v4lue"
+	e := newEnv(t)
+	for _, name := range []string{"canary-src", "canary-a", "canary-b"} {
+		e.Namespace(name)
+	}
+	e.Secret("canary-src", "shared", map[string]string{"k": canary})
+	e.Secret("canary-b", "shared", map[string]string{"k": canary + "-theirs"})
+	h := e.Start(`
+- name: canary
+  source: {kind: Secret, namespace: canary-src, name: shared}
+  sync: {namespaces: {include: ["canary-*"]}}
+  protect: {}
+  reload: {}
+`)
+	e.HasClone("canary-a", "shared", map[string]string{"k": canary})
+	e.HasEvent("canary-b", "shared", "Conflict")
+	denied := denialOf(e, "canary-src", "shared", canary+"-new")
+	e.Edit("canary-a", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte(canary + "-edited") })
+	e.HasClone("canary-a", "shared", map[string]string{"k": canary})
+
+	log, err := h.Log()
+	require.NoError(t, err)
+	events, err := e.Admin.EventsV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	told, err := json.Marshal(events)
+	require.NoError(t, err)
+	metrics, err := h.Metrics(t.Context())
+	require.NoError(t, err)
+	for place, text := range map[string]string{"log": log, "events": string(told), "metrics": metrics, "denial": denied} {
+		require.NotEmpty(t, text, place)
+		require.NotContains(t, text, canary, place)
+		require.NotContains(t, text, "YzRuNHJ5", place+" (base64)")
+	}
+}
+
+// denialOf has somebody who may edit Secrets, but is not exempt, try to.
+func denialOf(e *env, namespace, name, value string) string {
+	e.Helper()
+	_, err := e.Admin.RbacV1().RoleBindings(namespace).Create(e.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "editor"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "editor"}},
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	client := e.Client("editor")
+	var denial string
+	e.Eventually(func(ctx context.Context) error {
+		patch := fmt.Appendf(nil, `{"stringData":{"k":%q}}`, value)
+		_, err := client.CoreV1().Secrets(namespace).Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return fmt.Errorf("allowed")
+		}
+		denial = err.Error()
+		return nil
+	})
+	return denial
+}

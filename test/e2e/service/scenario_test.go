@@ -1,0 +1,29 @@
+package service
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/scenario"
+)
+
+// The story that `make run` tells is true. Invariant 1: it kills Headwater in
+// the middle, and the next start converges. It is also what the permissions of
+// the service account are measured by.
+func TestMainJob(t *testing.T) {
+	c := cluster.ForTest(t, cluster.Options{})
+	story, err := scenario.New(scenario.Options{
+		Cluster: c,
+		Binary:  e2e.Binary(t),
+		Config:  filepath.Join(e2e.Root(t), "configs", "headwater.yaml"),
+		RBAC:    filepath.Join(e2e.Root(t), "deploy", "rbac.yaml"),
+	}, scenario.NewNarrator(t.Output(), false))
+	require.NoError(t, err)
+	t.Cleanup(story.Stop)
+	require.NoError(t, story.Play(t.Context()), "log: %s", story.Log())
+	requireLeastPrivilege(t, c)
+}

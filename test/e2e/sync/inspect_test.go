@@ -1,0 +1,151 @@
+package sync
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/process"
+)
+
+func TestStatusSaysHowTheClonesStand(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "stand", 4, "")
+	e.NoSecrets(f.name(1))
+	e.Secret(f.name(2), "shared", map[string]string{"k": "theirs"})
+	h := e.Start(f.rules)
+	e.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
+	e.HasClone(f.name(3), "shared", map[string]string{"k": "v"})
+	e.Edit("stand-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("s3cret") })
+	e.HasClone(f.name(3), "shared", map[string]string{"k": "s3cret"})
+	require.Contains(t, e.HasEvent(f.name(1), "shared", "CloneFailed"), "exceeded quota")
+	require.Contains(t, e.HasEvent("stand-src", "shared", "Propagated"), "2 clones written in")
+	e.HasMetric(h, 1, "headwater_sync_clone_failing", map[string]string{"rule": "stand", "namespace": f.name(1)})
+	e.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": "stand", "state": "failed"})
+	h.Stop()
+	e.Edit(f.name(3), "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("edited") })
+
+	user, file := e.Viewer("stand-viewer"), e.ConfigFile(f.rules)
+	status := e.Status(user, file)
+	require.Len(t, status.Rules, 1)
+	rule := status.Rules[0]
+	require.Equal(t, map[sync.Standing]int{sync.Current: 1, sync.Failed: 1, sync.Conflicts: 1, sync.Drifting: 1}, rule.Clones)
+	require.Len(t, rule.Problems, 3)
+	source := rule.Sources[0]
+	require.True(t, source.Exists)
+	require.NotNil(t, source.LastChange)
+	require.NotNil(t, source.Spread)
+	require.Equal(t, 2, source.Spread.Clones)
+
+	out, problem, exit := e.Command(user, "status", "--config", file)
+	require.Zero(t, exit, problem)
+	for _, part := range []string{"RULE", "DRIFTING", "stand: 1 failed (Missing)", "exceeded quota", "stand: 1 conflict (Conflict)", "to 2 clones in"} {
+		require.Contains(t, out, part)
+	}
+	require.NotContains(t, out, "s3cret")
+	out, _, exit = e.Command(user, "status", "--config", file, "-o", "yaml")
+	require.Zero(t, exit)
+	require.Contains(t, out, "name: stand")
+
+	_, problem, exit = e.Command("stand-nobody", "status", "--config", file)
+	require.Equal(t, 1, exit)
+	require.Contains(t, problem, "missing permissions, grant them to stand-nobody: get configmaps cluster-wide (to compare clones with their sources)")
+	_, problem, exit = e.Command(user, "status")
+	require.Equal(t, 1, exit)
+	require.Contains(t, problem, "there is no ConfigMap headwater-system/headwater, key headwater.yaml; pass --config FILE")
+}
+
+func TestStatusWatchShowsAChangeSpreading(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "spread", 3, "")
+	h := e.Start(f.rules)
+	f.allHave("v")
+	e.Settled(h)
+	h.Stop()
+	kubeconfig, out := filepath.Join(e.Dir, "watch.kubeconfig"), filepath.Join(e.Dir, "watch.log")
+	require.NoError(t, e.Cluster.KubeconfigFor(kubeconfig, e.Viewer("spread-viewer")))
+	watching, err := process.Start(process.Spec{
+		Name: "status", Binary: e2e.Binary(t), LogFile: out,
+		Args: []string{"status", "--watch", "--config", e.ConfigFile(f.rules), "--kubeconfig", kubeconfig},
+	})
+	require.NoError(t, err)
+	defer watching.Stop(e2e.Settle)
+	shows := func(part string) {
+		t.Helper()
+		e.Eventually(func(context.Context) error {
+			content, err := os.ReadFile(out)
+			if err == nil && !strings.Contains(string(content), part) {
+				err = fmt.Errorf("%q is not in %q", part, content)
+			}
+			return err
+		})
+	}
+	shows("] 3/3 current")
+	e.Edit("spread-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	shows("[----------------------------------------] 0/3 current  3 behind")
+	require.NoError(t, os.Truncate(out, 0))
+	e.Start(f.rules)
+	shows("[########################################] 3/3 current")
+}
+
+func TestPlanSaysWhatAFileWouldChange(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "plan", 3, "")
+	user := e.Viewer("plan-viewer")
+	mark := e.Cluster.Mark()
+	out, problem, exit := e.Command(user, "plan", "--config", e.ConfigFile(f.rules))
+	require.Equal(t, 2, exit, problem)
+	require.Regexp(t, `plan +Create +Missing +3 +plan-0/shared, plan-1/shared, plan-2/shared`, out)
+	writes, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool {
+		return r.User == user && r.IsWrite() && !strings.HasSuffix(r.Resource, "reviews")
+	})
+	require.NoError(t, err)
+	require.Empty(t, writes)
+
+	h := e.Start(f.rules)
+	f.allHave("v")
+	e.Settled(h)
+	out, _, exit = e.Command(user, "plan", "--config", e.ConfigFile(f.rules))
+	require.Zero(t, exit)
+	require.Contains(t, out, "Nothing would change.")
+	h.Stop()
+
+	typed := harness.Secret("plan-src", "shared", map[string]string{"username": "u", "password": "p"})
+	typed.Type = corev1.SecretTypeBasicAuth
+	require.NoError(t, e.Admin.CoreV1().Secrets("plan-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	_, err = e.Admin.CoreV1().Secrets("plan-src").Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	file := e.ConfigFile(f.rule("namespaces: {include: [plan-0, plan-1]}"))
+	out, problem, exit = e.Command(user, "plan", "--config", file, "-o", "json")
+	require.Equal(t, 2, exit, problem)
+	var plan inspect.Plan
+	require.NoError(t, json.Unmarshal([]byte(out), &plan))
+	actions := map[string]string{}
+	for _, step := range plan.Steps {
+		actions[step.Namespace] = string(step.Action) + " " + string(step.Reason)
+	}
+	require.Equal(t, map[string]string{
+		"plan-0": "Recreate TypeChanged", "plan-1": "Recreate TypeChanged", "plan-2": "Delete NamespaceUnmatched",
+	}, actions)
+	out, _, exit = e.Command(user, "plan", "--config", e.ConfigFile("- name: other\n  source: {kind: Secret, namespace: plan-src, name: x}\n  sync: {}\n"))
+	require.Zero(t, exit)
+	require.Regexp(t, `plan +Leave +RuleRemoved +3`, out)
+
+	e.Secret("plan-1", "taken", map[string]string{"username": "u", "password": "p"})
+	out, _, exit = e.Command(user, "plan", "--config", e.ConfigFile(f.rule("onConflict: Overwrite, namespaces: {include: [plan-1]}, target: {name: taken}")))
+	require.Equal(t, 2, exit)
+	require.Regexp(t, `plan +Recreate +TakenOver +1 +plan-1/taken`, out)
+}

@@ -1,0 +1,223 @@
+package sync
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// fleet is a source and n namespaces PREFIX-0 … with its clone.
+type fleet struct {
+	*env
+	prefix string
+	n      int
+	rules  string
+}
+
+func newFleet(e *env, prefix string, n int, sync string) *fleet {
+	e.Helper()
+	e.Namespace(prefix + "-src")
+	e.Secret(prefix+"-src", "shared", map[string]string{"k": "v"})
+	f := &fleet{env: e, prefix: prefix, n: n}
+	for i := range n {
+		e.Namespace(f.name(i), "keep=yes", "fleet="+prefix)
+	}
+	f.rules = f.rule(fmt.Sprintf("namespaces: {selector: {matchLabels: {fleet: %s}}}, %s", prefix, sync))
+	return f
+}
+
+func (f *fleet) rule(sync string) string {
+	return fmt.Sprintf("- name: %s\n  source: {kind: Secret, namespace: %s-src, name: shared}\n  sync: {%s}\n", f.prefix, f.prefix, sync)
+}
+
+func (f *fleet) name(i int) string { return fmt.Sprintf("%s-%d", f.prefix, i) }
+
+func (f *fleet) allHave(value string) {
+	f.Helper()
+	for i := range f.n {
+		f.HasClone(f.name(i), "shared", map[string]string{"k": value})
+	}
+}
+
+// uids is a condition for holds: every clone is the object it was.
+func (f *fleet) uids() func(context.Context) error {
+	before := map[int]types.UID{}
+	for i := range f.n {
+		before[i] = f.Get(f.name(i), "shared").UID
+	}
+	return func(context.Context) error {
+		for i := range f.n {
+			if clone := f.Get(f.name(i), "shared"); clone == nil || clone.UID != before[i] {
+				return fmt.Errorf("the clone in %s was removed", f.name(i))
+			}
+		}
+		return nil
+	}
+}
+
+func (f *fleet) approver() string {
+	f.Helper()
+	user := f.prefix + "-approver"
+	require.NoError(f, harness.Bind(f.Context(), f.Admin, "headwater-view", user))
+	require.NoError(f, harness.BindIn(f.Context(), f.Admin, harness.Namespace, "headwater-approve", user))
+	return user
+}
+
+// Invariant 5.
+func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
+	f := newFleet(newEnv(t), "mass", 6, "")
+	h := f.Start(f.rules)
+	f.allHave("v")
+	same := f.uids()
+	f.ConfigFile(f.rule("namespaces: {include: [mass-0]}"))
+	require.Contains(t, f.HasEvent(harness.Namespace, harness.Namespace, "MassRemoval"), "5 of the 6 clones of rule \"mass\"")
+	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "mass", "state": "held", "reason": "MassRemoval"})
+	f.Holds(e2e.Settle, same)
+
+	h.Kill()
+	h = f.Start(f.rule("namespaces: {include: [mass-0]}"))
+	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "mass", "state": "held", "reason": "MassRemoval"})
+	f.Holds(e2e.Settle, same)
+
+	user, file := f.approver(), f.ConfigFile(f.rule("namespaces: {include: [mass-0]}"))
+	out, problem, exit := f.Command(user, "approve", "mass", "--config", file, "--dry-run")
+	require.Zero(t, exit, problem)
+	require.Equal(t, "would approve: removal of 5 clones of rule mass\n", out)
+	f.Holds(e2e.Settle, same)
+	out, problem, exit = f.Command(user, "approve", "mass", "--config", file)
+	require.Zero(t, exit, problem)
+	require.Equal(t, "approved: removal of 5 clones of rule mass\n", out)
+	for i := 1; i < f.n; i++ {
+		f.HasNone(f.name(i), "shared")
+	}
+	f.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
+	f.Eventually(func(ctx context.Context) error { // used up
+		approvals, err := f.Admin.CoreV1().ConfigMaps(harness.Namespace).Get(ctx, "headwater-approvals", metav1.GetOptions{})
+		if err == nil && approvals.Data["mass"] != "" {
+			err = fmt.Errorf("still approved: %s", approvals.Data["mass"])
+		}
+		return err
+	})
+	_, problem, exit = f.Command(user, "approve", "mass", "--config", file)
+	require.Equal(t, 1, exit)
+	require.Contains(t, problem, `nothing of rule "mass" is held`)
+}
+
+func TestAHeldRemovalEndsWithItsCause(t *testing.T) {
+	f := newFleet(newEnv(t), "cause", 5, "onSourceDeleted: Delete")
+	h := f.Start(f.rules)
+	f.allHave("v")
+	same := f.uids()
+	require.NoError(t, f.Admin.CoreV1().Secrets("cause-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "cause", "state": "held"})
+	f.Holds(e2e.Settle, same)
+	f.Secret("cause-src", "shared", map[string]string{"k": "v2"})
+	f.allHave("v2")
+	require.NoError(t, same(t.Context()), "updated, not made anew")
+	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "cause", "state": "current"})
+}
+
+// Whoever relabels many namespaces does it one by one.
+func TestRemovalsOneAfterTheOtherAreOneMassRemoval(t *testing.T) {
+	f := newFleet(newEnv(t), "drip", 10, "")
+	h := f.Start(f.rules)
+	f.allHave("v")
+	f.Settled(h)
+	for i := range f.n {
+		patch := []byte(`{"metadata":{"labels":{"fleet":null}}}`)
+		_, err := f.Admin.CoreV1().Namespaces().Patch(t.Context(), f.name(i), types.MergePatchType, patch, metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	f.Eventually(func(ctx context.Context) error {
+		held, err := h.Metric(ctx, "headwater_sync_clones", map[string]string{"rule": "drip", "state": "held"})
+		if err == nil && held < 7 {
+			err = fmt.Errorf("%v held", held)
+		}
+		return err
+	})
+	f.Holds(e2e.Settle, func(context.Context) error {
+		left := 0
+		for i := range f.n {
+			if f.Get(f.name(i), "shared") != nil {
+				left++
+			}
+		}
+		if left < 7 {
+			return fmt.Errorf("only %d of 10 clones are left", left)
+		}
+		return nil
+	})
+}
+
+func TestARemovedRuleDoesWithItsClonesWhatItSaid(t *testing.T) {
+	for sentence, whileDown := range map[string]bool{"running": false, "while down": true} {
+		t.Run(sentence, func(t *testing.T) {
+			e := newEnv(t)
+			goes := newFleet(e, "goes", 2, "onRuleRemoved: Delete")
+			stays := newFleet(e, "stays", 2, "")
+			other := newFleet(e, "other", 1, "")
+			h := e.Start(goes.rules + stays.rules + other.rules)
+			for _, f := range []*fleet{goes, stays, other} {
+				f.allHave("v")
+			}
+			e.Settled(h)
+			if whileDown {
+				h.Kill()
+				e.Start(other.rules)
+			} else {
+				e.ConfigFile(other.rules)
+			}
+			for i := range goes.n {
+				e.HasNone(goes.name(i), "shared")
+			}
+			e.Edit("stays-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+			e.Edit("other-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+			other.allHave("v2")
+			stays.allHave("v")
+			for _, f := range []*fleet{goes, stays, other} {
+				f.discard()
+			}
+		})
+	}
+}
+
+// discard waits until the fleet's namespaces are gone, so that their names can
+// be used again.
+func (f *fleet) discard() {
+	f.Helper()
+	names := []string{f.prefix + "-src"}
+	for i := range f.n {
+		names = append(names, f.name(i))
+	}
+	for _, name := range names {
+		f.Eventually(func(ctx context.Context) error {
+			err := f.Admin.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+			return harness.Gone(err)
+		})
+	}
+}
+
+func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
+	f := newFleet(newEnv(t), "void", 3, "")
+	f.Start(f.rules)
+	f.allHave("v")
+	f.Edit("void-src", "shared", func(s *corev1.Secret) { s.Data = nil })
+	require.Contains(t, f.HasEvent("void-src", "shared", "SourceEmptied"), "headwater approve void")
+	f.Holds(e2e.Settle, func(context.Context) error {
+		return e2e.SameData(f.Get(f.name(0), "shared"), map[string]string{"k": "v"})
+	})
+	out, problem, exit := f.Command(f.approver(), "approve", "void", "--config", f.ConfigFile(f.rules))
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "emptied like their source Secret/void-src/shared")
+	for i := range f.n {
+		f.HasClone(f.name(i), "shared", map[string]string{})
+	}
+}

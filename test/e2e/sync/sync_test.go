@@ -1,0 +1,440 @@
+package sync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func TestClonesFollowNamesAndLabelsOfNamespaces(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("follow-src")
+	for _, name := range []string{"follow-a", "follow-b", "follow-x"} {
+		e.Namespace(name, "tier=gold")
+	}
+	e.Namespace("follow-plain")
+	data := map[string]string{"k": "v"}
+	e.Secret("follow-src", "shared", data)
+	e.Start(`
+- name: follow
+  source: {kind: Secret, namespace: follow-src, name: shared}
+  sync:
+    namespaces:
+      include: ["follow-*"]
+      exclude: ["*-x"]
+      selector: {matchLabels: {tier: gold}}
+`)
+	e.HasClone("follow-a", "shared", data)
+	e.HasClone("follow-b", "shared", data)
+	e.Holds(e2e.Settle, func(context.Context) error {
+		for _, name := range []string{"follow-x", "follow-plain", "default"} {
+			if e.Get(name, "shared") != nil {
+				return fmt.Errorf("a clone in %s", name)
+			}
+		}
+		return nil
+	})
+	relabel := func(name, tier string) {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"tier":%q}}}`, tier)
+		_, err := e.Admin.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	relabel("follow-plain", "gold")
+	e.HasClone("follow-plain", "shared", data)
+	relabel("follow-a", "silver")
+	e.HasNone("follow-a", "shared")
+	e.Namespace("follow-late", "tier=gold")
+	e.HasClone("follow-late", "shared", data)
+}
+
+func TestEveryDriftIsHealed(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("drift-src")
+	e.Namespace("drift-a")
+	data := map[string]string{"user": "blog", "password": "right"}
+	e.Secret("drift-src", "shared", data)
+	e.Start(`
+- name: drift
+  source: {kind: Secret, namespace: drift-src, name: shared}
+  sync: {namespaces: {include: [drift-a]}}
+`)
+	e.HasClone("drift-a", "shared", data)
+	marked := func(context.Context) error {
+		clone := e.Get("drift-a", "shared")
+		if err := e2e.SameData(clone, data); err != nil {
+			return err
+		}
+		if _, ours := mark.Of(clone); !ours {
+			return fmt.Errorf("the clone lacks its marks: %v %v", clone.Labels, clone.Annotations)
+		}
+		return nil
+	}
+	for sentence, change := range map[string]func(*corev1.Secret){
+		"a value is edited":           func(s *corev1.Secret) { s.Data["password"] = []byte("wrong") },
+		"a key is added":              func(s *corev1.Secret) { s.Data["more"] = []byte("x") },
+		"a key is removed":            func(s *corev1.Secret) { delete(s.Data, "user") },
+		"everything is removed":       func(s *corev1.Secret) { s.Data = nil },
+		"the clone label is stripped": func(s *corev1.Secret) { delete(s.Labels, mark.CloneLabel) },
+		"the annotations are stripped": func(s *corev1.Secret) {
+			s.Annotations = nil
+		},
+		"label and value go together": func(s *corev1.Secret) {
+			delete(s.Labels, mark.CloneLabel)
+			s.Data["password"] = []byte("wrong")
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e.Edit("drift-a", "shared", change)
+			require.NoError(t, harness.Eventually(t.Context(), marked))
+		})
+	}
+	t.Run("the clone is deleted", func(t *testing.T) {
+		require.NoError(t, e.Admin.CoreV1().Secrets("drift-a").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+		require.NoError(t, harness.Eventually(t.Context(), marked))
+	})
+	t.Run("a label of somebody else's stays", func(t *testing.T) {
+		e.Edit("drift-a", "shared", func(s *corev1.Secret) { s.Labels["team"] = "a"; s.Data["password"] = []byte("wrong") })
+		require.NoError(t, harness.Eventually(t.Context(), marked))
+		require.Equal(t, "a", e.Get("drift-a", "shared").Labels["team"])
+	})
+}
+
+// Invariant 4.
+func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("foreign-src")
+	e.Namespace("foreign-a")
+	e.Secret("foreign-src", "shared", map[string]string{"k": "ours"})
+	theirs := e.Secret("foreign-a", "shared", map[string]string{"k": "theirs"})
+	h := e.Start(`
+- name: foreign
+  source: {kind: Secret, namespace: foreign-src, name: shared}
+  sync: {namespaces: {include: ["foreign-*"]}}
+`)
+	note := e.HasEvent("foreign-a", "shared", "Conflict")
+	require.Contains(t, note, `rule "foreign"`)
+	require.NotContains(t, note, "theirs")
+	e.Eventually(func(ctx context.Context) error {
+		refused, err := h.Metric(ctx, "headwater_sync_clones", map[string]string{"rule": "foreign", "state": "conflict", "reason": "Conflict"})
+		if err == nil && refused != 1 {
+			err = fmt.Errorf("metric says %v refused", refused)
+		}
+		return err
+	})
+	require.Equal(t, theirs.ResourceVersion, e.Get("foreign-a", "shared").ResourceVersion, "a foreign object must not be touched")
+	require.NoError(t, e.Admin.CoreV1().Secrets("foreign-a").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.HasClone("foreign-a", "shared", map[string]string{"k": "ours"})
+}
+
+func TestOnConflictTakesOverWhatTheRuleSays(t *testing.T) {
+	e := newEnv(t)
+	for _, name := range []string{"adopt-src", "adopt-equal", "adopt-differs", "over-differs", "over-typed"} {
+		e.Namespace(name)
+	}
+	data := map[string]string{"username": "u", "password": "p"}
+	e.Secret("adopt-src", "shared", data)
+	equal := e.Secret("adopt-equal", "shared", data)
+	for _, name := range []string{"adopt-differs", "over-differs"} {
+		e.Secret(name, "shared", map[string]string{"username": "theirs"})
+	}
+	typed := harness.Secret("over-typed", "shared", data)
+	typed.Type = corev1.SecretTypeBasicAuth
+	_, err := e.Admin.CoreV1().Secrets("over-typed").Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	h := e.Start(`
+- name: adopt
+  source: {kind: Secret, namespace: adopt-src, name: shared}
+  sync: {namespaces: {include: ["adopt-*"]}, onConflict: AdoptIfEqual}
+- name: over
+  source: {kind: Secret, namespace: adopt-src, name: shared}
+  sync: {namespaces: {include: ["over-*"]}, onConflict: Overwrite}
+`)
+	e.Eventually(func(context.Context) error {
+		for namespace, rule := range map[string]string{"adopt-equal": "adopt", "over-differs": "over", "over-typed": "over"} {
+			clone := e.Get(namespace, "shared")
+			if err := e2e.SameData(clone, data); err != nil {
+				return err
+			}
+			if marks, ours := mark.Of(clone); !ours || marks.Rule != rule || clone.Type != corev1.SecretTypeOpaque {
+				return fmt.Errorf("the object in %s was not taken over", namespace)
+			}
+		}
+		return nil
+	})
+	require.Equal(t, equal.UID, e.Get("adopt-equal", "shared").UID, "adopted in place")
+	require.Contains(t, e.HasEvent("adopt-differs", "shared", "Conflict"), "differs from the source")
+	require.NoError(t, e2e.SameData(e.Get("adopt-differs", "shared"), map[string]string{"username": "theirs"}))
+	e.Settled(h)
+	e.Edit("adopt-src", "shared", func(s *corev1.Secret) { s.Data["password"] = []byte("p2") })
+	for _, name := range []string{"adopt-equal", "over-differs", "over-typed"} {
+		e.HasClone(name, "shared", map[string]string{"username": "u", "password": "p2"})
+	}
+}
+
+// Invariant 3.
+func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("quota-src")
+	e.Namespace("quota-full")
+	e.Namespace("quota-open")
+	e.NoSecrets("quota-full")
+	data := map[string]string{"k": "v"}
+	e.Secret("quota-src", "shared", data)
+	h := e.Start(`
+- name: quota
+  source: {kind: Secret, namespace: quota-src, name: shared}
+  sync: {namespaces: {include: ["quota-*"]}}
+`)
+	e.HasClone("quota-open", "shared", data)
+	e.Eventually(func(ctx context.Context) error {
+		failures, err := h.Metric(ctx, "headwater_sync_failures_total", map[string]string{"rule": "quota"})
+		if err == nil && failures < 2 {
+			err = fmt.Errorf("only %v attempts failed so far", failures)
+		}
+		return err
+	})
+	e.Edit("quota-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.HasClone("quota-open", "shared", map[string]string{"k": "v2"})
+	require.NoError(t, e.Admin.CoreV1().ResourceQuotas("quota-full").Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	e.HasClone("quota-full", "shared", map[string]string{"k": "v2"})
+}
+
+// Invariant 4.
+func TestATerminatingNamespaceIsANormalOutcome(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("going-src")
+	e.Namespace("going-a")
+	e.Namespace("going-b")
+	data := map[string]string{"k": "v"}
+	e.Secret("going-src", "shared", data)
+	h := e.Start(`
+- name: going
+  source: {kind: Secret, namespace: going-src, name: shared}
+  sync: {namespaces: {include: ["going-*"]}}
+`)
+	e.HasClone("going-a", "shared", data)
+	// A finalizer keeps the namespace terminating for as long as the test likes.
+	_, err := e.Admin.CoreV1().ConfigMaps("going-a").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "holder", Finalizers: []string{"example.org/hold"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), "going-a", metav1.DeleteOptions{}))
+	e.HasNone("going-a", "shared")
+	e.Edit("going-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.HasClone("going-b", "shared", map[string]string{"k": "v2"})
+	failures, err := h.Metric(t.Context(), "headwater_sync_failures_total", map[string]string{"rule": "going"})
+	require.NoError(t, err)
+	require.Zero(t, failures)
+	_, err = e.Admin.CoreV1().ConfigMaps("going-a").Patch(t.Context(), "holder", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+func TestTypeImmutableAndBinaryDataAreKept(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("types-src")
+	e.Namespace("types-a")
+	secrets, configMaps := e.Admin.CoreV1().Secrets("types-src"), e.Admin.CoreV1().ConfigMaps("types-src")
+	typed := harness.Secret("types-src", "typed", map[string]string{"username": "u", "password": "p"})
+	typed.Type = corev1.SecretTypeBasicAuth
+	_, err := secrets.Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	immutable := true
+	bundle := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "bundle"},
+		Data:       map[string]string{"text": "t"}, BinaryData: map[string][]byte{"blob": {0, 0xff}}, Immutable: &immutable,
+	}
+	_, err = configMaps.Create(t.Context(), bundle, metav1.CreateOptions{})
+	require.NoError(t, err)
+	e.Start(`
+- name: typed
+  source: {kind: Secret, namespace: types-src, name: typed}
+  sync: {namespaces: {include: [types-a]}}
+- name: bundle
+  source: {kind: ConfigMap, namespace: types-src, name: bundle}
+  sync: {namespaces: {include: [types-a]}}
+`)
+	cloned := func(want *corev1.ConfigMap, secretType corev1.SecretType) func(context.Context) error {
+		return func(ctx context.Context) error {
+			got, err := e.Admin.CoreV1().ConfigMaps("types-a").Get(ctx, "bundle", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if fmt.Sprint(got.Data, got.BinaryData, *got.Immutable) != fmt.Sprint(want.Data, want.BinaryData, *want.Immutable) {
+				return fmt.Errorf("the clone holds %v %v", got.Data, got.BinaryData)
+			}
+			if secret := e.Get("types-a", "typed"); secret == nil || secret.Type != secretType {
+				return fmt.Errorf("the clone of type %s is not there", secretType)
+			}
+			return nil
+		}
+	}
+	e.Eventually(cloned(bundle, corev1.SecretTypeBasicAuth))
+
+	// Both changes are forbidden on the live object: the source is made anew, and
+	// so must the clones be.
+	require.NoError(t, configMaps.Delete(t.Context(), "bundle", metav1.DeleteOptions{}))
+	bundle.Data["text"] = "t2"
+	_, err = configMaps.Create(t.Context(), bundle, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, secrets.Delete(t.Context(), "typed", metav1.DeleteOptions{}))
+	typed.Type = corev1.SecretTypeOpaque
+	_, err = secrets.Create(t.Context(), typed, metav1.CreateOptions{})
+	require.NoError(t, err)
+	e.Eventually(cloned(bundle, corev1.SecretTypeOpaque))
+}
+
+// Invariant 5.
+func TestAnEmptiedOrDeletedSourceLeavesItsClones(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("empty-src")
+	e.Namespace("empty-a")
+	data := map[string]string{"k": "v"}
+	e.Secret("empty-src", "shared", data)
+	e.Start(`
+- name: empty
+  source: {kind: Secret, namespace: empty-src, name: shared}
+  sync: {namespaces: {include: [empty-a]}}
+`)
+	e.HasClone("empty-a", "shared", data)
+	e.Edit("empty-src", "shared", func(s *corev1.Secret) { s.Data = nil })
+	e.HasEvent("empty-src", "shared", "SourceEmptied")
+	unharmed := func(context.Context) error { return e2e.SameData(e.Get("empty-a", "shared"), data) }
+	e.Holds(e2e.Settle, unharmed)
+	require.NoError(t, e.Admin.CoreV1().Secrets("empty-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.Holds(e2e.Settle, unharmed)
+	e.Secret("empty-src", "shared", map[string]string{"k": "v2"})
+	e.HasClone("empty-a", "shared", map[string]string{"k": "v2"})
+}
+
+func TestOnSourceDeletedDeleteRemovesTheClones(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("gone-src")
+	e.Namespace("gone-a")
+	data := map[string]string{"k": "v"}
+	e.Secret("gone-src", "shared", data)
+	e.Start(`
+- name: gone
+  source: {kind: Secret, namespace: gone-src, name: shared}
+  sync: {namespaces: {include: [gone-a]}, onSourceDeleted: Delete}
+`)
+	e.HasClone("gone-a", "shared", data)
+	require.NoError(t, e.Admin.CoreV1().Secrets("gone-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.HasNone("gone-a", "shared")
+}
+
+// Invariant 2.
+func TestNothingChangedMeansZeroWritesAfterARestart(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("zero-src")
+	e.Namespace("zero-a")
+	data := map[string]string{"k": "v"}
+	e.Secret("zero-src", "shared", data)
+	rules := `
+- name: zero
+  source: {kind: Secret, namespace: zero-src, name: shared}
+  sync: {namespaces: {include: ["zero-*"]}}
+  protect: {}
+  reload: {}
+`
+	h := e.Start(rules)
+	e.HasClone("zero-a", "shared", data)
+	e.Settled(h)
+	h.Stop()
+	mark := e.Cluster.Mark()
+	h = e.Start(rules)
+	require.NoError(t, h.Idle(t.Context()))
+	e.Holds(e2e.Settle, e.NoWrites(mark))
+}
+
+// Invariant 1.
+func TestADowntimeIsCaughtUpWith(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("down-src")
+	e.Namespace("down-a")
+	e.Namespace("down-b")
+	e.Secret("down-src", "shared", map[string]string{"k": "v"})
+	rules := `
+- name: down
+  source: {kind: Secret, namespace: down-src, name: shared}
+  sync: {namespaces: {include: ["down-*"]}}
+`
+	h := e.Start(rules)
+	e.HasClone("down-a", "shared", map[string]string{"k": "v"})
+	e.HasClone("down-b", "shared", map[string]string{"k": "v"})
+	h.Stop()
+	e.Edit("down-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	require.NoError(t, e.Admin.CoreV1().Secrets("down-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.Namespace("down-c")
+	e.Start(rules)
+	for _, name := range []string{"down-a", "down-b", "down-c"} {
+		e.HasClone(name, "shared", map[string]string{"k": "v2"})
+	}
+}
+
+// Invariant 13.
+func TestOneWritePerChangedClone(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("once-src")
+	const clones = 20
+	for i := range clones {
+		e.Namespace(fmt.Sprintf("once-%02d", i))
+	}
+	e.Secret("once-src", "shared", map[string]string{"k": "v"})
+	e.Start(`
+- name: once
+  source: {kind: Secret, namespace: once-src, name: shared}
+  sync: {namespaces: {include: ["once-*"]}}
+`)
+	for i := range clones {
+		e.HasClone(fmt.Sprintf("once-%02d", i), "shared", map[string]string{"k": "v"})
+	}
+	mark := e.Cluster.Mark()
+	e.Edit("once-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	for i := range clones {
+		e.HasClone(fmt.Sprintf("once-%02d", i), "shared", map[string]string{"k": "v2"})
+	}
+	e.Holds(e2e.Settle, func(context.Context) error {
+		if writes := e.Writes(mark); len(writes) != clones {
+			return fmt.Errorf("%d writes for %d clones", len(writes), clones)
+		}
+		return nil
+	})
+}
+
+func TestANewNamespaceGoesAheadOfAFanOut(t *testing.T) {
+	e := newEnv(t)
+	const clones = 300
+	f := newFleet(e, "ahead", clones, "")
+	o := e.Options(f.rules)
+	o.Args = []string{"--workers=1"} // so that the fan-out takes its time
+	h := e.Launch(o)
+	f.allHave("v")
+	e.Settled(h)
+	mark := e.Cluster.Mark()
+	e.Edit("ahead-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.Eventually(func(context.Context) error {
+		if len(e.Writes(mark)) == 0 {
+			return fmt.Errorf("the fan-out has not begun")
+		}
+		return nil
+	})
+	e.Namespace("ahead-new", "fleet=ahead")
+	e.HasClone("ahead-new", "shared", map[string]string{"k": "v2"})
+	f.allHave("v2")
+	writes := e.Writes(mark)
+	at := slices.IndexFunc(writes, func(r cluster.Request) bool { return r.Verb == "create" && r.Namespace == "ahead-new" })
+	require.GreaterOrEqual(t, at, 0)
+	require.Less(t, at, clones/2, "it waited for most of the fan-out")
+}
