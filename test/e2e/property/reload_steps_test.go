@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -130,10 +131,14 @@ func (w *reloadWorld) create(namespace, name string) {
 	if name == refusedName {
 		replicas = 0 // or its ReplicaSets could not be told of
 	}
+	w.createOf(namespace, name, replicas, w.spec(namespace), pick(w, wishes))
+}
+
+func (w *reloadWorld) createOf(namespace, name string, replicas int32, spec corev1.PodSpec, wish string) {
 	w.made++
-	deployment := harness.Deployment(namespace, name, replicas, w.spec(namespace))
+	deployment := harness.Deployment(namespace, name, replicas, spec)
 	app := map[string]string{"app": fmt.Sprint(name, "-", w.made)}
-	deployment.Annotations, deployment.Labels = wishOf(pick(w, wishes)), app
+	deployment.Annotations, deployment.Labels = wishOf(wish), app
 	deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Labels = app, app
 	w.Logf("create %s/%s: %d of %+v, %v", namespace, name, replicas, usesOf(namespace, &deployment.Spec.Template.Spec), deployment.Annotations)
 	_, err := w.Admin.AppsV1().Deployments(namespace).Create(w.Context(), deployment, metav1.CreateOptions{})

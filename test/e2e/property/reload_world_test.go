@@ -26,6 +26,9 @@ const (
 	subPathKey   = "file"   // consumed as a file that is never rewritten
 	// refusedName is a workload that somebody's policy refuses at times.
 	refusedName = "refused"
+	// mountingName is a workload that only mounts, whatever the dice say, so that
+	// there is always somebody to refresh. Nobody changes it.
+	mountingName = "mounting"
 )
 
 var (
@@ -83,6 +86,7 @@ func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
 		}
 	}
 	w.create(reloadTargets[0], refusedName)
+	w.createOf(reloadTargets[0], mountingName, 1, harness.ByVolume(sharedName), "")
 	for _, namespace := range reloadTargets {
 		for _, name := range workloadNames {
 			w.create(namespace, name)
