@@ -13,13 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// Alone lets a process live through a gap in which it could not renew a lease,
-// and start without waiting for the lease of one that was killed.
+// Alone lets a process live through a gap in which it could not renew a lease.
 const Alone = "--leader-elect=false"
 
 // EveryDelete is a section that lets a rule of two clones lose both.
@@ -82,6 +80,17 @@ func (e *Env) Start(rules string) *harness.Headwater {
 	return h
 }
 
+// StartAlone is Start without a lease, which would outlive a SIGKILL, and which
+// the next test would have to wait for, too.
+func (e *Env) StartAlone(rules string) *harness.Headwater {
+	e.Helper()
+	o := e.Options(rules)
+	o.Args = []string{Alone}
+	h := e.Launch(o)
+	require.NoError(e, h.Ready(e.Context()))
+	return h
+}
+
 func tail(log string, lines int) string {
 	all := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
@@ -103,14 +112,12 @@ func (e *Env) Command(user string, args ...string) (stdout, stderr string, exit 
 	return out.String(), failure.String(), command.ProcessState.ExitCode()
 }
 
-// Status is what the command of that name tells user about the rules of a file.
-func (e *Env) Status(user, file string) inspect.Status {
+// Answers runs a command, which must succeed, for its answer in JSON.
+func (e *Env) Answers(user string, answer any, args ...string) {
 	e.Helper()
-	out, problem, exit := e.Command(user, "status", "--config", file, "-o", "json")
+	out, problem, exit := e.Command(user, append(args, "-o", "json")...)
 	require.Zero(e, exit, problem)
-	var status inspect.Status
-	require.NoError(e, json.Unmarshal([]byte(out), &status))
-	return status
+	require.NoError(e, json.Unmarshal([]byte(out), answer))
 }
 
 // OneRule clones Secret shared from PREFIX-src to every namespace PREFIX-*.

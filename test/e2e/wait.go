@@ -87,11 +87,17 @@ func (e *Env) NoWrites(mark cluster.Mark) func(context.Context) error {
 // Settled waits until Headwater has nothing left to do.
 func (e *Env) Settled(h *harness.Headwater) {
 	e.Helper()
+	e.SettledFor(h, Settle)
+}
+
+// SettledFor is Settled where what is left to do may come that much later.
+func (e *Env) SettledFor(h *harness.Headwater, period time.Duration) {
+	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
 		if err := h.Idle(ctx); err != nil {
 			return err
 		}
-		return harness.Holds(ctx, Settle, e.NoWrites(e.Cluster.Mark()))
+		return harness.Holds(ctx, period, e.NoWrites(e.Cluster.Mark()))
 	})
 }
 

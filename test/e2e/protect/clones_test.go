@@ -80,7 +80,7 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 	e.ClusterRole("marks-editor", e2e.SecretsEditor())
 	e.Grant("", "marks-editor", "marks-mallory")
 	e.Grant("", "marks-editor", "marks-keeper")
-	h := e.Start(`
+	h := e.StartAlone(`
 - name: marks
   source: {kind: Secret, namespace: marks-src, name: shared}
   sync: {namespaces: {include: ["marks-*"]}}
@@ -167,7 +167,7 @@ func TestClonesMayBeDenied(t *testing.T) {
 		e.Grant("", "deny-editor", user)
 	}
 	e.Grant("", "deny-override", "deny-breaker")
-	h := e.Start(`
+	h := e.StartAlone(`
 - name: deny
   source: {kind: Secret, namespace: deny-src, name: shared}
   sync: {namespaces: {include: ["deny-?"]}}

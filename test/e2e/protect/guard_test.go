@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -178,7 +179,7 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 	require.NoError(t, e2e.TryEdit(t.Context(), jane, "path-src", "shared", "x"))
 	viewer := e.Viewer("path-viewer")
 	e.Eventually(func(context.Context) error {
-		protection := e.Status(viewer, options.Config).Protection[0]
+		protection := e.protection(viewer, options.Config)
 		if protection.Proven == nil || *protection.Proven || protection.Why == "" {
 			return fmt.Errorf("status says %+v", protection)
 		}
@@ -193,12 +194,21 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 	e.hasNote("path-src", "shared", "ProtectionProven", "refuses")
 	e.failsClosed()
 	e.Eventually(func(context.Context) error {
-		protection := e.Status(viewer, options.Config).Protection[0]
+		protection := e.protection(viewer, options.Config)
 		if protection.Proven == nil || !*protection.Proven || protection.Since == nil {
 			return fmt.Errorf("status says %+v", protection)
 		}
 		return nil
 	})
+}
+
+// protection is what the command status says of the file's only rule.
+func (e *env) protection(user, file string) inspect.Protection {
+	e.Helper()
+	var status inspect.Status
+	e.Answers(user, &status, "status", "--config", file)
+	require.Len(e, status.Protection, 1)
+	return status.Protection[0]
 }
 
 func TestWhatIsRegisteredGoesWithAnUninstallation(t *testing.T) {

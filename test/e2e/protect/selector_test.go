@@ -29,7 +29,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 	e.Grant("", "select-editor", "select-mallory")
 	mallory := e.Client("select-mallory")
 	secrets := mallory.CoreV1().Secrets("select-src")
-	h := e.Start(`
+	h := e.StartAlone(`
 - name: select
   source:
     kind: Secret

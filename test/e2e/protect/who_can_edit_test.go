@@ -1,7 +1,6 @@
 package protect
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,10 +51,8 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	require.NotContains(t, out, "whocan-other", "the override of another rule")
 	require.NotContains(t, out, "whocan-local", "a RoleBinding")
 
-	out, problem, exit = e.Command(user, "who-can-edit", "whocan", "--config", file, "-o", "json")
-	require.Zero(t, exit, problem)
 	var editors inspect.Editors
-	require.NoError(t, json.Unmarshal([]byte(out), &editors))
+	e.Answers(user, &editors, "who-can-edit", "whocan", "--config", file)
 	require.Equal(t, "Secret/whocan-src/shared", editors.Source)
 	require.Contains(t, editors.Editors, protect.Editor{Kind: "Group", Name: "whocan-ops", Grant: protect.GrantAllow})
 	out, _, exit = e.Command(user, "who-can-edit", "whocan", "--config", file, "-o", "yaml")

@@ -1,7 +1,6 @@
 package reload
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -15,19 +14,11 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// answers runs a command that answers in JSON.
-func (e *env) answers(user string, answer any, args ...string) {
-	e.Helper()
-	out, problem, exit := e.Command(user, append(args, "--config", e.ConfigFile(reloadRule("explain")), "-o", "json")...)
-	require.Zero(e, exit, problem)
-	require.NoError(e, json.Unmarshal([]byte(out), answer))
-}
-
 // uses are the standings and outcomes of an explanation, by object.
 func (e *env) uses(user, consumer string) (step reload.Step, uses map[string]string) {
 	e.Helper()
 	var explained inspect.Explanation
-	e.answers(user, &explained, "explain", consumer)
+	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(reloadRule("explain")))
 	uses = map[string]string{}
 	for _, use := range explained.Uses {
 		by := string(use.OptIn)
@@ -82,7 +73,7 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	require.Equal(t, reload.StepRestart, step)
 	require.Equal(t, "Headwater Restart ReadAtStart Behind", uses[own])
 	var consumers inspect.Consumers
-	e.answers(user, &consumers, "consumers", "Secret/explain-a/own")
+	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(reloadRule("explain")))
 	standings := map[string]reload.Standing{}
 	for _, use := range consumers.Consumers {
 		standings[use.Consumer] = use.Standing

@@ -14,23 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // pacedRule is reloadRule with this pace in place of none at all.
 func pacedRule(prefix, pace string) string {
 	return strings.ReplaceAll(reloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
-}
-
-// lone starts Headwater without a lease, which would outlive a SIGKILL.
-func (e *env) lone(rules string) *harness.Headwater {
-	e.Helper()
-	o := e.Options(rules)
-	o.Args = []string{e2e.Alone}
-	h := e.Launch(o)
-	require.NoError(e, h.Ready(e.Context()))
-	return h
 }
 
 // read reads a Deployment.
@@ -60,7 +49,7 @@ func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 	namespace := e.stage("interval")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
 	rule := pacedRule("interval", "debounce: 0s, minInterval: "+interval.String())
-	h := e.lone(rule)
+	h := e.StartAlone(rule)
 	e.cloned("interval", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
@@ -75,7 +64,7 @@ func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 
 	h.Kill()
 	e.change("interval", "used", "3")
-	h = e.lone(rule)
+	h = e.StartAlone(rule)
 	e.waits(h, 1, "interval")
 	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartWaits"), "the least time after its last restart")
 	e.change("interval", "used", "4") // folded in

@@ -74,7 +74,7 @@ func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
 	e.Node("confirm-node")
 	namespace := e.stage("confirm")
 	e.Sections = "reload: {confirmRefreshAfter: 4s}\n"
-	h := e.lone(reloadRule("confirm"))
+	h := e.StartAlone(reloadRule("confirm"))
 	e.cloned("confirm", "used", "1")
 	e.mounting(namespace, "mounts", "confirm-node", "127.0.0.1")
 	e.Settled(h)
@@ -96,7 +96,7 @@ func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
 	last = e.refreshed(namespace, "mounts", last)
 	h.Kill()
 	require.NotEqual(t, last, e.marks(namespace, "mounts")[mark.RefreshConfirmed])
-	h = e.lone(reloadRule("confirm"))
+	h = e.StartAlone(reloadRule("confirm"))
 	e.confirmed(namespace, "mounts")
 	require.Equal(t, last, e.marks(namespace, "mounts")[mark.RefreshedFor])
 	e.Settled(h)

@@ -161,7 +161,7 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 		e.serving(namespace, name, n, harness.ByEnv("shared", "used"))
 	}
 	e.Deployment(namespace, "nothing", harness.ByEnv("shared", "used"), nil)
-	h := e.lone(reloadRule("limit"))
+	h := e.StartAlone(reloadRule("limit"))
 	e.cloned("limit", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
@@ -175,7 +175,7 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 	e.waits(h, 3, "rollouts")
 
 	h.Kill() // the next leader counts what it finds
-	h = e.lone(reloadRule("limit"))
+	h = e.StartAlone(reloadRule("limit"))
 	e.waits(h, 3, "rollouts")
 	e.Restarted(namespace, before, done...)
 	e.rolledOut(namespace, "occupant")

@@ -39,7 +39,8 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 	e.Edit(f.name(3), "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("edited") })
 
 	user, file := e.Viewer("stand-viewer"), e.ConfigFile(f.rules)
-	status := e.Status(user, file)
+	var status inspect.Status
+	e.Answers(user, &status, "status", "--config", file)
 	require.Len(t, status.Rules, 1)
 	rule := status.Rules[0]
 	require.Equal(t, map[sync.Standing]int{sync.Current: 1, sync.Failed: 1, sync.Conflicts: 1, sync.Drifting: 1}, rule.Clones)

@@ -74,7 +74,7 @@ func (f *fleet) approver() string {
 // Invariant 5.
 func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 	f := newFleet(newEnv(t), "mass", 6, "")
-	h := f.Start(f.rules)
+	h := f.StartAlone(f.rules)
 	f.allHave("v")
 	same := f.uids()
 	f.ConfigFile(f.rule("namespaces: {include: [mass-0]}"))
@@ -83,7 +83,7 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 	f.Holds(e2e.Settle, same)
 
 	h.Kill()
-	h = f.Start(f.rule("namespaces: {include: [mass-0]}"))
+	h = f.StartAlone(f.rule("namespaces: {include: [mass-0]}"))
 	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "mass", "state": "held", "reason": "MassRemoval"})
 	f.Holds(e2e.Settle, same)
 
@@ -158,49 +158,31 @@ func TestRemovalsOneAfterTheOtherAreOneMassRemoval(t *testing.T) {
 }
 
 func TestARemovedRuleDoesWithItsClonesWhatItSaid(t *testing.T) {
-	for sentence, whileDown := range map[string]bool{"running": false, "while down": true} {
+	for sentence, down := range map[string]string{"running": "", "while down": "down-"} {
 		t.Run(sentence, func(t *testing.T) {
 			e := newEnv(t)
-			goes := newFleet(e, "goes", 2, "onRuleRemoved: Delete")
-			stays := newFleet(e, "stays", 2, "")
-			other := newFleet(e, "other", 1, "")
-			h := e.Start(goes.rules + stays.rules + other.rules)
+			goes := newFleet(e, down+"goes", 2, "onRuleRemoved: Delete")
+			stays := newFleet(e, down+"stays", 2, "")
+			other := newFleet(e, down+"other", 1, "")
+			h := e.StartAlone(goes.rules + stays.rules + other.rules)
 			for _, f := range []*fleet{goes, stays, other} {
 				f.allHave("v")
 			}
 			e.Settled(h)
-			if whileDown {
-				h.Kill()
-				e.Start(other.rules)
-			} else {
+			if down == "" {
 				e.ConfigFile(other.rules)
+			} else {
+				h.Kill()
+				e.StartAlone(other.rules)
 			}
 			for i := range goes.n {
 				e.HasNone(goes.name(i), "shared")
 			}
-			e.Edit("stays-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
-			e.Edit("other-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+			for _, f := range []*fleet{stays, other} {
+				e.Edit(f.prefix+"-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+			}
 			other.allHave("v2")
 			stays.allHave("v")
-			for _, f := range []*fleet{goes, stays, other} {
-				f.discard()
-			}
-		})
-	}
-}
-
-// discard waits until the fleet's namespaces are gone, so that their names can
-// be used again.
-func (f *fleet) discard() {
-	f.Helper()
-	names := []string{f.prefix + "-src"}
-	for i := range f.n {
-		names = append(names, f.name(i))
-	}
-	for _, name := range names {
-		f.Eventually(func(ctx context.Context) error {
-			err := f.Admin.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-			return harness.Gone(err)
 		})
 	}
 }
