@@ -16,14 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/test/harness"
 )
-
-func zero() *resource.Quantity { return resource.NewQuantity(0, resource.DecimalSI) }
 
 // canary is the value of every Secret: it must never be seen.
 const canary = "c4n4ry-of-the-page"
@@ -47,8 +44,8 @@ func rulesFor(name string) string { return strings.ReplaceAll(twoRules, "NAME", 
 func (e *env) teams(name string, many int) []string {
 	e.Helper()
 	e.namespaces(name + "-src")
-	e.secret(name+"-src", "shared", canary+"-1")
-	e.secret(name+"-src", "other", canary+"-1")
+	e.put(name+"-src", "shared", canary+"-1")
+	e.put(name+"-src", "other", canary+"-1")
 	var teams []string
 	for i := range many {
 		teams = append(teams, fmt.Sprintf("%s-team-%d", name, i+1))
@@ -65,14 +62,14 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	b.says("#headline", "All in sync", "24 of 24", "2 rules", "12 namespaces")
 	b.says("#spread", "No source has changed")
 
-	e.secret("live-src", "shared", canary+"-2")
+	e.put("live-src", "shared", canary+"-2")
 	b.says("#spread", "shared", "Secret/live-src/shared", "12 clones written in")
 	b.says("#headline", "All in sync")
 
 	e.namespaces("live-team-13")
 	b.says("#headline", "26 of 26", "13 namespaces")
 
-	require.NoError(t, e.admin.CoreV1().Namespaces().Delete(t.Context(), teams[0], metav1.DeleteOptions{}))
+	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), teams[0], metav1.DeleteOptions{}))
 	b.says("#headline", "24 of 24", "12 namespaces")
 
 	b.keptToItself(h.MetricsURL, canary)
@@ -87,9 +84,9 @@ func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
 	b.says("#denials", "Nothing of late")
 	b.says("#reloads", "Nothing of late")
 
-	require.NoError(t, harness.Grant(t.Context(), e.admin, "done-editor", "done-mallory"))
-	mallory := e.client("done-mallory")
-	e.eventually(func(ctx context.Context) error { // once the webhook holds
+	require.NoError(t, harness.Grant(t.Context(), e.Admin, "done-editor", "done-mallory"))
+	mallory := e.Client("done-mallory")
+	e.Eventually(func(ctx context.Context) error { // once the webhook holds
 		_, err := mallory.CoreV1().Secrets("done-src").Patch(ctx, "shared", types.MergePatchType,
 			[]byte(`{"stringData":{"password":"`+canary+`-of-mallory"}}`), metav1.PatchOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "headwater") {
@@ -100,16 +97,16 @@ func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
 	b.says("#denials", "denied", "Update of Secret done-src/shared", "by done-mallory", "rule shared")
 
 	web := harness.Deployment("done-team-2", "web", 0, harness.ByEnv("shared", "password"))
-	_, err := e.admin.AppsV1().Deployments("done-team-2").Create(t.Context(), web, metav1.CreateOptions{})
+	_, err := e.Admin.AppsV1().Deployments("done-team-2").Create(t.Context(), web, metav1.CreateOptions{})
 	require.NoError(t, err)
-	e.eventually(func(ctx context.Context) error { // else the change comes before the baseline
-		web, err := e.admin.AppsV1().Deployments("done-team-2").Get(ctx, "web", metav1.GetOptions{})
+	e.Eventually(func(ctx context.Context) error { // else the change comes before the baseline
+		web, err := e.Admin.AppsV1().Deployments("done-team-2").Get(ctx, "web", metav1.GetOptions{})
 		if err == nil && web.Annotations["headwater.dev/baseline"] == "" {
 			err = errors.New("no baseline yet")
 		}
 		return err
 	})
-	e.secret("done-src", "shared", canary+"-new")
+	e.put("done-src", "shared", canary+"-new")
 	b.says("#reloads", "restarted", "Deployment/done-team-2/web", "Secret/done-team-2/shared", "rule shared")
 	b.keptToItself(h.MetricsURL, canary)
 }
@@ -117,8 +114,8 @@ func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
 func TestThePageShowsWhatFailsAndWhy(t *testing.T) {
 	e := newEnv(t)
 	e.teams("bad", 5)
-	e.secret("bad-team-2", "shared", canary+"-of-theirs")
-	e.noRoom("bad-team-4")
+	e.put("bad-team-2", "shared", canary+"-of-theirs")
+	e.NoSecrets("bad-team-4")
 	h := e.start(rulesFor("bad"))
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#headline", "3 need attention", "7 of 10")
@@ -127,7 +124,7 @@ func TestThePageShowsWhatFailsAndWhy(t *testing.T) {
 	b.do(chromedp.Click(`#problems tr[data-state=conflict] button`, chromedp.ByQuery))
 	b.says("#detail", "bad-team-2", "rule shared", "conflict", "this object is not Headwater's", "Secret/bad-src/shared", "seen since", "kubectl -n bad-team-2 describe secret shared")
 
-	require.NoError(t, e.admin.CoreV1().Secrets("bad-team-2").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	require.NoError(t, e.Admin.CoreV1().Secrets("bad-team-2").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
 	b.says("#detail", "in sync", "it is what its source and its rule say")
 	b.says("#headline", "2 need attention", "8 of 10")
 	b.becomes("document.querySelectorAll('#problems tbody tr').length", "2")
@@ -137,8 +134,8 @@ func TestThePageShowsWhatFailsAndWhy(t *testing.T) {
 func TestThePageIsFiltered(t *testing.T) {
 	e := newEnv(t)
 	e.teams("sift", 11)
-	e.secret("sift-team-3", "shared", canary+"-of-theirs")
-	e.secret("sift-team-10", "other", canary+"-of-theirs")
+	e.put("sift-team-3", "shared", canary+"-of-theirs")
+	e.put("sift-team-10", "other", canary+"-of-theirs")
 	h := e.start(rulesFor("sift"))
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#headline", "2 need attention", "20 of 22")
@@ -170,7 +167,7 @@ func TestThePageIsFiltered(t *testing.T) {
 func TestThePageIsUsedByKeyboardAndScreenReader(t *testing.T) {
 	e := newEnv(t)
 	e.teams("keys", 4)
-	e.secret("keys-team-3", "shared", canary+"-of-theirs")
+	e.put("keys-team-3", "shared", canary+"-of-theirs")
 	h := e.start(rulesFor("keys"))
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#headline", "1 needs attention")
@@ -230,26 +227,26 @@ func TestAReplicaThatDoesNotLeadSaysWhoDoes(t *testing.T) {
 func TestThePageIsForWhoMayGetIt(t *testing.T) {
 	e := newEnv(t)
 	e.teams("gate", 2)
-	require.NoError(t, harness.Bind(t.Context(), e.admin, "system:auth-delegator", harness.ServiceAccount))
-	_, err := e.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+	require.NoError(t, harness.Bind(t.Context(), e.Admin, "system:auth-delegator", harness.ServiceAccount))
+	_, err := e.Admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "gate-page"},
 		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/page"}, Verbs: []string{"get"}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	tokens := map[string]string{"": ""}
 	for _, name := range []string{"viewer", "nobody"} {
-		accounts := e.admin.CoreV1().ServiceAccounts("gate-src")
+		accounts := e.Admin.CoreV1().ServiceAccounts("gate-src")
 		_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		answer, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		tokens[name] = answer.Status.Token
 	}
-	require.NoError(t, harness.Bind(t.Context(), e.admin, "gate-page", "system:serviceaccount:gate-src:viewer"))
+	require.NoError(t, harness.Bind(t.Context(), e.Admin, "gate-page", "system:serviceaccount:gate-src:viewer"))
 	address := strings.Replace(e.launch(rulesFor("gate"), "--metrics-auth").MetricsURL, "http:", "https:", 1)
 	anyCertificate := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for name, want := range map[string]int{"": http.StatusUnauthorized, "nobody": http.StatusForbidden, "viewer": http.StatusOK} {
-		e.eventually(func(ctx context.Context) error {
+		e.Eventually(func(ctx context.Context) error {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/page", nil)
 			if err != nil {
 				return err

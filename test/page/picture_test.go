@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -43,7 +44,7 @@ func TestThePageIsPictured(t *testing.T) {
 	if os.Getenv("UPDATE") != "" {
 		takePictures(t)
 	}
-	root := (&env{T: t}).root()
+	root := e2e.Root(t)
 	for _, name := range pictures {
 		file, err := os.Stat(filepath.Join(root, "deploy", name))
 		require.NoError(t, err, "take it: make screenshot")
@@ -61,13 +62,13 @@ func takePictures(t *testing.T) {
 	e := newEnv(t)
 	e.namespaces("platform")
 	for _, name := range []string{"registry-login", "ca-bundle", "smtp-relay"} {
-		e.secret("platform", name, canary)
+		e.put("platform", name, canary)
 	}
 	for i := range 160 {
 		e.namespaces(fmt.Sprintf("team-%d", i+1))
 	}
-	e.secret("team-38", "registry-login", canary)
-	e.noRoom("team-97")
+	e.put("team-38", "registry-login", canary)
+	e.NoSecrets("team-97")
 	h := e.start(picturedRules)
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#problems", "conflict", "failed")
@@ -80,7 +81,7 @@ func takePictures(t *testing.T) {
 	for scheme, name := range pictures {
 		var picture []byte
 		b.do(b.looks(1440, 960, scheme), chromedp.Evaluate(`scrollTo(0, 0)`, nil), chromedp.CaptureScreenshot(&picture))
-		require.NoError(t, os.WriteFile(filepath.Join(e.root(), "deploy", name), picture, 0o644)) //nolint:gosec // it is for everybody to see
+		require.NoError(t, os.WriteFile(filepath.Join(e2e.Root(t), "deploy", name), picture, 0o644)) //nolint:gosec // it is for everybody to see
 	}
 }
 
@@ -89,21 +90,21 @@ func takePictures(t *testing.T) {
 func (e *env) showRefusalAndReload() {
 	e.Helper()
 	web := harness.Deployment("team-12", "web", 0, harness.ByEnv("registry-login", "password"))
-	_, err := e.admin.AppsV1().Deployments("team-12").Create(e.Context(), web, metav1.CreateOptions{})
+	_, err := e.Admin.AppsV1().Deployments("team-12").Create(e.Context(), web, metav1.CreateOptions{})
 	require.NoError(e, err)
-	require.NoError(e, harness.Grant(e.Context(), e.admin, "picture-editor", "jane@example.com"))
-	jane := e.client("jane@example.com")
-	e.eventually(func(ctx context.Context) error {
+	require.NoError(e, harness.Grant(e.Context(), e.Admin, "picture-editor", "jane@example.com"))
+	jane := e.Client("jane@example.com")
+	e.Eventually(func(ctx context.Context) error {
 		_, err := jane.CoreV1().Secrets("platform").Patch(ctx, "registry-login", types.MergePatchType,
 			[]byte(`{"stringData":{"password":"`+canary+`-of-jane"}}`), metav1.PatchOptions{})
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("not refused: %w", err)
 		}
-		web, err := e.admin.AppsV1().Deployments("team-12").Get(ctx, "web", metav1.GetOptions{})
+		web, err := e.Admin.AppsV1().Deployments("team-12").Get(ctx, "web", metav1.GetOptions{})
 		if err == nil && web.Annotations["headwater.dev/baseline"] == "" {
 			err = fmt.Errorf("no baseline yet")
 		}
 		return err
 	})
-	e.secret("platform", "registry-login", canary+"-new")
+	e.put("platform", "registry-login", canary+"-new")
 }

@@ -169,7 +169,7 @@ var whole = []string{"containerd", "kubelet", "containerd-shim", "sleep"}
 func TestNothingIsLeftOfANodeThatWasStopped(t *testing.T) {
 	before := mounts(t)
 	e := newEnv(t)
-	container, err := runPod(t.Context(), e.admin, e.node)
+	container, err := runPod(t.Context(), e.Admin, e.node)
 	require.NoError(t, err)
 	all := family(t, e.node.PID())
 	require.Subset(t, programs(all), whole)

@@ -66,8 +66,8 @@ func TestEachConsumerReadsTheChangeInItsOwnWay(t *testing.T) {
 	e := newEnv(t)
 	e.namespace(platform)
 	e.namespace(team)
-	e.secret(platform, "shared", "first")
-	h := e.headwater(`
+	e.Secret(platform, "shared", map[string]string{"password": "first"})
+	h := e.Start(`
 - name: shared
   source: {kind: Secret, namespace: platform, name: shared}
   sync: {namespaces: {include: [team]}}
@@ -80,12 +80,12 @@ func TestEachConsumerReadsTheChangeInItsOwnWay(t *testing.T) {
 	for name, consumer := range consumers {
 		before[name] = e.reads(team, name, "first", consumer.look)
 	}
-	e.settled(h)
+	e.SettledFor(h, settle)
 	for name := range consumers {
 		owners[name] = e.available(name)
 	}
 
-	e.change(platform, "shared", "second")
+	e.Edit(platform, "shared", func(s *corev1.Secret) { s.Data["password"] = []byte("second") })
 	for name, consumer := range consumers {
 		after := e.reads(team, name, "second", consumer.look)
 		owner := e.available(name)
@@ -103,8 +103,8 @@ func TestEachConsumerReadsTheChangeInItsOwnWay(t *testing.T) {
 // available is a Deployment whose rollout is over.
 func (e *env) available(name string) (found *appsv1.Deployment) {
 	e.Helper()
-	e.eventually(func(ctx context.Context) (err error) {
-		if found, err = e.admin.AppsV1().Deployments(team).Get(ctx, name, metav1.GetOptions{}); err != nil {
+	e.Eventually(func(ctx context.Context) (err error) {
+		if found, err = e.Admin.AppsV1().Deployments(team).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
 		status := found.Status
@@ -119,7 +119,7 @@ func (e *env) available(name string) (found *appsv1.Deployment) {
 // refreshes are what the pods of a Deployment were refreshed for.
 func (e *env) refreshes(name string) (all []string) {
 	e.Helper()
-	pods, err := e.admin.CoreV1().Pods(team).List(e.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	pods, err := e.Admin.CoreV1().Pods(team).List(e.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
 	require.NoError(e, err)
 	for _, pod := range pods.Items {
 		if refresh := pod.Annotations[mark.RefreshedFor]; refresh != "" {
@@ -145,11 +145,11 @@ func TestAnApplicationIsToldWhenItsFileIsNew(t *testing.T) {
 	e := newEnv(t)
 	e.namespace(platform)
 	e.namespace(team)
-	e.secret(platform, "shared", "first")
+	e.Secret(platform, "shared", map[string]string{"password": "first"})
 	address, err := harness.FreeAddress()
 	require.NoError(t, err)
 	_, port, _ := strings.Cut(address, ":")
-	h := e.headwater(`
+	h := e.Start(`
 - name: shared
   source: {kind: Secret, namespace: platform, name: shared}
   sync: {namespaces: {include: [team]}}
@@ -160,13 +160,13 @@ func TestAnApplicationIsToldWhenItsFileIsNew(t *testing.T) {
 	e.deploy(team, "told", spec)
 	before := e.reads(team, "told", "first", file("/shared/password"))
 	// A pod that is no older than what it mounts is refreshed, and told, for that.
-	e.settled(h)
+	e.SettledFor(h, settle)
 	told, err := before.File("/tmp/told")
 	if err != nil {
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	}
 
-	e.change(platform, "shared", "second")
+	e.Edit(platform, "shared", func(s *corev1.Secret) { s.Data["password"] = []byte("second") })
 	after := e.reads(team, "told", told+"POST second\n", file("/tmp/told"))
 	require.Equal(t, before.ID, after.ID, "it runs on")
 }
