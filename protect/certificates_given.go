@@ -69,7 +69,7 @@ func (g *givenCertificates) tell(secret *corev1.Secret, err error) {
 	}
 	g.events.Record(kube.Event{
 		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve",
-		Note: cut("the last good one stays in force: "+err.Error(), maxNote),
+		Note: "the last good one stays in force: " + err.Error(),
 	})
 }
 

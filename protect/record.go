@@ -3,7 +3,6 @@ package protect
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -12,9 +11,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
-
-// maxNote is what an Event's note holds, in bytes.
-const maxNote = 1024
 
 // recorder tells of verdicts: a metric for each, a log line for each violation
 // of a rule, and an Event for each that was denied or passed on record alone;
@@ -82,7 +78,7 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 	}
 	r.events.Record(kube.Event{
 		Rule: verdict.Rule, About: about, Warning: true, Reason: reason, Action: string(request.Operation),
-		Note: cut(fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.object(), request.User.Name, verdict.Message), maxNote),
+		Note: fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.object(), request.User.Name, verdict.Message),
 	})
 }
 
@@ -128,15 +124,4 @@ func (r Request) object() string {
 		return string(r.Kind) + " " + name
 	}
 	return string(r.Kind) + " " + r.Namespace + "/" + name
-}
-
-// cut shortens s to limit bytes without splitting a character.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
 }

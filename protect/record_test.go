@@ -3,7 +3,6 @@ package protect
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +52,6 @@ func TestRecord(t *testing.T) {
 		"a request that may":     {with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} }), mode(Enforce), 0, 0, "allowed"},
 		"an unreadable request":  {with(edit, func(r *Request) { r.Old = nil }), mode(Enforce), 1, 1, "denied"},
 		"a guarded namespace":    {removeNamespace(alice, "platform"), mode(Enforce), 1, 1, "denied"},
-		"a very long user name":  {with(edit, func(r *Request) { r.User.Name = strings.Repeat("ä", 2000) }), mode(Enforce), 1, 1, "denied"},
 		"an unprotected request": {with(edit, func(r *Request) { r.Kind = "" }), mode(Enforce), 0, 0, "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +68,6 @@ func TestRecord(t *testing.T) {
 				require.Equal(t, "blogsecret", event.About.Name)
 				require.EqualValues(t, "uid-1", event.About.UID)
 				require.True(t, event.Warning)
-				require.LessOrEqual(t, len(event.Note), maxNote)
 				require.NotContains(t, event.Note, canary)
 			}
 			for _, entry := range logged.All() {

@@ -8,7 +8,12 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/headwater-k8s/headwater/internal/cut"
 )
+
+// maxQuoted is what is shown of a value that is text, in bytes.
+const maxQuoted = 60
 
 // fault is one violation of the schema in words.
 type fault struct {
@@ -153,7 +158,7 @@ func show(value any) string {
 		if scheme, _, isURL := strings.Cut(value, "://"); isURL {
 			value = scheme + "://…" // the rest may hold a token
 		}
-		return fmt.Sprintf("%q", shorten(value))
+		return fmt.Sprintf("%q", cut.To(value, maxQuoted))
 	default:
 		return fmt.Sprint(value)
 	}
@@ -165,14 +170,6 @@ func item(value any) string {
 		return "{…}"
 	}
 	return show(value)
-}
-
-func shorten(s string) string {
-	const most = 60
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return s
 }
 
 // choices are the values that the place allows, if it lists them.

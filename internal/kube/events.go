@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/headwater-k8s/headwater/internal/cut"
 )
 
 // ReportingController is who Headwater's Events are from.
@@ -24,6 +26,8 @@ const (
 	eventsPerSecond = 20
 	// eventsWaiting bounds the memory that a burst takes.
 	eventsWaiting = 4096
+	// maxNote is what the API server accepts of a note, in bytes.
+	maxNote = 1024
 )
 
 // Events records Kubernetes Events. Recording never blocks and never fails the
@@ -97,7 +101,8 @@ type Event struct {
 	Warning bool
 	Reason  string
 	Action  string
-	Note    string
+	// Note is cut to what an Event holds.
+	Note string
 }
 
 // Subscribe has hear called with every Event that is recorded, in the place
@@ -106,6 +111,7 @@ func (e *Events) Subscribe(hear func(Event)) { e.hear = append(e.hear, hear) }
 
 // Record has event sent.
 func (e *Events) Record(event Event) {
+	event.Note = cut.To(event.Note, maxNote-len(cut.More))
 	for _, hear := range e.hear {
 		hear(event)
 	}

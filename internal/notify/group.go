@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
@@ -147,7 +147,9 @@ func (in *group) text(about subject) string {
 	return strings.Join(lines, "\n")
 }
 
-func place(event kube.Event) string { return objectOf(event.About) + ": " + cut(event.Note, maxNote) }
+func place(event kube.Event) string {
+	return objectOf(event.About) + ": " + cut.To(event.Note, maxNote)
+}
 
 func objectOf(ref *corev1.ObjectReference) string {
 	if ref == nil {
@@ -157,15 +159,4 @@ func objectOf(ref *corev1.ObjectReference) string {
 		return ref.Kind + " " + ref.Name
 	}
 	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
-}
-
-// cut shortens s to limit bytes without splitting a character.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
 }
