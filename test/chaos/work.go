@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,7 +91,7 @@ func (w *world) attack(ctx context.Context) error { return w.steal(ctx, metav1.P
 func (w *world) steal(ctx context.Context, options metav1.PatchOptions) error {
 	_, err := w.mallory.CoreV1().Secrets(sourceNamespace).Patch(ctx, shared, types.MergePatchType,
 		[]byte(`{"stringData":{"k":"stolen"}}`), options)
-	return refused(err)
+	return harness.Refused(err)
 }
 
 // strip must be refused as well: who could take off the mark has a clone that
@@ -103,18 +102,7 @@ func (w *world) strip(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return refused(err)
-}
-
-func refused(err error) error {
-	switch {
-	case err == nil:
-		return apierrors.NewBadRequest("it was allowed")
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "headwater"):
-		return nil
-	default:
-		return err
-	}
+	return harness.Refused(err)
 }
 
 func (w *world) anyHome() string { return fmt.Sprint(home, w.rand.IntN(homes)) }
@@ -126,22 +114,15 @@ func (w *world) scribble(ctx context.Context) error {
 		w.scribbled[namespace]++
 		_, err := w.stranger.CoreV1().Secrets(namespace).Patch(ctx, shared, types.MergePatchType,
 			[]byte(`{"stringData":{"k":"scribbled"}}`), metav1.PatchOptions{})
-		return ignoreGone(err)
+		return harness.IgnoreGone(err)
 	}
 	_, err := w.stranger.CoreV1().ConfigMaps(namespace).Patch(ctx, flags, types.MergePatchType,
 		[]byte(`{"data":{"k":"scribbled","more":"x"}}`), metav1.PatchOptions{})
-	return ignoreGone(err)
+	return harness.IgnoreGone(err)
 }
 
 func (w *world) snatch(ctx context.Context) error {
-	return ignoreGone(w.stranger.CoreV1().Secrets(w.anyHome()).Delete(ctx, shared, metav1.DeleteOptions{}))
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return harness.IgnoreGone(w.stranger.CoreV1().Secrets(w.anyHome()).Delete(ctx, shared, metav1.DeleteOptions{}))
 }
 
 // gather makes the crowd's namespaces, as far as they are not there.
@@ -158,7 +139,7 @@ func (w *world) gather(ctx context.Context) error {
 func (w *world) disperse(ctx context.Context) error {
 	for i := range w.crowd {
 		err := w.admin.CoreV1().Namespaces().Delete(ctx, fmt.Sprint(crowd, i), metav1.DeleteOptions{})
-		if ignoreGone(err) != nil && !apierrors.IsConflict(err) {
+		if harness.IgnoreGone(err) != nil && !apierrors.IsConflict(err) {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -223,5 +224,30 @@ func Gone(err error) error {
 		return errors.New("still there")
 	default:
 		return err
+	}
+}
+
+// IgnoreGone makes nothing of the deletion, or the edit, of what is not there.
+func IgnoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// byHeadwater is how the API server says which webhook or policy refused.
+var byHeadwater = regexp.MustCompile(`webhook "[a-z0-9.-]+\.protect\.headwater\.dev"|ValidatingAdmissionPolicy 'headwater-[a-z]+'`)
+
+// Refused is nil when err, the outcome of a request, is a refusal by Headwater. A
+// request that was allowed is an error of the API, too: nobody is to take it for
+// one that was not answered.
+func Refused(err error) error {
+	switch {
+	case err == nil:
+		return apierrors.NewBadRequest("it was allowed")
+	case !apierrors.IsForbidden(err) || !byHeadwater.MatchString(err.Error()):
+		return fmt.Errorf("not refused by Headwater: %w", err)
+	default:
+		return nil
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -76,7 +75,7 @@ func (s *Story) tamper(ctx context.Context) error {
 
 func (s *Story) protect(ctx context.Context) error {
 	err := s.tell.Step(ctx, "the API server has learned to ask Headwater about the source", eventually(func(ctx context.Context) error {
-		return refused(s.patchSource(ctx, s.editor, "probe", metav1.DryRunAll))
+		return harness.Refused(s.patchSource(ctx, s.editor, "probe", metav1.DryRunAll))
 	}))
 	if err != nil {
 		return err
@@ -107,7 +106,7 @@ func (s *Story) protect(ctx context.Context) error {
 	for _, attempt := range attempts {
 		err := s.tell.Step(ctx, "jane tries to "+attempt.verb+" the source, and is refused", func(ctx context.Context) error {
 			err := attempt.try(ctx)
-			if err := refused(err); err != nil {
+			if err := harness.Refused(err); err != nil {
 				return err
 			}
 			message = err.Error()
@@ -118,17 +117,6 @@ func (s *Story) protect(ctx context.Context) error {
 		}
 	}
 	s.tell.Say("%s", message)
-	return nil
-}
-
-// refused returns nil for a refusal by Headwater.
-func refused(err error) error {
-	if err == nil {
-		return errors.New("it was allowed")
-	}
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "headwater:") {
-		return fmt.Errorf("refused, but not by Headwater: %w", err)
-	}
 	return nil
 }
 

@@ -34,8 +34,8 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 	e.Sections = byTheWebhookAlone
 	r, _, mallory := e.behindTheService("first")
 	ctx := t.Context()
-	require.NoError(t, ignoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
-	require.NoError(t, ignoreGone(e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})))
+	require.NoError(t, harness.IgnoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	require.NoError(t, harness.IgnoreGone(e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})))
 	mark := e.Cluster.Mark()
 	for range 3 {
 		r.launch()
@@ -59,7 +59,7 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 			}
 			return r.serve(ctx, e.Get(harness.Namespace, certificateSecret))
 		}))
-		require.NoError(t, refused(e2e.TryEdit(ctx, mallory, "first-src", "shared", "x")))
+		require.NoError(t, harness.Refused(e2e.TryEdit(ctx, mallory, "first-src", "shared", "x")))
 	})
 }
 
@@ -95,7 +95,7 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	e.Sections = "protect: {engine: Webhook, certificates: {secretName: " + givenSecret + "}}\n"
 	r, owner, mallory := e.behindTheService("given")
 	ctx := t.Context()
-	require.NoError(t, ignoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	require.NoError(t, harness.IgnoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
 	ca := newAuthority(t)
 	given := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: harness.Namespace, Name: givenSecret}, Type: corev1.SecretTypeTLS, Data: ca.issue(t, webhookHost, time.Hour),

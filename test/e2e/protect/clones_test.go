@@ -107,8 +107,8 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 	}
 	for sentence, try := range refusals {
 		t.Run(sentence+" is refused", func(t *testing.T) {
-			require.NoError(t, refused(try(t.Context(), secrets)))
-			require.NoError(t, refused(try(t.Context(), keeper)), "whom the rule allows to change its source")
+			require.NoError(t, harness.Refused(try(t.Context(), secrets)))
+			require.NoError(t, harness.Refused(try(t.Context(), keeper)), "whom the rule allows to change its source")
 			require.NoError(t, try(t.Context(), e.Admin.CoreV1().Secrets("marks-a")), "a holder of the override permission")
 		})
 	}
@@ -193,7 +193,7 @@ func TestClonesMayBeDenied(t *testing.T) {
 	}
 	for sentence, try := range refusals {
 		t.Run(sentence+" is refused", func(t *testing.T) {
-			require.NoError(t, refused(try(t.Context(), in(mallory))))
+			require.NoError(t, harness.Refused(try(t.Context(), in(mallory))))
 			require.NoError(t, try(t.Context(), in(breaker)), "a holder of the override permission for this rule")
 		})
 	}

@@ -230,7 +230,7 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 				if slices.Contains(request.may, user) {
 					require.NoError(t, err, "%s: %s by %s", engine, sentence, user)
 				} else {
-					require.NoError(t, refused(err), "%s: %s by %s", engine, sentence, user)
+					require.NoError(t, harness.Refused(err), "%s: %s by %s", engine, sentence, user)
 					require.Regexp(t, by, err.Error(), "%s: %s by %s", engine, sentence, user)
 				}
 			}
@@ -264,7 +264,7 @@ func TestNobodyGetsInBetweenTwoEngines(t *testing.T) {
 	e.proven(h, "switch")
 	load := e.newTraffic("switch-src", "shared", "other", owner, mallory)
 	load.also(t.Context(), "refused write to a clone", func(ctx context.Context, n int) error {
-		return refused(e2e.TryEdit(ctx, mallory, "switch-a", "shared", strconv.Itoa(n)))
+		return harness.Refused(e2e.TryEdit(ctx, mallory, "switch-a", "shared", strconv.Itoa(n)))
 	})
 	for _, engine := range []string{"Webhook", "Policy", "Webhook", "Both", "Policy", "Both"} {
 		e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
@@ -316,7 +316,7 @@ func (e *env) protectsInDeletion(clients map[string]kubernetes.Interface, engine
 	}}, metav1.CreateOptions{})
 	require.NoError(e, err)
 	require.NoError(e, configMaps.Delete(e.Context(), pinned.Name, metav1.DeleteOptions{}))
-	require.NoError(e, refused(toConfigMap("pinned", `{"data":{"k":"x"}}`)(e.Context(), clients["eng-nobody"])), engine)
+	require.NoError(e, harness.Refused(toConfigMap("pinned", `{"data":{"k":"x"}}`)(e.Context(), clients["eng-nobody"])), engine)
 	letGo := func(ctx context.Context) error {
 		_, err := configMaps.Patch(ctx, pinned.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		return err

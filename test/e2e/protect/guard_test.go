@@ -148,7 +148,7 @@ func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
 		},
 	} {
 		t.Run(sentence+" is refused", func(t *testing.T) {
-			require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error { return refused(do(ctx)) }))
+			require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error { return harness.Refused(do(ctx)) }))
 		})
 	}
 	require.NoError(t, breaker.Delete(t.Context(), webhookConfiguration, metav1.DeleteOptions{DryRun: dry()}), "a holder of the override permission")

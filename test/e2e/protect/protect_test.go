@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +42,9 @@ func (e *env) sourceWithEditor(prefix, user string) kubernetes.Interface {
 // protected waits until the webhook is registered and refuses user.
 func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 	e.Helper()
-	e.Eventually(func(ctx context.Context) error { return refused(e2e.TryEdit(ctx, user, namespace, name, "probe")) })
+	e.Eventually(func(ctx context.Context) error {
+		return harness.Refused(e2e.TryEdit(ctx, user, namespace, name, "probe"))
+	})
 }
 
 // protectedByPolicy waits until a policy refuses user, which goes on with no
@@ -57,20 +58,6 @@ func (e *env) protectedByPolicy(user kubernetes.Interface, namespace, name strin
 		}
 		return nil
 	})
-}
-
-// byHeadwater is how the API server says which webhook or policy refused.
-var byHeadwater = regexp.MustCompile(`webhook "[a-z0-9.-]+\.protect\.headwater\.dev"|ValidatingAdmissionPolicy 'headwater-[a-z]+'`)
-
-func refused(err error) error {
-	switch {
-	case err == nil:
-		return fmt.Errorf("allowed")
-	case !apierrors.IsForbidden(err) || !byHeadwater.MatchString(err.Error()):
-		return fmt.Errorf("refused, but not by Headwater: %w", err)
-	default:
-		return nil
-	}
 }
 
 func TestNoWayRoundTheProtection(t *testing.T) {
@@ -133,7 +120,7 @@ func TestNoWayRoundTheProtection(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.NoError(t, refused(attempt()))
+			require.NoError(t, harness.Refused(attempt()))
 		})
 	}
 	require.NoError(t, e2e.SameData(e.Get("ways-src", "shared"), map[string]string{"k": "v"}))
@@ -195,7 +182,7 @@ func TestWhoMayEdit(t *testing.T) {
 			if test.may {
 				require.NoError(t, err)
 			} else {
-				require.NoError(t, refused(err))
+				require.NoError(t, harness.Refused(err))
 			}
 		})
 	}
@@ -207,7 +194,7 @@ func TestWhoMayEdit(t *testing.T) {
 		}))
 		require.NoError(t, e.Admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "who-nobody-who-exempt", metav1.DeleteOptions{}))
 		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
-			return refused(e2e.TryEdit(ctx, nobody, "who-src", "shared", "x"))
+			return harness.Refused(e2e.TryEdit(ctx, nobody, "who-src", "shared", "x"))
 		}))
 	})
 }
@@ -358,7 +345,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 			if err := serves(ctx, e.Webhook, after.Data[corev1.TLSCertKey]); err != nil {
 				return err
 			}
-			return refused(e2e.TryEdit(ctx, mallory, "keep-src", "shared", "x"))
+			return harness.Refused(e2e.TryEdit(ctx, mallory, "keep-src", "shared", "x"))
 		}))
 	})
 	t.Run("the last rule gone, it is gone", func(t *testing.T) {
@@ -449,7 +436,7 @@ func TestTheSourceNamespaceIsGuarded(t *testing.T) {
   protect: {allow: {clusterRoles: [guard-exempt]}}
 `)
 	e.protected(mallory, "guard-src", "shared")
-	require.NoError(t, refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
+	require.NoError(t, harness.Refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
 	require.NoError(t, owner.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{}))
 	e.Eventually(func(ctx context.Context) error { // the namespace controller may empty it
 		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, "guard-src", metav1.GetOptions{})

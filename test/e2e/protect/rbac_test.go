@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 const (
@@ -134,7 +135,7 @@ func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
 	}
 	undo = func() {
 		for _, f := range undone {
-			_ = ignoreGone(f())
+			_ = harness.IgnoreGone(f())
 		}
 	}
 	e.Cleanup(undo)
@@ -156,7 +157,7 @@ func (e *env) agree(ctx context.Context, holders []holder) (held int, err error)
 				return 0, err
 			}
 			edited := e2e.TryEdit(ctx, h.client, holdNamespace, role, "x")
-			switch refusal := refused(edited); {
+			switch refusal := harness.Refused(edited); {
 			case review.Status.Allowed && edited != nil:
 				return 0, fmt.Errorf("%s holds %s, and may not edit: %w", h.name, role, edited)
 			case !review.Status.Allowed && refusal != nil:

@@ -221,7 +221,7 @@ func (r *replicas) publish(ctx context.Context, ready []string) error {
 		if slices.Contains(ready, address) {
 			continue
 		}
-		if err := ignoreGone(endpointSlices.Delete(ctx, sliceName(address), metav1.DeleteOptions{})); err != nil {
+		if err := harness.IgnoreGone(endpointSlices.Delete(ctx, sliceName(address), metav1.DeleteOptions{})); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 		"deleting the collection":           secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=shared"}),
 		"deleting its namespace":            mallory.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}),
 	} {
-		t.Run(sentence+" is refused", func(t *testing.T) { require.NoError(t, refused(attempt)) })
+		t.Run(sentence+" is refused", func(t *testing.T) { require.NoError(t, harness.Refused(attempt)) })
 	}
 	require.NoError(t, patch("shared", `{"metadata":{"labels":{"team":"a"}}}`), "a label of one's own")
 	e.protectedByPolicy(mallory, "select-src", "shared")

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // traffic is writes without a pause, and what was wrong about their outcome.
@@ -90,7 +90,7 @@ func (e *env) newTraffic(namespace, protected, other string, may, mayNot kuberne
 		return e2e.TryEdit(ctx, may, namespace, protected, strconv.Itoa(n))
 	})
 	t.each(ctx, "refused write", func(ctx context.Context, n int) error {
-		return refused(e2e.TryEdit(ctx, mayNot, namespace, protected, strconv.Itoa(n)))
+		return harness.Refused(e2e.TryEdit(ctx, mayNot, namespace, protected, strconv.Itoa(n)))
 	})
 	t.each(ctx, "unprotected write", func(ctx context.Context, n int) error {
 		return e2e.TryEdit(ctx, mayNot, namespace, other, strconv.Itoa(n))
@@ -126,14 +126,6 @@ func (r *replicas) handshakes(t *traffic, behind time.Duration) {
 		}
 		return nil
 	})
-}
-
-// ignoreGone makes nothing of the deletion of what is not there.
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // shakes connects as the API server does that trusts bundle.
