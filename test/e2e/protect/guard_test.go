@@ -185,13 +185,13 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 		}
 		return nil
 	})
-	e.hasNote("path-src", "shared", "ProtectionNotProven", "let pass")
+	e.HasNote("path-src", "shared", "ProtectionNotProven", "let pass")
 	h.Stop()
 
 	options.Args = nil
 	h = e.Launch(options)
 	e.proven(h, "path")
-	e.hasNote("path-src", "shared", "ProtectionProven", "refuses")
+	e.HasNote("path-src", "shared", "ProtectionProven", "refuses")
 	e.failsClosed()
 	e.Eventually(func(context.Context) error {
 		protection := e.protection(viewer, options.Config)
