@@ -4,7 +4,9 @@ import "time"
 
 // Written is when data was last written.
 type Written struct {
-	// At is by the API server's clock, in whole seconds; zero is not known.
+	// At is by the API server's clock, in whole seconds; zero is not known. It is
+	// too early where the last write only removed keys: the API server notes the
+	// time of a write that takes over fields, and no other.
 	At time.Time
 	// Version is the resourceVersion; empty is not known.
 	Version string
@@ -59,11 +61,15 @@ const (
 // where the API server keeps them in one etcd; elsewhere the same second is
 // the most that it can err by.
 //
+// Data that is other than on record and was yet written no later than the record
+// was written since, without a note of the time. Nothing says then what pods
+// have of it.
+//
 // It is Underway, for a while, as long as those pods can all be of the template
 // that is being replaced.
 func deliveryOf(w *Workload, pods []*Pod, data Written, templateVersion string, now time.Time) Delivery {
 	r := w.Rollout
-	if data.At.IsZero() || !r.moves() || r.Stalled || r.Kept > 0 {
+	if data.At.IsZero() || !data.At.After(w.RecordedAt) || !r.moves() || r.Stalled || r.Kept > 0 {
 		return Undelivered
 	}
 	before, after := data.split(pods, older(data.Version, templateVersion))

@@ -62,6 +62,10 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 			now := written.Add(time.Second + test.after)
 			require.Equal(t, test.want, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now))
 			require.Equal(t, Undelivered, deliveryOf(w, test.pods, Written{}, test.template, now), "when it is not known when the data was written")
+			w.RecordedAt = written.Add(-time.Second)
+			require.Equal(t, test.want, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now), "on record a second before")
+			w.RecordedAt = written
+			require.Equal(t, Undelivered, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now), "on record was something else then")
 		})
 	}
 	require.Equal(t, Undelivered, deliveryOf(&Workload{}, nil, Written{birth, "1"}, "2", birth), "of what has no rollout")

@@ -38,6 +38,10 @@ type Workload struct {
 	// Owner is the controller that made it; nil: nobody's, or nothing is done
 	// about it anyway.
 	Owner *Owner
+	// RecordedAt is when Headwater last wrote to it, and so what its baseline is
+	// true of at the latest, by the API server's clock in whole seconds; zero when
+	// the API server does not tell.
+	RecordedAt time.Time
 	// Stamped is true while the pod template carries Headwater's stamp.
 	Stamped bool
 	// Bare is true when the object, other than those of its kind, holds no pod
@@ -104,6 +108,7 @@ func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplat
 	_, kept.Stamped = template.Annotations[mark.RestartedFor]
 	if kept.relevant() {
 		kept.Owner = controllerOf(meta)
+		kept.RecordedAt = mark.WrittenAt(meta.ManagedFields)
 	}
 	return kept
 }

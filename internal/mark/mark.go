@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,6 +116,17 @@ func WrittenByUs(entries []metav1.ManagedFieldsEntry) bool {
 		}
 	}
 	return false
+}
+
+// WrittenAt is when Headwater's field manager last wrote the object, by the API
+// server's clock, in whole seconds; zero when the API server does not tell.
+func WrittenAt(entries []metav1.ManagedFieldsEntry) (latest time.Time) {
+	for _, entry := range entries {
+		if entry.Manager == FieldManager && entry.Time != nil && entry.Time.After(latest) {
+			latest = entry.Time.Time
+		}
+	}
+	return latest
 }
 
 // WrittenKeys returns the keys of meta's labels and annotations, Headwater's

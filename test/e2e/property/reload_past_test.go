@@ -21,8 +21,9 @@ type past struct {
 	editions  map[object.Ref][]edition
 	workloads map[types.UID]*workload
 	pods      map[string]*playedPod
-	// rest is when everything was last at rest.
-	rest int64
+	// rest is when everything was last at rest, begun when Headwater was last
+	// started.
+	rest, begun int64
 	// faults are restarts that nothing calls for.
 	faults []error
 	// restartCount and refreshCount are how many restarts and refreshes there were.

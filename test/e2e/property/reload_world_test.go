@@ -132,6 +132,8 @@ func (w *reloadWorld) runPods(ctx context.Context) error {
 // start starts Headwater, which may have been killed.
 func (w *reloadWorld) start() {
 	w.Log("start")
+	require.NoError(w, w.remember(w.Context()))
+	w.begun = w.next
 	o := w.Options(reloadRules)
 	o.Args = []string{e2e.Alone} // a lease would outlive the killed
 	w.headwater = w.Launch(o)

@@ -150,6 +150,26 @@ func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 	require.Equal(t, 3, e.rollouts(namespace, "web"))
 }
 
+// The API server notes no time for a write that only removes keys: the data
+// looks older than the pods that started without it.
+func TestAKeyThatIsOnlyRemovedRestartsPodsThatStartedWithIt(t *testing.T) {
+	e := newEnv(t)
+	e.Node("removed-node")
+	namespace := e.stage("removed")
+	e.Secret(namespace, "own", map[string]string{"a": "1", "b": "1"})
+	h := e.Start(reloadRule("removed"))
+	e.secondLater()
+	e.serving(namespace, "web", 1, harness.ByEnvFrom("own"))
+	e.patched(namespace, "web", `{"metadata":{"annotations":{"headwater.dev/reload":"Auto"}}}`)
+	e.adoptedAnew(namespace, "web", "")
+	e.Settled(h)
+	e.secondLater()
+
+	before := e.Stamps(namespace)
+	e.Edit(namespace, "own", func(s *corev1.Secret) { delete(s.Data, "b") })
+	e.Restarted(namespace, before, "Deployment/web")
+}
+
 func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 	e := newEnv(t)
 	e.Node("limit-node")
