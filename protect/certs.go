@@ -88,11 +88,15 @@ func when(condition bool, task Task) Task {
 
 // Maintain does everything that is due about m, which may be nil and is not
 // modified. The CA of previous, which may be nil too, stays published beside a
-// new one. done is empty when nothing was due.
+// new one. A CA that can vouch for nothing, as somebody may have put one into
+// the Secret, is replaced. done is empty when nothing was due.
 func Maintain(m, previous *Material, hosts Hosts, settled Settled, now time.Time) (kept *Material, done []Task, err error) {
 	kept = m
 	for task := Due(kept, hosts, settled, now); task != TaskNone; task = Due(kept, hosts, settled, now) {
 		if slices.Contains(done, task) {
+			if task == TaskRenewLeaf && m != nil {
+				return Maintain(nil, m, hosts, settled, now)
+			}
 			return nil, nil, fmt.Errorf("%s left the certificates as they were", task)
 		}
 		switch task {

@@ -217,22 +217,3 @@ func TestDecodeGarbage(t *testing.T) {
 		})
 	}
 }
-
-func FuzzDecode(f *testing.F) {
-	m, _, err := Maintain(nil, nil, testHosts(), never, start())
-	require.NoError(f, err)
-	data, err := m.Encode()
-	require.NoError(f, err)
-	f.Add(data[fieldBundle], data[fieldCAKey], data[fieldLeaf], data[fieldLeafKey])
-	f.Add([]byte(nil), []byte(nil), []byte(nil), []byte(nil))
-	f.Fuzz(func(t *testing.T, bundle, caKey, leaf, leafKey []byte) {
-		m, err := Decode(map[string][]byte{fieldBundle: bundle, fieldCAKey: caKey, fieldLeaf: leaf, fieldLeafKey: leafKey})
-		if err != nil {
-			require.Nil(t, m)
-			return
-		}
-		require.NotEmpty(t, m.Bundle)
-		require.True(t, m.CAKey.PublicKey.Equal(m.Bundle[0].PublicKey))
-		Due(m, testHosts(), never, start())
-	})
-}
