@@ -10,13 +10,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // FuzzReview checks, by a second reading of the same bytes that shares no code
-// with the first: what is protected and not exempt is never allowed.
+// with the first: what is protected and not exempt is never allowed. Whatever
+// is sent is answered, in the form that was asked for or by a fault of the
+// sender, and no answer quotes it.
 func FuzzReview(f *testing.F) {
 	for _, operation := range []string{"CREATE", "UPDATE", "DELETE"} {
 		for _, before := range []string{oldSecret, oldConfig, oldPlatform, "null", `{}`} {
@@ -48,16 +52,40 @@ func FuzzReview(f *testing.F) {
 	reviewer := newTestReviewer(reviewerSetup{decide: func(r Request) Verdict { return Decide(r, set, newWorld()) }})
 	f.Fuzz(func(t *testing.T, body string) {
 		answer := post(reviewer, body)
+		require.NotContains(t, answer.Body.String(), canary)
 		if answer.Code != http.StatusOK {
 			require.GreaterOrEqual(t, answer.Code, 400)
 			require.Less(t, answer.Code, 500, "input never causes an internal error")
 			return
 		}
 		response := responseOf(t, answer)
+		requireWellFormed(t, body, response)
 		if response.Allowed && violates(body) {
 			t.Fatalf("allowed: %s", body)
 		}
 	})
+}
+
+// requireWellFormed fails unless the API server would take response for the
+// answer to body.
+func requireWellFormed(t *testing.T, body string, response *admissionv1.AdmissionResponse) {
+	t.Helper()
+	var review map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &review), "what is answered is JSON")
+	require.EqualValues(t, child(review, "request")["uid"], response.UID)
+	require.Empty(t, response.Patch)
+	for key := range response.AuditAnnotations {
+		require.Empty(t, validation.IsQualifiedName("headwater.dev/"+key))
+	}
+	for _, warning := range response.Warnings {
+		require.NotContains(t, warning, "\n")
+	}
+	if response.Allowed {
+		require.Nil(t, response.Result)
+		return
+	}
+	require.NotEmpty(t, response.Result.Message)
+	require.Contains(t, []int32{http.StatusForbidden, http.StatusInternalServerError}, response.Result.Code)
 }
 
 // violates reads a review as loosely as it can and holds what it cannot read

@@ -1,18 +1,21 @@
 package config_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/configs"
 	"github.com/headwater-k8s/headwater/internal/config"
 )
 
-// Whatever is accepted compiles, and means the same when it is written out and
-// read again. Whatever is refused says where.
+// Whatever is accepted compiles, holds its defaults, and means the same when it
+// is written out, as JSON or YAML, and read again: so the schema takes all that
+// the Go types can hold. Whatever is refused says where, and what.
 func FuzzParse(f *testing.F) {
 	f.Add(configs.Sample())
 	f.Add(oneRule("  sync: {target: {labels: {a.b/C: x}, keys: [{from: a, to: b}]}}", "  reload: {debounce: 5us}"))
@@ -27,15 +30,31 @@ func FuzzParse(f *testing.F) {
 			var problems config.Problems
 			require.ErrorAs(t, err, &problems)
 			require.NotEmpty(t, problems)
+			for _, problem := range problems {
+				require.Equal(t, "f.yaml", problem.File)
+				require.Positive(t, problem.Line)
+				require.LessOrEqual(t, problem.Line, bytes.Count(raw, []byte("\n"))+1, problem)
+				require.NotEmpty(t, problem.Message)
+				require.NotContains(t, problem.Message, "\n", "one problem is one line")
+			}
 			return
 		}
 		_, err = parsed.Compile("headwater")
 		require.NoError(t, err)
 		written, err := json.Marshal(parsed)
 		require.NoError(t, err)
-		again, err := config.Parse("f.json", written)
-		require.NoError(t, err, "%s", written)
-		again.Revision = parsed.Revision
-		require.True(t, equality.Semantic.DeepEqual(parsed, again), "%s", written)
+		asYAML, err := yaml.JSONToYAML(written)
+		require.NoError(t, err)
+		for name, form := range map[string][]byte{"f.json": written, "f.yaml": asYAML} {
+			again, err := config.Parse(name, form)
+			require.NoError(t, err, "%s", form)
+			again.Revision = parsed.Revision
+			require.True(t, equality.Semantic.DeepEqual(parsed, again), "%s", form)
+		}
+		before := written
+		parsed.Default()
+		written, err = json.Marshal(parsed)
+		require.NoError(t, err)
+		require.JSONEq(t, string(before), string(written), "defaults are filled in once")
 	})
 }

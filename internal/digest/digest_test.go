@@ -1,6 +1,9 @@
 package digest
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +42,22 @@ func TestKeyOfWrongLengthIsRefused(t *testing.T) {
 func TestIDTellsKeysApart(t *testing.T) {
 	require.Len(t, newHasher(t, 1).ID(), 8)
 	require.NotEqual(t, newHasher(t, 1).ID(), newHasher(t, 2).ID())
+}
+
+// Sums are those of HMAC over what no two lists of parts have in common, and
+// tell neither parts nor key.
+func FuzzOf(f *testing.F) {
+	f.Add([]byte("a"), []byte("bc"), []byte("ab"), []byte("c"))
+	f.Add([]byte{}, []byte{}, []byte{0}, []byte{})
+	f.Fuzz(func(t *testing.T, a, b, c, d []byte) {
+		hasher := newHasher(t, 1)
+		require.Equal(t, hasher.Of("x", a, b), hasher.Of("x", bytes.Clone(a), bytes.Clone(b)))
+		same := bytes.Equal(a, c) && bytes.Equal(b, d)
+		require.Equal(t, same, hasher.Of("x", a, b) == hasher.Of("x", c, d))
+		require.NotEqual(t, hasher.Of("x", a, b), hasher.Of("x", bytes.Join([][]byte{a, b}, nil)))
+		require.NotEqual(t, hasher.Of(string(a), b), hasher.Of(string(a)+"x", b))
+		require.NotEqual(t, hasher.Of("x", a), newHasher(t, 2).Of("x", a))
+		plain := sha256.Sum256(a)
+		require.NotContains(t, hex.EncodeToString(plain[:]), hasher.Of("x", a).String())
+	})
 }

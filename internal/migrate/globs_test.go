@@ -1,11 +1,13 @@
 package migrate
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
 func TestExpressionsBecomeGlobs(t *testing.T) {
@@ -112,4 +114,36 @@ func TestWhatGlobsHaveInCommon(t *testing.T) {
 			require.Equal(t, test.told, f.Less)
 		})
 	}
+}
+
+// A glob lets in nobody that its expression does not, whatever is written.
+func FuzzGlobs(f *testing.F) {
+	for _, expression := range []string{"team-.*", "(a|ab)(1|)", "^a|b", `[^\-]{1,3}$`, "(?i)a", "(?s).", "(a$|b)*", "a{0}", `\Qa*\E`, "[[:alpha:]]+", "(?m)^a$"} {
+		f.Add(expression, "ab-1")
+	}
+	f.Fuzz(func(t *testing.T, expression, name string) {
+		whole, err := regexp.Compile("^(?:" + expression + ")$")
+		if err != nil || len(expression) > 100 || len(apivalidation.IsDNS1123Label(name)) > 0 {
+			return
+		}
+		first := regexp.MustCompile(expression)
+		for tool, test := range map[string]struct {
+			read    func(string) (reading, error)
+			matches bool
+		}{
+			"first match": {firstMatchOf, first.FindString(name) == name},
+			"whole name":  {globsOf, whole.MatchString(name)},
+		} {
+			read, err := test.read(expression)
+			if err != nil {
+				continue
+			}
+			require.LessOrEqual(t, len(read.globs), maxGlobs)
+			for _, glob := range read.globs {
+				matched, err := path.Match(glob, name)
+				require.NoError(t, err, "%q is no glob", glob)
+				require.True(t, test.matches || !matched, "%s: %q as %q matches %q", tool, expression, glob, name)
+			}
+		}
+	})
 }
