@@ -114,9 +114,14 @@ func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
 		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
 	world := newWorld(func(w *World) {
+		var names []string
+		for i := range 2000 {
+			names = append(names, fmt.Sprintf("%04d", i)+strings.Repeat("x", 249))
+		}
+		w.SystemIdentities = names
 		w.Holders = func(string) (all []string) {
-			for i := range 2000 {
-				all = append(all, userPrincipal+fmt.Sprintf("%04d", i)+strings.Repeat("x", 249))
+			for _, name := range names {
+				all = append(all, userPrincipal+name)
 			}
 			return all
 		}

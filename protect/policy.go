@@ -128,27 +128,31 @@ func (p *policy) allowed(allow Allow) string {
 		}
 	}
 	return strings.Join(slices.Concat(
-		p.listed(users, func(names []string) string { return oneOf("request.userInfo.username", names) }),
-		p.listed(groups, func(names []string) string {
+		p.listed("allowed", users, isUser),
+		p.listed("allowed", groups, func(names []string) string {
 			return "request.userInfo.?groups.orValue([]).exists(group, " + oneOf("group", names) + ")"
 		}),
 	), " || ")
 }
 
-// listed defines variables that hold what is said of names, sorted and each once.
-func (p *policy) listed(names []string, said func([]string) string) []string {
+// isUser is whether one of names asks.
+func isUser(names []string) string { return oneOf("request.userInfo.username", names) }
+
+// listed defines variables, whose names begin as variable, that hold what is said
+// of names, sorted and each once.
+func (p *policy) listed(variable string, names []string, said func([]string) string) []string {
 	var all []string
 	for chunk := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(names))), maxListed) {
-		all = append(all, p.define(fmt.Sprintf("allowed%d", len(p.defined)), said(chunk)))
+		all = append(all, p.define(fmt.Sprintf("%s%d", variable, len(p.defined)), said(chunk)))
 	}
 	return all
 }
 
 // emptied is whether Kubernetes empties a namespace that is being deleted.
 func (p *policy) emptied() string {
-	system := slices.Concat(kubernetesControllers, p.world.SystemIdentities)
-	return p.define("emptied", fmt.Sprintf(`request.operation == "DELETE" && %s && has(namespaceObject.metadata.deletionTimestamp)`,
-		oneOf("request.userInfo.username", system)))
+	system := p.listed("system", slices.Concat(kubernetesControllers, p.world.SystemIdentities), isUser)
+	return p.define("emptied", fmt.Sprintf(`request.operation == "DELETE" && (%s) && has(namespaceObject.metadata.deletionTimestamp)`,
+		strings.Join(system, " || ")))
 }
 
 // harmless is whether the request changes nothing that the rule protects, as
