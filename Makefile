@@ -10,6 +10,9 @@ APP        := github.com/headwater-k8s/headwater/internal/app
 LDFLAGS    := -s -w -buildid= -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT)
 GO_BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
 LINT       := go tool -modfile=test/lint/go.mod golangci-lint
+# Modules of their own with code of ours, and those that hold tools alone.
+NESTED     := test/cel test/deploy test/page
+TOOLS      := test/cluster/controlplane test/lint test/vuln
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
 FUZZ_TIME  ?= 10s
 # The race detector needs cgo, and so a C compiler.
@@ -40,6 +43,10 @@ chart: ## lint and render the Helm chart, try the alerts; UPDATE=1 writes what i
 .PHONY: test-page
 test-page: build control-plane ## try the web page in a real Chromium, which must be installed
 	cd test/page && go test -count=1 -timeout 10m ./...
+
+.PHONY: test-cel
+test-cel: ## try what Headwater has the API server evaluate in the API server's own CEL
+	cd test/cel && go test -count=1 ./...
 
 .PHONY: screenshot
 screenshot: build control-plane ## take the README's pictures of the web page anew, in a real Chromium
@@ -79,6 +86,14 @@ cluster-down: ## stop the control plane of `make cluster`
 .PHONY: lint
 lint: ## run the linters
 	$(LINT) run --allow-parallel-runners ./...
+	@for module in $(NESTED); do \
+	  echo "$$module"; \
+	  (cd $$module && go tool -modfile=../lint/go.mod golangci-lint run --allow-parallel-runners ./...) || exit 1; \
+	done
+
+.PHONY: vulncheck
+vulncheck: ## ask the Go vulnerability database, at vuln.go.dev, what the binary's code calls
+	go tool -modfile=test/vuln/go.mod govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 .PHONY: fmt
 fmt: ## format the code
@@ -87,22 +102,20 @@ fmt: ## format the code
 .PHONY: tidy
 tidy: ## tidy every go.mod
 	go mod tidy
-	cd test/lint && go mod tidy
-	cd test/deploy && go mod tidy
-	cd test/page && go mod tidy
-	cd test/cluster/controlplane && go mod tidy
+	@for module in $(NESTED) $(TOOLS); do (cd $$module && go mod tidy) || exit 1; done
 
 .PHONY: verify
 verify: lint ## lint, and check that formatting and go.mod are as the tools leave them
 	go mod tidy -diff
+	@for module in $(NESTED); do (cd $$module && go mod tidy -diff) || exit 1; done
 	$(LINT) fmt --diff ./...
 
 .PHONY: fuzz-short
 fuzz-short: ## run every fuzz test for FUZZ_TIME (10s)
-	@grep -rlE '^func Fuzz' --include=*_test.go . | while read -r file; do \
+	@grep -rlE '^func Fuzz' --include=*_test.go . | sort | while read -r file; do \
 	  for fuzz in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' "$$file"); do \
 	    echo "$$fuzz in $$(dirname "$$file")"; \
-	    go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) "$$(dirname "$$file")" || exit 1; \
+	    (cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) .) || exit 1; \
 	  done; \
 	done
 

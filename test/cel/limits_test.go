@@ -1,0 +1,127 @@
+package cel
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+)
+
+// long is a name of as many characters as one may have.
+func long(of, i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("n", of-4), i) }
+
+// A hundred rules with names as long as they may be, each of which lets in four
+// hundred, and a thousand identities.
+func TestTheLongestConfigurationCompiles(t *testing.T) {
+	var file strings.Builder
+	file.WriteString(head + "protect: {systemIdentities: [")
+	for i := range 1000 {
+		fmt.Fprintf(&file, "%q, ", long(253, i))
+	}
+	file.WriteString("]}\nrules:\n")
+	for i := range 100 {
+		source := "name: " + long(253, i)
+		if i%4 == 0 {
+			source = "selector: {matchExpressions: [{key: share, operator: NotIn, values: [" + long(63, i) + "]}]}"
+		}
+		fmt.Fprintf(&file, "- name: %s\n  source: {kind: Secret, namespace: %s, %s}\n  sync: {}\n", long(63, i), long(63, i/2), source)
+		fmt.Fprintf(&file, "  protect: {clones: Deny, allow: {users: [%s]}}\n", strings.Join(many(400), ", "))
+	}
+	parsed, err := config.Parse("f.yaml", []byte(file.String()))
+	require.NoError(t, err)
+	generate(t, parsed)
+}
+
+func many(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, long(253, i))
+	}
+	return all
+}
+
+// What the API server spends on one request is bounded, by what it calls cost:
+// the largest objects there can be, two hundred rules and a requester of a
+// hundred groups stay below it, so that no request is refused for want of it.
+func TestTheLargestRequestIsWithinTheBudget(t *testing.T) {
+	set, world, before := manyRules(t), quiet(protect.Settings{}), large("v")
+	var policies []policy
+	for _, p := range protect.Policies(set, world, protect.Enforce) {
+		policies = append(policies, compilePolicy(t, p.Definition))
+	}
+	endpoint, err := protect.NewEndpoint("", "headwater")
+	require.NoError(t, err)
+	var webhooks []webhook
+	for _, w := range protect.Configuration(set, headwaterUser, protect.StanceAlone, endpoint, nil).Webhooks {
+		webhooks = append(webhooks, compileWebhook(t, w))
+	}
+	for sentence, after := range map[string]*object.Full{
+		"everything as it was": large("v"), "everything other than it was": large("w"), "gone": nil,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := request{
+				operation: admission.Update, kind: object.Secret, inNamespace: "p", name: "a", before: before, after: after,
+				user: user.DefaultInfo{Name: "mallory", Groups: many(100)},
+			}
+			if after == nil {
+				r.operation = admission.Delete
+			}
+			for _, p := range policies {
+				_, failures := p.judge(t, r.attributes(), r.namespace(world))
+				require.Empty(t, failures)
+			}
+			for _, w := range webhooks {
+				w.asked(t, r.attributes())
+			}
+		})
+	}
+}
+
+// large is a Secret, and a clone, of a megabyte in a thousand keys.
+func large(value string) *object.Full {
+	full := &object.Full{
+		Kind: object.Secret,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "p", Name: "a", Labels: map[string]string{"headwater.dev/clone": "true"}, Annotations: map[string]string{"headwater.dev/rule": long(63, 1)},
+		},
+		Content: object.Content{Type: "Opaque", Data: map[string][]byte{}},
+	}
+	for i := range 1000 {
+		full.Content.Data[fmt.Sprintf("%s-%d", strings.Repeat("k", 200), i)] = []byte(strings.Repeat(value, 800))
+		full.Annotations[fmt.Sprintf("note-%d", i)] = strings.Repeat(value, 100)
+	}
+	for i := range 20 {
+		full.Finalizers = append(full.Finalizers, long(63, i))
+		full.OwnerReferences = append(full.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: long(253, i), UID: "u"})
+	}
+	return full
+}
+
+func manyRules(t *testing.T) *rules.Set[protect.Rule] {
+	t.Helper()
+	var all []protect.Rule
+	for i := range 200 {
+		source := rules.Source{Kind: object.Secret, Namespace: "p", Name: "a"}
+		if i > 0 {
+			source.Name = ""
+			source.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "headwater.dev/clone", Operator: metav1.LabelSelectorOpNotIn, Values: []string{long(63, i)}},
+			}}
+		}
+		base, err := rules.NewBase(long(63, i), source)
+		require.NoError(t, err)
+		rule := protect.Rule{Base: base, Config: protect.Config{Clones: protect.Deny, Allow: protect.Allow{Users: many(100), Groups: many(10)}}}
+		rule.Default()
+		all = append(all, rule)
+	}
+	return rules.NewSet(all...)
+}
