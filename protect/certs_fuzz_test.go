@@ -44,17 +44,23 @@ func oddCA(t testing.TB, curve elliptic.Curve, change func(ca, leaf *x509.Certif
 
 func oddCAs(t testing.TB) map[string]map[string][]byte {
 	t.Helper()
-	of := func(change func(ca, leaf *x509.Certificate)) map[string][]byte { return oddCA(t, elliptic.P256(), change) }
+	of := func(change func(ca, leaf *x509.Certificate)) map[string][]byte {
+		return oddCA(t, elliptic.P256(), change)
+	}
 	_, elsewhere, err := net.ParseCIDR("10.0.0.0/8")
 	require.NoError(t, err)
 	return map[string]map[string][]byte{
-		"as it should be":            of(func(_, _ *x509.Certificate) {}),
-		"of another curve":           oddCA(t, elliptic.P521(), func(_, _ *x509.Certificate) {}),
-		"that may not sign":          of(func(ca, _ *x509.Certificate) { ca.KeyUsage = x509.KeyUsageDigitalSignature }),
-		"for clients alone":          of(func(ca, _ *x509.Certificate) { ca.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }),
-		"for other names alone":      of(func(ca, _ *x509.Certificate) { ca.PermittedDNSDomainsCritical, ca.PermittedDNSDomains = true, []string{"example.com"} }),
-		"for other addresses alone":  of(func(ca, _ *x509.Certificate) { ca.PermittedIPRanges = []*net.IPNet{elsewhere} }),
-		"with something of its own":  of(func(ca, _ *x509.Certificate) { ca.ExtraExtensions = []pkix.Extension{{Id: []int{1, 2, 3}, Critical: true, Value: []byte{5, 0}}} }),
+		"as it should be":   of(func(_, _ *x509.Certificate) {}),
+		"of another curve":  oddCA(t, elliptic.P521(), func(_, _ *x509.Certificate) {}),
+		"that may not sign": of(func(ca, _ *x509.Certificate) { ca.KeyUsage = x509.KeyUsageDigitalSignature }),
+		"for clients alone": of(func(ca, _ *x509.Certificate) { ca.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }),
+		"for other names alone": of(func(ca, _ *x509.Certificate) {
+			ca.PermittedDNSDomainsCritical, ca.PermittedDNSDomains = true, []string{"example.com"}
+		}),
+		"for other addresses alone": of(func(ca, _ *x509.Certificate) { ca.PermittedIPRanges = []*net.IPNet{elsewhere} }),
+		"with something of its own": of(func(ca, _ *x509.Certificate) {
+			ca.ExtraExtensions = []pkix.Extension{{Id: []int{1, 2, 3}, Critical: true, Value: []byte{5, 0}}}
+		}),
 		"that ends in half an hour":  of(func(ca, _ *x509.Certificate) { ca.NotAfter = start().Add(30 * time.Minute) }),
 		"that has ended":             of(func(ca, _ *x509.Certificate) { ca.NotAfter = start().Add(-time.Second) }),
 		"that has not begun":         of(func(ca, _ *x509.Certificate) { ca.NotBefore = start().Add(time.Hour) }),
@@ -91,7 +97,9 @@ func requireServable(t testing.TB, credential *Credential, hosts Hosts, now time
 // Whatever is in the Secret, what is served in the end is valid, for its hosts
 // and by the CAs that are published; and what was read is written as it was.
 func FuzzDecode(f *testing.F) {
-	add := func(data map[string][]byte) { f.Add(data[fieldBundle], data[fieldCAKey], data[fieldLeaf], data[fieldLeafKey]) }
+	add := func(data map[string][]byte) {
+		f.Add(data[fieldBundle], data[fieldCAKey], data[fieldLeaf], data[fieldLeafKey])
+	}
 	all := oddCAs(f)
 	for _, what := range slices.Sorted(maps.Keys(all)) {
 		add(all[what])

@@ -4,8 +4,11 @@ import (
 	"strings"
 	"sync/atomic"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // Config is the protect section of a rule.
@@ -18,6 +21,16 @@ type Config struct {
 	Allow          Allow  `json:"allow"`
 	GuardNamespace *bool  `json:"guardNamespace"`
 }
+
+const (
+	// maxName is longer than any name that somebody has, and as many characters
+	// fit into an expression, whatever they are.
+	maxName = 8 << 10
+	tooLong = "is too long to be anybody's name; remove it"
+	// maxSelector is half of what fits into one expression, in which every key
+	// and value is in quotes.
+	maxSelector = maxExpression / 2
+)
 
 // Operation is a protected operation.
 type Operation string
@@ -111,6 +124,14 @@ func (c Certificates) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// ValidateSource reports what the API server cannot be asked about source.
+func (c Config) ValidateSource(at *field.Path, source rules.Source) field.ErrorList {
+	if source.Selector == nil || len(literal(metav1.FormatLabelSelector(source.Selector))) <= maxSelector {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at.Child("selector"), "is too long for the API server to evaluate; select by fewer values")}
+}
+
 // Default fills in every key that was left out.
 func (c *Config) Default() {
 	if c.Operations == nil {
@@ -141,8 +162,11 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 		"clusterRoles": c.Allow.ClusterRoles, "users": c.Allow.Users, "groups": c.Allow.Groups,
 	} {
 		for i, entry := range list {
-			if entry == "" {
-				errs = append(errs, field.Required(at.Child("allow", name).Index(i), "an empty name allows nobody; remove it"))
+			switch at := at.Child("allow", name).Index(i); {
+			case entry == "":
+				errs = append(errs, field.Required(at, "an empty name allows nobody; remove it"))
+			case len(entry) > maxName:
+				errs = append(errs, field.Forbidden(at, tooLong))
 			}
 		}
 	}
@@ -164,6 +188,11 @@ func (s *Settings) Default() {
 // Validate reports everything that is wrong with s.
 func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	for i, name := range s.SystemIdentities {
+		if len(name) > maxName {
+			errs = append(errs, field.Forbidden(at.Child("systemIdentities").Index(i), tooLong))
+		}
+	}
 	return append(errs, s.Certificates.validate(at.Child("certificates"))...)
 }
 

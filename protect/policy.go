@@ -11,12 +11,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-const (
-	// maxExpression leaves room below the 100,000 characters that CEL takes.
-	maxExpression = 90_000
-	// maxListed names of 253 characters fit into one expression.
-	maxListed = 300
-)
+// maxExpression leaves room below the 100,000 characters that CEL takes.
+const maxExpression = 90_000
 
 // Policy is a ValidatingAdmissionPolicy and the binding, of the same name, that
 // puts it in force for the whole cluster.
@@ -142,10 +138,24 @@ func isUser(names []string) string { return oneOf("request.userInfo.username", n
 // of names, sorted and each once.
 func (p *policy) listed(variable string, names []string, said func([]string) string) []string {
 	var all []string
-	for chunk := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(names))), maxListed) {
+	for _, chunk := range divided(slices.Compact(slices.Sorted(slices.Values(names)))) {
 		all = append(all, p.define(fmt.Sprintf("%s%d", variable, len(p.defined)), said(chunk)))
 	}
 	return all
+}
+
+// divided makes of names lists that fit into an expression each.
+func divided(names []string) (lists [][]string) {
+	room := 0
+	for _, name := range names {
+		size := len(literal(name)) + len(", ")
+		if size > room {
+			lists, room = append(lists, nil), maxExpression
+		}
+		room -= size
+		lists[len(lists)-1] = append(lists[len(lists)-1], name)
+	}
+	return lists
 }
 
 // emptied is whether Kubernetes empties a namespace that is being deleted.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -175,7 +176,21 @@ func TestParseReportsWrongShapes(t *testing.T) {
 }
 
 func TestParseReportsWrongMeanings(t *testing.T) {
+	var manyValues []string
+	for i := range 800 {
+		manyValues = append(manyValues, fmt.Sprintf("%s%d", strings.Repeat("v", 59), i))
+	}
 	requireReports(t, map[string]badFile{
+		"what the API server cannot evaluate": {
+			raw: file("protect: {systemIdentities: ["+strings.Repeat("a", 9000)+"]}", "rules:", "- name: a",
+				"  source: {kind: Secret, namespace: p, selector: {matchExpressions: [{key: a, operator: In, values: ["+strings.Join(manyValues, ", ")+"]}]}}",
+				"  protect: {allow: {users: ["+strings.Repeat("a", 9000)+"]}}"),
+			want: []string{
+				`f.yaml:3: protect.systemIdentities[0]: is too long to be anybody's name; remove it`,
+				`f.yaml:6: rules[0].source.selector: is too long for the API server to evaluate; select by fewer values`,
+				`f.yaml:7: rules[0].protect.allow.users[0]: is too long to be anybody's name; remove it`,
+			},
+		},
 		"a rule that does nothing": {
 			raw:  oneRule(),
 			want: []string{`f.yaml:4: rules[0]: does nothing; add sync: {}, protect: {} or reload: {}`},

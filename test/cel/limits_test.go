@@ -20,7 +20,7 @@ import (
 func long(of, i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("n", of-4), i) }
 
 // A hundred rules with names as long as they may be, each of which lets in four
-// hundred, and a thousand identities.
+// hundred, a thousand identities, and a selector of hundreds of values.
 func TestTheLongestConfigurationCompiles(t *testing.T) {
 	var file strings.Builder
 	file.WriteString(head + "protect: {systemIdentities: [")
@@ -30,15 +30,26 @@ func TestTheLongestConfigurationCompiles(t *testing.T) {
 	file.WriteString("]}\nrules:\n")
 	for i := range 100 {
 		source := "name: " + long(253, i)
-		if i%4 == 0 {
+		switch {
+		case i == 1:
+			source = "selector: {matchExpressions: [{key: share, operator: In, values: [" + strings.Join(manyLabels(650), ", ") + "]}]}"
+		case i%4 == 0:
 			source = "selector: {matchExpressions: [{key: share, operator: NotIn, values: [" + long(63, i) + "]}]}"
 		}
 		fmt.Fprintf(&file, "- name: %s\n  source: {kind: Secret, namespace: %s, %s}\n  sync: {}\n", long(63, i), long(63, i/2), source)
-		fmt.Fprintf(&file, "  protect: {clones: Deny, allow: {users: [%s]}}\n", strings.Join(many(400), ", "))
+		fmt.Fprintf(&file, "  protect: {clones: Deny, allow: {users: [%s]}}\n", strings.Join(append(many(400), strings.Repeat("\U0001F600", 2000)), ", "))
 	}
 	parsed, err := config.Parse("f.yaml", []byte(file.String()))
 	require.NoError(t, err)
 	generate(t, parsed)
+}
+
+func manyLabels(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, long(63, i))
+	}
+	return all
 }
 
 func many(count int) []string {
