@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,41 +32,74 @@ type Edition struct {
 // while no API server could be asked. It reaches back for five minutes, after
 // which API servers have etcd compact it.
 func (c *Cluster) History(ctx context.Context, from int64, resources ...string) (editions []Edition, next int64, err error) {
+	next, err = c.written(ctx, from, func(event watchEvent) error {
+		edition, wanted, err := event.edition(resources)
+		if wanted {
+			editions = append(editions, edition)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, from, err
+	}
+	return editions, next, nil
+}
+
+// Writes calls see for all that was written from revision from on, of whatever
+// kind, by its key in etcd, and returns the revision to go on from. Value is as
+// the API server stores it. What was compacted away meanwhile is left out.
+func (c *Cluster) Writes(ctx context.Context, from int64, see func(key string, value []byte)) (next int64, err error) {
+	seen := func(event watchEvent) error {
+		see(string(event.KV.Key), event.KV.Value)
+		return nil
+	}
+	next, err = c.written(ctx, from, seen)
+	if compacted := (compactedError{}); errors.As(err, &compacted) {
+		next, err = c.written(ctx, compacted.first, seen)
+	}
+	return next, err
+}
+
+// compactedError says that there is nothing from before the revision first.
+type compactedError struct{ first int64 }
+
+func (e compactedError) Error() string {
+	return fmt.Sprintf("read the history: etcd has it from revision %d on alone", e.first)
+}
+
+// written calls see for every event from revision from on.
+func (c *Cluster) written(ctx context.Context, from int64, see func(watchEvent) error) (next int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watch
 	now, err := c.revision(ctx)
 	if err != nil || now < from {
-		return nil, from, err
+		return from, err
 	}
 	// Every key there is, so that the last revision is among them.
 	body, err := c.askEtcd(ctx, "watch", fmt.Sprintf(`{"create_request":{"key":"AA==","range_end":"AA==","start_revision":"%d"}}`, from))
 	if err != nil {
-		return nil, from, err
+		return from, err
 	}
 	defer func() { _ = body.Close() }()
 	for decoder := json.NewDecoder(body); ; {
 		var message struct{ Result watchResponse }
 		if err := decoder.Decode(&message); err != nil {
-			return nil, from, fmt.Errorf("read the history: %w", err)
+			return from, fmt.Errorf("read the history: %w", err)
 		}
 		if message.Result.Canceled {
-			return nil, from, fmt.Errorf("read the history: etcd has it from revision %s on alone", message.Result.CompactRevision)
+			return from, compactedError{message.Result.CompactRevision}
 		}
 		for _, event := range message.Result.Events {
 			if event.KV.ModRevision > now {
-				return editions, now + 1, nil
+				return now + 1, nil
 			}
-			edition, wanted, err := event.edition(resources)
-			if err != nil {
-				return nil, from, err
-			}
-			if wanted {
-				editions = append(editions, edition)
+			if err := see(event); err != nil {
+				return from, err
 			}
 			next = event.KV.ModRevision + 1
 		}
 		if next > now {
-			return editions, next, nil
+			return next, nil
 		}
 	}
 }
@@ -108,7 +142,7 @@ func (c *Cluster) askEtcd(ctx context.Context, what, question string) (io.ReadCl
 // watchResponse is what we use of etcd's, as its JSON gateway writes it.
 type watchResponse struct {
 	Canceled        bool
-	CompactRevision string `json:"compact_revision"`
+	CompactRevision int64 `json:"compact_revision,string"`
 	Events          []watchEvent
 }
 

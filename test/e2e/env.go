@@ -33,6 +33,8 @@ type Env struct {
 	Sections string
 
 	runs int
+	// plain is set by Plain.
+	plain bool
 }
 
 // New is a test's view of the cluster that the package shares; see cluster.Run.
@@ -48,6 +50,7 @@ func On(t *testing.T, c *cluster.Cluster) *Env {
 	webhook, err := harness.FreeAddress()
 	require.NoError(t, err)
 	e.Webhook = webhook
+	e.guard()
 	e.Admin = e.Client("admin", "system:masters")
 	require.NoError(t, harness.Apply(t.Context(), c.Config(), filepath.Join(Root(t), "deploy", "rbac.yaml")))
 	return e
@@ -80,7 +83,7 @@ func Binary(t *testing.T) string {
 // Client acts as user.
 func (e *Env) Client(user string, groups ...string) kubernetes.Interface {
 	e.Helper()
-	client, err := kubernetes.NewForConfig(e.Cluster.ConfigFor(user, groups...))
+	client, err := kubernetes.NewForConfig(e.Config(user, groups...))
 	require.NoError(e, err)
 	return client
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,9 +63,8 @@ func (e *Env) Launch(o harness.Options) *harness.Headwater {
 	h, err := harness.Start(o)
 	require.NoError(e, err)
 	e.Cleanup(func() {
-		h.Stop()
+		log := stop(context.WithoutCancel(e.Context()), h)
 		if e.Failed() {
-			log, _ := h.Log()
 			e.Logf("%s:\n%s", o.Name, tail(log, 60))
 		}
 	})
@@ -109,6 +109,7 @@ func (e *Env) Command(user string, args ...string) (stdout, stderr string, exit 
 	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
 		require.NoError(e, err)
 	}
+	Told("the output of headwater "+args[0], out.String()+failure.String())
 	return out.String(), failure.String(), command.ProcessState.ExitCode()
 }
 

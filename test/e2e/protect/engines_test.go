@@ -328,7 +328,7 @@ func (e *env) protectsInDeletion(clients map[string]kubernetes.Interface, engine
 func (e *env) warns(namespace, name, text string) {
 	e.Helper()
 	warnings := &warningRecorder{}
-	config := e.Cluster.ConfigFor("eng-nobody")
+	config := e.Config("eng-nobody")
 	config.WarningHandler = warnings
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(e, err)

@@ -215,7 +215,7 @@ func TestWarnAndAuditLetPass(t *testing.T) {
   protect: {mode: Audit, guardNamespace: false}
 `)
 	warnings := &warningRecorder{}
-	config := e.Cluster.ConfigFor("modes-mallory")
+	config := e.Config("modes-mallory")
 	config.WarningHandler = warnings
 	mallory, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)

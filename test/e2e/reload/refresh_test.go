@@ -107,6 +107,7 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 	failures := 1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- fmt.Sprint(r.Method, " ", r.URL, " ", r.ContentLength)
+		e2e.Told("the call of an application", fmt.Sprint(r.URL, r.Header))
 		if failures > 0 {
 			failures--
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -38,6 +38,7 @@ func (e *env) buckets() kind {
 
 func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
 	namespace := e.stage("annotated")
 	buckets := e.buckets()
 	buckets.create(namespace, "chosen", "metadata: {labels: {app: x}}")
@@ -67,6 +68,7 @@ func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 
 func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
 	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
 	namespace := e.stage("fields")
 	buckets := e.buckets()
 	const selected = "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {user: theirs}}"
@@ -118,6 +120,7 @@ func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
 
 func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
 	namespace := e.stage("given-back")
 	buckets := e.buckets()
 	buckets.create(namespace, "chosen", "")
@@ -139,6 +142,7 @@ func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 
 func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
 	namespace := e.stage("held-field")
 	buckets := e.buckets()
 	buckets.create(namespace, "edited", "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {key: there-before}}")
@@ -168,6 +172,7 @@ func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 
 func TestValueThatNoFieldCanHoldIsRefused(t *testing.T) {
 	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
 	namespace := e.stage("refused-value")
 	buckets := e.buckets()
 	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
@@ -237,6 +242,7 @@ func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
 // is kept as it should be, whenever that is.
 func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
 	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
 	namespace := e.stage("paced")
 	buckets, safes := e.buckets(), e.kind("example.com", "v1", "Safe")
 	safes.install()

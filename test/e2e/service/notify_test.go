@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
 )
 
 // receiver is a webhook that keeps what it is told.
@@ -29,6 +31,7 @@ func (e *env) receiver(hangs bool) *receiver {
 	r, done := &receiver{}, make(chan struct{})
 	r.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		body, _ := io.ReadAll(request.Body)
+		e2e.Told("a report", fmt.Sprint(request.URL, request.Header, string(body)))
 		r.mu.Lock()
 		r.told = append(r.told, string(body))
 		r.mu.Unlock()

@@ -32,6 +32,7 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{Env: e2e.On(t, cluster.ForTest(t, cluster.Options{}))}
+	e.Plain() // containers are compared with what the test wrote
 	var err error
 	e.node, err = node.Start(t.Context(), e.Cluster, node.Options{})
 	require.NoError(t, err)

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/headwater-k8s/headwater/test/canary"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// cage holds the canaries of all tests of the package. A test whose Headwater,
+// command or cluster lets one out where it may not be fails.
+var cage = canary.NewCage()
+
+// Config is how to act as user; see Client.
+func (e *Env) Config(user string, groups ...string) *rest.Config {
+	e.Helper()
+	config := e.Cluster.ConfigFor(user, groups...)
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	if !e.plain {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return cage.Transport(e.Name(), harness.Namespace, next)
+		})
+	}
+	return config
+}
+
+// Plain has the values of Secrets be no more than what the test writes, for a test
+// of what is made of them elsewhere.
+func (e *Env) Plain() {
+	e.Helper()
+	e.plain = true
+	e.Admin = e.Client("admin", "system:masters")
+}
+
+// Told says that somebody outside of the cluster was told text, so that it is
+// searched for values of Secrets.
+func Told(place, text string) { cage.Search(place, []byte(text)) }
+
+// guard fails the test, when it ends, for what the cage noted.
+func (e *Env) guard() {
+	e.Helper()
+	mark := e.Cluster.Mark()
+	e.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.Context()), harness.Timeout)
+		defer cancel()
+		requests, err := e.Cluster.Since(ctx, mark, nil)
+		if err != nil {
+			e.Log("the audit log was not searched for values of Secrets:", err)
+		}
+		for _, request := range requests {
+			cage.Search("the audit log", fmt.Append(nil, request.URI, request.UserAgent, request.Annotations))
+		}
+		if err := searchWrites(ctx, e.Cluster); err != nil {
+			e.Log("what was written was not searched for values of Secrets:", err)
+		}
+		for _, find := range cage.Finds() {
+			e.Error(find)
+		}
+	})
+}
+
+// searched are the revisions up to which the writes to a cluster were searched.
+var searched = struct {
+	sync.Mutex
+
+	revisions map[*cluster.Cluster]int64
+}{revisions: map[*cluster.Cluster]int64{}}
+
+// searchWrites searches all that was written to the cluster: Events, workloads,
+// leases and whatever else there is, also what is gone already. The values of
+// Secrets may be in Secrets alone.
+func searchWrites(ctx context.Context, c *cluster.Cluster) error {
+	searched.Lock()
+	defer searched.Unlock()
+	next, err := c.Writes(ctx, max(1, searched.revisions[c]), func(key string, value []byte) {
+		if strings.HasPrefix(key, "/registry/secrets/") {
+			value = withoutValues(value)
+		}
+		cage.Search(strings.TrimPrefix(key, "/registry/"), value)
+	})
+	searched.revisions[c] = next
+	return err
+}
+
+// withoutValues is what a stored Secret says besides its values.
+func withoutValues(stored []byte) []byte {
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(stored, nil, nil)
+	secret, ok := object.(*corev1.Secret)
+	if err != nil || !ok {
+		return nil
+	}
+	rest, err := json.Marshal(secret.ObjectMeta)
+	if err != nil {
+		return nil
+	}
+	return rest
+}
+
+// stop stops h, and searches what it says and has logged.
+func stop(ctx context.Context, h *harness.Headwater) (log string) {
+	name := filepath.Base(h.LogFile)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, path := range []string{"/metrics", "/readyz", "/page/list", "/page/stream"} {
+		searchAnswer(ctx, h.MetricsURL+path, path+" beside "+name)
+	}
+	h.Stop()
+	log, _ = h.Log()
+	Told(name, log)
+	return log
+}
+
+// searchAnswer reads what is at url, or as much of it as comes in time. There
+// may be nothing: the process may have ended, or have no page.
+func searchAnswer(ctx context.Context, url, place string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return
+	}
+	body := cage.Reader(place, response.Body)
+	_, _ = io.Copy(io.Discard, body)
+	_ = body.Close()
+}
