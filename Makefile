@@ -115,7 +115,7 @@ fuzz-short: ## run every fuzz test for FUZZ_TIME (10s)
 	@grep -rlE '^func Fuzz' --include=*_test.go . | sort | while read -r file; do \
 	  for fuzz in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' "$$file"); do \
 	    echo "$$fuzz in $$(dirname "$$file")"; \
-	    (cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) .) || exit 1; \
+	    (cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 1s .) || exit 1; \
 	  done; \
 	done
 
