@@ -42,6 +42,29 @@ func TestTheThreatModelNamesTestsThatThereAre(t *testing.T) {
 	}
 }
 
+// ARCHITECTURE.md says of every library that is required directly what it is for.
+func TestEveryLibraryIsAccountedFor(t *testing.T) {
+	architecture, err := os.ReadFile(filepath.Join(e2e.Root(t), "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(architecture), "## Libraries")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	var told []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`[^|]*`"+`) \|`).FindAllStringSubmatch(table, -1) {
+		for _, library := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			told = append(told, library[1])
+		}
+	}
+	module, err := os.ReadFile(filepath.Join(e2e.Root(t), "go.mod"))
+	require.NoError(t, err)
+	var required []string
+	for _, line := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(string(module), -1) {
+		required = append(required, line[1])
+	}
+	require.NotEmpty(t, required)
+	require.ElementsMatch(t, required, told)
+}
+
 // allTests is the text of every test there is.
 func allTests(t *testing.T) string {
 	t.Helper()
