@@ -26,6 +26,7 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Kubelet           = "kubelet"
+	Kwok              = "kwok"
 )
 
 var (
@@ -37,23 +38,36 @@ var (
 		ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
 		Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
 		Kubelet:           "k8s.io/kubernetes/cmd/kubelet",
+		Kwok:              "sigs.k8s.io/kwok/cmd/kwok",
 	}
+
+	// modules hold what is built; kwok's has requirements of its own, which are
+	// not the control plane's.
+	modules = map[string]string{Kwok: filepath.Join("test", "kwok")}
 
 	kubernetesVersion = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`)
 )
 
 // Build makes sure that the named components, by default those of the control
-// plane, are there as their module asks for them, and returns their folder.
+// plane, are there as their modules ask for them, and returns their folder.
 // Only one process builds at a time; the others wait for it.
 func Build(ctx context.Context, progress io.Writer, names ...string) (string, error) {
 	if len(names) == 0 {
 		names = controlPlane
 	}
-	b, err := newBuilder(progress)
+	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	if len(b.outdated(names)) == 0 {
+	b := &builder{bin: filepath.Join(root, ".cluster", "bin"), progress: progress}
+	for _, name := range names {
+		r, err := recipeFor(root, name)
+		if err != nil {
+			return "", err
+		}
+		b.recipes = append(b.recipes, r)
+	}
+	if len(b.outdated()) == 0 {
 		return b.bin, nil
 	}
 	lock, err := flock.Acquire(ctx, filepath.Join(b.bin, ".lock"), func() {
@@ -62,9 +76,9 @@ func Build(ctx context.Context, progress io.Writer, names ...string) (string, er
 	if err != nil {
 		return "", err
 	}
-	outdated := b.outdated(names)
-	for i, name := range outdated {
-		if err = b.build(ctx, name, i+1, len(outdated)); err != nil {
+	outdated := b.outdated()
+	for i, r := range outdated {
+		if err = b.build(ctx, r, i+1, len(outdated)); err != nil {
 			break
 		}
 	}
@@ -73,11 +87,19 @@ func Build(ctx context.Context, progress io.Writer, names ...string) (string, er
 
 // Version is the version of Kubernetes that the control plane's module asks for.
 func Version() (string, error) {
-	b, err := newBuilder(io.Discard)
+	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	return b.version, nil
+	mod, err := os.ReadFile(filepath.Join(moduleDir(root), "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("read the control plane's module: %w", err)
+	}
+	found, err := findVersion(moduleDir(root), mod)
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
 }
 
 // Root is the folder of the checkout that the working directory is in.
@@ -103,39 +125,57 @@ func moduleDir(root string) string {
 }
 
 type builder struct {
-	module   string
 	bin      string
-	version  string
-	ldflags  string
-	stamp    string
+	recipes  []recipe
 	progress io.Writer
 }
 
-func newBuilder(progress io.Writer) (*builder, error) {
-	root, err := Root()
-	if err != nil {
-		return nil, err
+// recipe is how a component is built: a package of a module, with these flags.
+type recipe struct {
+	name, module, pkg, ldflags string
+	// stamp differs where anything of it does.
+	stamp string
+}
+
+func recipeFor(root, name string) (recipe, error) {
+	pkg, known := packages[name]
+	if !known {
+		return recipe{}, fmt.Errorf("build %s: there is no such component", name)
 	}
-	b := &builder{module: moduleDir(root), bin: filepath.Join(root, ".cluster", "bin"), progress: progress}
-	mod, err := os.ReadFile(filepath.Join(b.module, "go.mod"))
-	if err != nil {
-		return nil, fmt.Errorf("read the control plane's module: %w", err)
+	r := recipe{name: name, module: moduleDir(root), pkg: pkg, ldflags: "-s -w"}
+	own, apart := modules[name]
+	if apart {
+		r.module = filepath.Join(root, own)
 	}
-	sum, err := os.ReadFile(filepath.Join(b.module, "go.sum"))
+	mod, err := os.ReadFile(filepath.Join(r.module, "go.mod"))
 	if err != nil {
-		return nil, fmt.Errorf("read the control plane's module: %w", err)
+		return r, fmt.Errorf("read the module of %s: %w", name, err)
 	}
-	found := kubernetesVersion.FindSubmatch(mod)
+	sum, err := os.ReadFile(filepath.Join(r.module, "go.sum"))
+	if err != nil {
+		return r, fmt.Errorf("read the module of %s: %w", name, err)
+	}
+	if !apart {
+		found, err := findVersion(r.module, mod)
+		if err != nil {
+			return r, err
+		}
+		const stamped = "-X k8s.io/component-base/version."
+		// Without a version stamped in, the API server calls itself v0.0.0-master, which clients cannot parse.
+		r.ldflags += fmt.Sprintf(" %[1]sgitVersion=%[2]s %[1]sgitMajor=%[3]s %[1]sgitMinor=%[4]s", stamped, found[0], found[1], found[2])
+	}
+	r.stamp = fingerprint(mod, sum, []byte(r.ldflags), []byte(runtime.Version()+runtime.GOOS+runtime.GOARCH))
+	return r, nil
+}
+
+// findVersion returns the version of Kubernetes that a go.mod asks for, whole,
+// and its major and minor number.
+func findVersion(module string, mod []byte) ([]string, error) {
+	found := kubernetesVersion.FindStringSubmatch(string(mod))
 	if found == nil {
-		return nil, fmt.Errorf("%s/go.mod does not require k8s.io/kubernetes: restore that line", b.module)
+		return nil, fmt.Errorf("%s/go.mod does not require k8s.io/kubernetes: restore that line", module)
 	}
-	const stamped = "-X k8s.io/component-base/version."
-	b.version = string(found[1])
-	// Without a version stamped in, the API server calls itself v0.0.0-master, which clients cannot parse.
-	b.ldflags = fmt.Sprintf("-s -w %[1]sgitVersion=%[2]s %[1]sgitMajor=%[3]s %[1]sgitMinor=%[4]s",
-		stamped, found[1], found[2], found[3])
-	b.stamp = fingerprint(mod, sum, []byte(b.ldflags), []byte(runtime.Version()+runtime.GOOS+runtime.GOARCH))
-	return b, nil
+	return found[1:], nil
 }
 
 func fingerprint(parts ...[]byte) string {
@@ -147,13 +187,13 @@ func fingerprint(parts ...[]byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-func (b *builder) outdated(names []string) []string {
-	var outdated []string
-	for _, name := range names {
-		stamp, err := os.ReadFile(b.stampPath(name))
-		_, binErr := os.Stat(filepath.Join(b.bin, name))
-		if err != nil || binErr != nil || string(stamp) != b.stamp {
-			outdated = append(outdated, name)
+func (b *builder) outdated() []recipe {
+	var outdated []recipe
+	for _, r := range b.recipes {
+		stamp, err := os.ReadFile(b.stampPath(r.name))
+		_, binErr := os.Stat(filepath.Join(b.bin, r.name))
+		if err != nil || binErr != nil || string(stamp) != r.stamp {
+			outdated = append(outdated, r)
 		}
 	}
 	return outdated
@@ -164,17 +204,14 @@ func (b *builder) stampPath(name string) string {
 }
 
 // build renames the binary into place, because the old one may be running.
-func (b *builder) build(ctx context.Context, name string, index, count int) error {
-	pkg, known := packages[name]
-	if !known {
-		return fmt.Errorf("build %s: there is no such component", name)
-	}
+func (b *builder) build(ctx context.Context, r recipe, index, count int) error {
+	name := r.name
 	_, _ = fmt.Fprintf(b.progress, "building %s (%d/%d), the first time takes minutes … ", name, index, count)
 	began := time.Now()
 	fresh := filepath.Join(b.bin, "."+name+".new")
 	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", b.module, "-mod=readonly", "-trimpath", "-buildvcs=false",
-		"-ldflags", b.ldflags, "-o", fresh, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", r.module, "-mod=readonly", "-trimpath", "-buildvcs=false",
+		"-ldflags", r.ldflags, "-o", fresh, r.pkg)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
@@ -190,7 +227,7 @@ func (b *builder) build(ctx context.Context, name string, index, count int) erro
 	if err := os.Rename(fresh, filepath.Join(b.bin, name)); err != nil {
 		return fmt.Errorf("put %s in place: %w", name, err)
 	}
-	if err := os.WriteFile(b.stampPath(name), []byte(b.stamp), 0o644); err != nil {
+	if err := os.WriteFile(b.stampPath(name), []byte(r.stamp), 0o644); err != nil {
 		return fmt.Errorf("note what %s was built from: %w", name, err)
 	}
 	_, _ = fmt.Fprintln(b.progress, time.Since(began).Round(time.Second))
