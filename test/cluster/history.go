@@ -122,6 +122,38 @@ func (c *Cluster) revision(ctx context.Context) (int64, error) {
 	return answer.Header.Revision, nil
 }
 
+// CompactEtcd has etcd forget every edition but the latest, and returns once it
+// has. History reaches back to now from then on.
+func (c *Cluster) CompactEtcd(ctx context.Context) error {
+	now, err := c.revision(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := c.askEtcd(ctx, "kv/compaction", fmt.Sprintf(`{"revision":"%d","physical":true}`, now))
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
+// EtcdMetrics returns everything that etcd's /metrics says.
+func (c *Cluster) EtcdMetrics(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address(c.ports.etcd)+"/metrics", nil)
+	if err != nil {
+		return "", fmt.Errorf("ask etcd: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("ask etcd: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("ask etcd for its metrics: %s", response.Status)
+	}
+	return string(content), err
+}
+
 func (c *Cluster) askEtcd(ctx context.Context, what, question string) (io.ReadCloser, error) {
 	url := "http://" + address(c.ports.etcd) + "/v3/" + what
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewBufferString(question))

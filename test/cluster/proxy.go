@@ -20,6 +20,8 @@ type Proxy struct {
 	dialer  net.Dialer
 	// delay is how long, in nanoseconds, whatever passes is kept.
 	delay atomic.Int64
+	// sent and received are the bytes that passed, seen from the client.
+	sent, received atomic.Int64
 
 	mu       sync.Mutex
 	listener net.Listener // nil while cut
@@ -86,6 +88,9 @@ func (p *Proxy) Hold() {
 // Slow keeps whatever passes for delay, piece by piece, in both directions.
 func (p *Proxy) Slow(delay time.Duration) { p.delay.Store(int64(delay)) }
 
+// Passed is how many bytes the proxy has let through to the API server, and back.
+func (p *Proxy) Passed() (sent, received int64) { return p.sent.Load(), p.received.Load() }
+
 // Restore lets new connections through, at full speed. Those that were held stay
 // so.
 func (p *Proxy) Restore() error {
@@ -130,7 +135,7 @@ func (p *Proxy) open(listener net.Listener, client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	l := &link{client: client, server: server, delay: &p.delay}
+	l := &link{proxy: p, client: client, server: server}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != listener {
@@ -149,27 +154,28 @@ func (p *Proxy) open(listener net.Listener, client net.Conn) {
 
 // link is one connection through the proxy.
 type link struct {
+	proxy          *Proxy
 	client, server net.Conn
 	held           atomic.Bool
-	delay          *atomic.Int64
 }
 
 // pump returns once both sides have ended.
 func (l *link) pump() {
 	var both sync.WaitGroup
-	both.Go(func() { l.copy(l.server, l.client) })
-	both.Go(func() { l.copy(l.client, l.server) })
+	both.Go(func() { l.copy(l.server, l.client, &l.proxy.sent) })
+	both.Go(func() { l.copy(l.client, l.server, &l.proxy.received) })
 	both.Wait()
 }
 
 // copy keeps the end of a held link to itself, as it does its bytes.
-func (l *link) copy(to io.Writer, from io.Reader) {
+func (l *link) copy(to io.Writer, from io.Reader, passed *atomic.Int64) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		<-time.After(time.Duration(l.delay.Load()))
+		<-time.After(time.Duration(l.proxy.delay.Load()))
 		if !l.held.Load() && n > 0 {
-			_, writeErr := to.Write(buffer[:n])
+			written, writeErr := to.Write(buffer[:n])
+			passed.Add(int64(written))
 			err = errors.Join(err, writeErr)
 		}
 		if err == nil {

@@ -81,4 +81,6 @@ func TestAProxyBreaksTheWayToItsTarget(t *testing.T) {
 	require.ErrorContains(t, answer(before, silence), "i/o timeout", "once held, for ever held")
 	proxy.Close()
 	require.Empty(t, proxy.links)
+	sent, received := proxy.Passed()
+	require.Equal(t, [2]int64{4, 4}, [2]int64{sent, received}, "of six bytes, two were swallowed")
 }

@@ -124,6 +124,11 @@ func (h *Headwater) Metric(ctx context.Context, name string, labels map[string]s
 	if err != nil {
 		return 0, err
 	}
+	return SumOf(body, name, labels)
+}
+
+// SumOf is Headwater.Metric of what anybody's /metrics says.
+func SumOf(body, name string, labels map[string]string) (float64, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
 	if err != nil {
