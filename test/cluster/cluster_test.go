@@ -194,6 +194,24 @@ func TestTheHistoryHasEveryEditionInOrder(t *testing.T) {
 	require.Empty(t, slices.DeleteFunc(rest, func(v Edition) bool { return v.Name != name }))
 }
 
+func TestACompactedEtcdHasForgotten(t *testing.T) {
+	c := ForTest(t, Options{Log: t.Output()})
+	configMaps := clientOf(t, c.Config()).CoreV1().ConfigMaps("default")
+	created, err := configMaps.Create(t.Context(), configMap("forgotten"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, configMaps.Delete(t.Context(), "forgotten", metav1.DeleteOptions{}))
+	require.NoError(t, c.CompactEtcd(t.Context()))
+	require.NoError(t, c.CompactEtcd(t.Context()), "also when hardly anything was written since")
+	from, err := strconv.ParseInt(created.ResourceVersion, 10, 64)
+	require.NoError(t, err)
+	_, _, err = c.History(t.Context(), from, "configmaps")
+	require.ErrorContains(t, err, "from revision")
+	metrics, err := c.EtcdMetrics(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, metrics, "\netcd_mvcc_db_total_size_in_use_in_bytes ")
+	require.Contains(t, metrics, "\netcd_disk_wal_write_bytes_total ")
+}
+
 func TestStartTakesOtherPortsWhenOneIsLost(t *testing.T) {
 	for _, component := range []string{Etcd, APIServer} {
 		t.Run(component, func(t *testing.T) {

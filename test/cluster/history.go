@@ -130,11 +130,17 @@ func (c *Cluster) CompactEtcd(ctx context.Context) error {
 		return err
 	}
 	body, err := c.askEtcd(ctx, "kv/compaction", fmt.Sprintf(`{"revision":"%d","physical":true}`, now))
+	if err != nil && strings.Contains(err.Error(), alreadyCompacted) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	return body.Close()
 }
+
+// alreadyCompacted is etcd's own word for that nothing was written since.
+const alreadyCompacted = "required revision has been compacted"
 
 // EtcdMetrics returns everything that etcd's /metrics says.
 func (c *Cluster) EtcdMetrics(ctx context.Context) (string, error) {
@@ -165,8 +171,9 @@ func (c *Cluster) askEtcd(ctx context.Context, what, question string) (io.ReadCl
 		return nil, fmt.Errorf("ask etcd: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, fmt.Errorf("ask etcd for %s: %s", what, response.Status)
+		defer func() { _ = response.Body.Close() }()
+		says, _ := io.ReadAll(response.Body)
+		return nil, fmt.Errorf("ask etcd for %s: %s: %s", what, response.Status, says)
 	}
 	return response.Body, nil
 }
