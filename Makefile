@@ -12,7 +12,7 @@ GO_BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLA
 LINT       := go tool -modfile=test/lint/go.mod golangci-lint
 # Modules of their own with code of ours, and those that hold tools alone.
 NESTED     := test/cel test/deploy test/page
-TOOLS      := test/cluster/controlplane test/lint test/vuln
+TOOLS      := test/cluster/controlplane test/kwok test/lint test/vuln
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
 FUZZ_TIME  ?= 10s
 # The race detector needs cgo, and so a C compiler.
@@ -55,6 +55,10 @@ screenshot: build control-plane ## take the README's pictures of the web page an
 .PHONY: bench
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
 	@go run ./test/bench $(BENCH)
+
+.PHONY: test-rollouts
+test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more
+	go test $(RACE) -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
 
 .PHONY: chaos
 chaos: build control-plane ## break things while others work, and look what comes of it; CHAOS="-duration 1h" for more
