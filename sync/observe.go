@@ -90,7 +90,10 @@ func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *Na
 		if rule.BySelector() && (source == nil || !rule.Selects(ref, source.Labels)) {
 			continue
 		}
-		claim := Claim{Rule: &rule, Ref: ref, Source: source}
+		// Only a rule that claims is kept, or every look at a place would cost
+		// the memory of every rule.
+		claimant := rule
+		claim := Claim{Rule: &claimant, Ref: ref, Source: source}
 		claim.Approved = source != nil && o.approvals.of(rule.Name).Sources[ref.String()] == source.ResourceVersion
 		claims = append(claims, claim)
 	}

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,4 +55,19 @@ func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
 			require.Equal(t, test.want, c.wants(*renamed, test.target))
 		})
 	}
+}
+
+func TestALookAtAPlaceTakesNoMemoryForRulesThatDoNotClaimIt(t *testing.T) {
+	set := make([]Rule, 50)
+	for i := range set {
+		set[i] = *testRule(t, nil)
+		set[i].Name = fmt.Sprint("rule-", i)
+	}
+	c, _ := testController(t, set...)
+	place := object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "of-no-rule"}
+	namespace := &Namespace{Name: "team-a"}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_, err := c.claims(c.live.Load(), place, namespace)
+		require.NoError(t, err)
+	}))
 }
