@@ -56,6 +56,10 @@ screenshot: build control-plane ## take the README's pictures of the web page an
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
 	@go run ./test/bench $(BENCH)
 
+.PHONY: cost
+cost: build control-plane ## measure what one more clone, consumer or admission costs, and foretell larger clusters; UPDATE=1 writes deploy/SCALING.md
+	@go run ./test/cost $(if $(UPDATE),-write deploy/SCALING.md) $(COST)
+
 .PHONY: test-rollouts
 test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more
 	go test $(RACE) -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))

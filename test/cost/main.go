@@ -1,0 +1,168 @@
+// Command cost measures on a real control plane what one more clone, consumer
+// or admission costs: Headwater, the API server and etcd. Each cost is the
+// slope of a line through measurements at growing sizes; from the slopes it
+// foretells larger clusters, what they run into first, and the settings to
+// match. With -write the figures go into deploy/SCALING.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+type options struct {
+	// sizes are numbers of clones, steps those of all else that may be there.
+	sizes, steps, rules, payloads, judged numbers
+	namespaces                            int
+	chart, machine                        int // MiB
+	write, binary, rbac                   string
+}
+
+// numbers is a flag: numbers that grow, with commas between.
+type numbers []int
+
+func (n *numbers) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*n), " ", ","), "[]")
+}
+
+// Set reads the flag.
+func (n *numbers) Set(text string) error {
+	*n = nil
+	for word := range strings.SplitSeq(text, ",") {
+		value, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || value < 0 {
+			return fmt.Errorf("%q is no number", word)
+		}
+		*n = append(*n, value)
+	}
+	if !slices.IsSorted(*n) || len(slices.Compact(slices.Clone(*n))) < len(*n) || len(*n) < 2 {
+		return errors.New("take two or more numbers that grow")
+	}
+	return nil
+}
+
+func main() {
+	if err := run(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "cost:", err)
+		os.Exit(1)
+	}
+}
+
+func parse() (o options, err error) {
+	o = options{
+		sizes: numbers{100, 300, 1000, 3000}, steps: numbers{0, 500, 1500}, rules: numbers{0, 10, 30},
+		payloads: numbers{1 << 10, 10 << 10, 100 << 10, 1_000_000}, judged: numbers{200, 400, 800},
+	}
+	flag.Var(&o.sizes, "sizes", "numbers of clones to measure at, multiples of -namespaces")
+	flag.Var(&o.steps, "steps", "numbers of other Secrets, of consumers, and of namespaces without a clone")
+	flag.Var(&o.rules, "rules", "numbers of other rules")
+	flag.Var(&o.payloads, "payloads", "sizes of a source in bytes, each cloned to every namespace")
+	flag.Var(&o.judged, "judged", "numbers of protected writes, as dry runs")
+	flag.IntVar(&o.namespaces, "namespaces", 100, "namespaces that hold the clones; the number of sources grows")
+	flag.IntVar(&o.chart, "limit", 512, "the memory limit of Headwater's container, in MiB")
+	flag.IntVar(&o.machine, "machine", 16<<10, "the memory of an API server's machine, in MiB")
+	flag.StringVar(&o.write, "write", "", "a Markdown file to write the figures into, between its marks")
+	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
+	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
+	flag.Parse()
+	if o.namespaces < 1 {
+		return o, errors.New("-namespaces must be at least 1")
+	}
+	for _, n := range o.sizes {
+		if n == 0 || n%o.namespaces != 0 {
+			return o, fmt.Errorf("-sizes %d: take multiples of -namespaces, %d", n, o.namespaces)
+		}
+	}
+	o.binary, err = filepath.Abs(o.binary)
+	return o, err
+}
+
+func run() (err error) {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	o, err := parse()
+	if err != nil {
+		return err
+	}
+	before, err := harness.LoadAverage()
+	if err != nil {
+		return err
+	}
+	m, err := measure(ctx, o)
+	if err != nil {
+		return err
+	}
+	after, err := harness.LoadAverage()
+	if err != nil {
+		return err
+	}
+	r := report{
+		model: m, limits: limits(float64(o.chart)*mib, float64(o.machine)*mib),
+		head: fmt.Sprintf("Measured on %s with `%s`, on %d CPUs under a load average of %s at the start and %s at the end; Headwater, etcd, the API server and the rest of the control plane share them. %s.",
+			time.Now().Format("2 January 2006"), command(), runtime.NumCPU(), before, after, runtime.Version()),
+	}
+	fmt.Println(r.markdown())
+	if o.write == "" {
+		return nil
+	}
+	return rewrite(o.write, r.markdown())
+}
+
+// command is how to do the same again.
+func command() string {
+	var args []string
+	for i := 1; i < len(os.Args); i++ {
+		if name := strings.TrimLeft(os.Args[i], "-"); name == "write" {
+			i++
+			continue
+		}
+		args = append(args, os.Args[i])
+	}
+	if len(args) == 0 {
+		return "make cost"
+	}
+	return fmt.Sprintf(`make cost COST="%s"`, strings.Join(args, " "))
+}
+
+// measure runs everything on a cluster of its own. The namespaces come last:
+// of each source, Headwater looks at every one of them, so that they would be
+// in the way of all else.
+func measure(ctx context.Context, o options) (m *model, err error) {
+	c, err := cluster.Start(ctx, cluster.Options{Args: map[string][]string{
+		// Old editions go when they are told to, and not amid a measurement.
+		cluster.APIServer: {"--etcd-compaction-interval=0"},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = c.Discard(err) }()
+	y, err := newYard(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	defer y.stop()
+	for _, one := range []func(context.Context) error{y.clones, y.others, y.consumers, y.ruleSets, y.payloads, y.judging, y.namespaces} {
+		if err := one(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return y.model, nil
+}
+
+func progress(format string, args ...any) {
+	_, _ = fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
