@@ -85,10 +85,16 @@ func (c *Cluster) Since(ctx context.Context, mark Mark, filter func(Request) boo
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	if _, err := log.Seek(int64(mark), io.SeekStart); err != nil {
+	if _, err := log.Seek(max(int64(mark)-1, 0), io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	return readRequests(ctx, bufio.NewReader(log), filter)
+	reader := bufio.NewReader(log)
+	if mark > 0 { // the mark may be within a line that was being written
+		if _, err := reader.ReadBytes('\n'); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+	}
+	return readRequests(ctx, reader, filter)
 }
 
 func readRequests(ctx context.Context, log *bufio.Reader, filter func(Request) bool) ([]Request, error) {

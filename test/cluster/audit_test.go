@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"os"
 	"strings"
 	"testing"
 
@@ -71,6 +72,24 @@ func TestALineThatIsStillBeingWrittenIsLeftAlone(t *testing.T) {
 
 	_, err = readRequests(t.Context(), bufio.NewReader(strings.NewReader("no json\n")), nil)
 	require.Error(t, err)
+}
+
+func TestAMarkMayBeWithinALine(t *testing.T) {
+	c := &Cluster{dir: t.TempDir()}
+	first, second := `{"verb":"get"}`+"\n", `{"verb":"list"}`+"\n"
+	require.NoError(t, os.WriteFile(c.path(auditLogFile), []byte(first+second), 0o600))
+	for mark, want := range map[Mark][]string{
+		0:                              {"get", "list"},
+		1:                              {"list"},
+		Mark(len(first) - 1):           {"list"},
+		Mark(len(first)):               {"list"},
+		Mark(len(first) + 1):           nil,
+		Mark(len(first) + len(second)): nil,
+	} {
+		requests, err := c.Since(t.Context(), mark, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, verbs(requests), "from %d on", mark)
+	}
 }
 
 func verbs(requests []Request) []string {
