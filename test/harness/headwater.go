@@ -211,10 +211,15 @@ func get(ctx context.Context, url string) (body string, status int, err error) {
 	return string(content), response.StatusCode, err
 }
 
+// WebhookAddress is what the webhook listens on.
+func (h *Headwater) WebhookAddress() string { return strings.TrimPrefix(h.WebhookURL, "https://") }
+
 // FreeAddress finds a port that is free now; another process may take it
 // before it is used.
-func FreeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func FreeAddress() (string, error) { return freeAddress("127.0.0.1") }
+
+func freeAddress(host string) (string, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}

@@ -154,7 +154,7 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	swap(ca.issue(t, "elsewhere.svc", time.Hour))
 	e.HasEvent(harness.Namespace, givenSecret, "CertificateUnusable")
 	for _, one := range r.all() {
-		e.HasMetric(one.Headwater, 0, "headwater_protection_certificate_valid", nil)
+		e.HasMetric(one, 0, "headwater_protection_certificate_valid", nil)
 	}
 	e.Holds(2*caSettle, func(ctx context.Context) error { return r.serve(ctx, last) })
 	load.ends(e)
@@ -173,7 +173,7 @@ func (r *replicas) serve(ctx context.Context, secret *corev1.Secret) error {
 		return errors.New("there is no Secret")
 	}
 	for _, one := range r.all() {
-		if err := serves(ctx, one.webhook, secret.Data[corev1.TLSCertKey]); err != nil {
+		if err := serves(ctx, one.WebhookAddress(), secret.Data[corev1.TLSCertKey]); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,7 @@ func (r *replicas) handshakes(t *traffic, behind time.Duration) {
 			known = known[1:]
 		}
 		for _, one := range r.all() {
-			if err := shakes(ctx, one.webhook, known[0].pem); err != nil {
+			if err := shakes(ctx, one.WebhookAddress(), known[0].pem); err != nil {
 				return err
 			}
 		}
