@@ -10,7 +10,7 @@ import (
 
 // lease is a lock that knows until when it is held, by this process's own clock:
 // nobody else takes it earlier. The elector itself would only give up after it
-// has failed to renew for renewDeadline, even where it sees another holder.
+// has failed to renew for RenewDeadline, even where it sees another holder.
 type lease struct {
 	resourcelock.Interface
 
@@ -23,7 +23,7 @@ type lease struct {
 
 func (l *lease) held() bool {
 	renewed := l.renewed.Load()
-	return renewed != nil && time.Since(*renewed) < leaseDuration
+	return renewed != nil && time.Since(*renewed) < LeaseDuration
 }
 
 // Get implements resourcelock.Interface.

@@ -46,7 +46,7 @@ func TestALeaseIsHeldAsLongAsNobodyElseMayTakeIt(t *testing.T) {
 	}
 	t.Run("not once it has run out, whatever this process has seen", func(t *testing.T) {
 		l, _, _ := taken(t)
-		past := time.Now().Add(-leaseDuration)
+		past := time.Now().Add(-LeaseDuration)
 		l.renewed.Store(&past)
 		require.False(t, l.held())
 		require.NoError(t, l.Update(t.Context(), mine))
