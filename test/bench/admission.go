@@ -9,14 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
-)
-
-const (
-	// addedBudget is what a call of the webhook may add to a write, tailBudget how
-	// its tail may compare with that of a webhook that does nothing.
-	addedBudget = 3 * time.Millisecond
-	tailBudget  = 1.25
 )
 
 // admission measures what the webhook adds to a protected write that it
@@ -25,7 +19,7 @@ const (
 // a webhook judges that does nothing. All are dry runs, which skip no more than
 // the store: a real one would set off a fan-out.
 func (a *arena) admission(ctx context.Context) error {
-	editor, err := a.editor(ctx)
+	editor, err := a.editor(ctx, allowed)
 	if err != nil {
 		return err
 	}
@@ -34,43 +28,38 @@ func (a *arena) admission(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	timers := []timer{edit(editor, sourceNamespace, shared), edit(editor, sourceNamespace, yes), edit(editor, target(0), bare)}
+	timers := []measure.Timer{edit(editor, sourceNamespace, shared), edit(editor, sourceNamespace, yes), edit(editor, target(0), bare)}
 	reviews := 0
-	judge := func(what string, took [][]time.Duration) {
+	judge := func(key, what string, took [][]time.Duration) {
 		reviews += len(took[0])
-		a.results.added(what, took[0], took[2], addedBudget)
-		a.results.tail(what+", beside a webhook that does nothing", took[0], took[1], tailBudget)
+		a.results.Added(measure.Name{Key: "admission/" + key, What: what}, took[0], took[2], addedBudget)
+		a.results.Tail(measure.Name{Key: "admission/" + key + "/beside=yes", What: what + ", beside a webhook that does nothing"}, took[0], took[1], tailBudget)
 	}
-	took, err := inTurn(ctx, a.options.samples, timers...)
+	took, err := measure.InTurn(ctx, a.options.samples, timers...)
 	if err != nil {
 		return fmt.Errorf("protected write: %w", err)
 	}
-	judge("protected write that is judged", took)
-	if took, err = load(ctx, a.options.rate, a.options.samples, timers...); err != nil {
+	judge("one-by-one", "protected write that is judged", took)
+	if took, err = measure.Load(ctx, a.options.rate, a.options.samples, timers...); err != nil {
 		return fmt.Errorf("protected writes: %w", err)
 	}
-	judge(fmt.Sprintf("the same, %d a second", a.options.rate), took)
-	if _, err := inTurn(ctx, a.options.samples, edit(editor, sourceNamespace, bare)); err != nil {
+	judge(fmt.Sprintf("rate=%d", a.options.rate), fmt.Sprintf("the same, %d a second", a.options.rate), took)
+	if _, err := measure.InTurn(ctx, a.options.samples, edit(editor, sourceNamespace, bare)); err != nil {
 		return err
 	}
 	asked, err := a.headwater.Metric(ctx, "headwater_protect_requests_total", nil)
 	if err != nil {
 		return err
 	}
-	a.results.count("reviews of other writes, since the last start", asked-float64(reviews), 0, "")
+	a.results.Count(measure.Name{Key: "admission/reviews-of-others", What: "reviews of other writes, since the last start"}, asked-float64(reviews), 0, measure.Plain("reviews"))
 	return nil
 }
 
-// editor is the user whom the rule allows, once the API server knows them.
-func (a *arena) editor(ctx context.Context) (kubernetes.Interface, error) {
-	editor, err := client(a.cluster.ConfigFor(allowed))
+// editor acts as a user who may write Secrets, as far as the API server goes, once
+// that is known there.
+func (a *arena) editor(ctx context.Context, user string) (kubernetes.Interface, error) {
+	editor, err := client(a.cluster.ConfigFor(user))
 	if err != nil {
-		return nil, err
-	}
-	if err := harness.Grant(ctx, a.admin, "bench-secrets", allowed); err != nil {
-		return nil, err
-	}
-	if err := create(ctx, a.admin, secret(sourceNamespace, yes, "0")); err != nil {
 		return nil, err
 	}
 	known := edit(editor, target(0), bare)
@@ -79,13 +68,13 @@ func (a *arena) editor(ctx context.Context) (kubernetes.Interface, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("grant to %s: %w", allowed, err)
+		return nil, fmt.Errorf("grant to %s: %w", user, err)
 	}
 	return editor, nil
 }
 
 // edit times one edit, as a dry run.
-func edit(as kubernetes.Interface, namespace, name string) timer {
+func edit(as kubernetes.Interface, namespace, name string) measure.Timer {
 	patch := []byte(`{"stringData":{"version":"dry"}}`)
 	return func(ctx context.Context) (time.Duration, error) {
 		began := time.Now()

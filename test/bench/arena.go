@@ -9,10 +9,12 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -25,6 +27,7 @@ const (
 	shared             = "shared"      // the source, and Headwater's clones of it
 	bare               = "bare"        // the same Secrets, written by the bench itself
 	allowed            = "bench-editor"
+	forbidden          = "bench-stranger" // may edit Secrets, and no rule allows it
 	rules              = `apiVersion: headwater.dev/v1alpha1
 kind: Config
 rules:
@@ -43,7 +46,7 @@ reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
 // arena is a cluster full of namespaces, and Headwater in it.
 type arena struct {
 	options options
-	results *table
+	results *measure.Table
 	cluster *cluster.Cluster
 	// admin sets up and watches.
 	admin *kubernetes.Clientset
@@ -57,7 +60,7 @@ type arena struct {
 	versions int
 }
 
-func newArena(ctx context.Context, c *cluster.Cluster, o options, results *table) (*arena, error) {
+func newArena(ctx context.Context, c *cluster.Cluster, o options, results *measure.Table) (*arena, error) {
 	a := &arena{options: o, results: results, cluster: c}
 	var err error
 	if a.admin, err = client(c.Config()); err != nil {
@@ -70,6 +73,9 @@ func newArena(ctx context.Context, c *cluster.Cluster, o options, results *table
 		return nil, err
 	}
 	if err := a.configure(); err != nil {
+		return nil, err
+	}
+	if err := a.permit(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.fill(ctx); err != nil {
@@ -103,54 +109,64 @@ func (a *arena) configure() error {
 	return nil
 }
 
+// permit lets both users edit Secrets.
+func (a *arena) permit(ctx context.Context) error {
+	const role = "bench-secrets"
+	if err := harness.Grant(ctx, a.admin, role, allowed); err != nil {
+		return err
+	}
+	return harness.Bind(ctx, a.admin, role, forbidden)
+}
+
 // fill makes the source and what is not Headwater's. The bare Secrets, which
 // are not either, come as the cluster grows.
 func (a *arena) fill(ctx context.Context) error {
 	unrelated := max(0, a.options.unrelated-a.options.clones)
-	progress("making %d unrelated Secrets", unrelated)
+	measure.Progress("making %d unrelated Secrets", unrelated)
 	for _, namespace := range []string{sourceNamespace, unrelatedNamespace, crowdNamespace} {
 		if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
 			return err
 		}
 	}
 	for _, one := range []*corev1.Secret{
-		secret(sourceNamespace, shared, "0"), secret(sourceNamespace, bare, "0"),
-		secret(crowdNamespace, shared, "0"), secret(crowdNamespace, bare, "0"),
+		measure.Secret(sourceNamespace, shared, "0"), measure.Secret(sourceNamespace, bare, "0"),
+		measure.Secret(crowdNamespace, shared, "0"), measure.Secret(crowdNamespace, bare, "0"),
+		measure.Secret(sourceNamespace, yes, "0"),
 	} {
-		if err := create(ctx, a.admin, one); err != nil {
+		if err := measure.Create(ctx, a.admin, one); err != nil {
 			return err
 		}
 	}
-	return parallel(ctx, unrelated, func(ctx context.Context, i int) error {
-		one := secret(unrelatedNamespace, "unrelated-"+strconv.Itoa(i), "0")
+	return measure.Parallel(ctx, unrelated, func(ctx context.Context, i int) error {
+		one := measure.Secret(unrelatedNamespace, "unrelated-"+strconv.Itoa(i), "0")
 		if i%100 == 0 {
 			one.Data["payload"] = make([]byte, 100_000)
 		}
-		return create(ctx, a.admin, one)
+		return measure.Create(ctx, a.admin, one)
 	})
 }
 
 // grow adds namespaces until there are n clones, and waits for what the control
 // plane itself puts into a new namespace.
 func (a *arena) grow(ctx context.Context, n int) error {
-	progress("growing to %d clones", n)
+	measure.Progress("growing to %d clones", n)
 	from := a.clones
-	rootCAs, err := open(ctx, a.admin.CoreV1().RESTClient(), "configmaps", "kube-root-ca.crt")
+	rootCAs, err := measure.Open(ctx, a.admin.CoreV1().RESTClient(), "configmaps", metav1.NamespaceAll, "kube-root-ca.crt")
 	if err != nil {
 		return err
 	}
-	defer rootCAs.stop()
+	defer rootCAs.Stop()
 	clones, err := a.secrets(ctx, shared)
 	if err != nil {
 		return err
 	}
-	defer clones.stop()
-	_, err = timed(ctx, func(ctx context.Context) error {
-		_, err := timed(ctx, func(ctx context.Context) error {
-			return parallel(ctx, n-from, func(ctx context.Context, i int) error { return a.addTarget(ctx, target(from+i)) })
-		}, clones.each(n-from, added))
+	defer clones.Stop()
+	_, err = measure.Timed(ctx, func(ctx context.Context) error {
+		_, err := measure.Timed(ctx, func(ctx context.Context) error {
+			return measure.Parallel(ctx, n-from, func(ctx context.Context, i int) error { return a.addTarget(ctx, target(from+i)) })
+		}, clones.Each(n-from, measure.Added))
 		return err
-	}, rootCAs.each(n-from, added))
+	}, rootCAs.Each(n-from, measure.Added))
 	if err != nil {
 		return err
 	}
@@ -162,7 +178,7 @@ func (a *arena) addTarget(ctx context.Context, namespace string) error {
 	if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
 		return err
 	}
-	return create(ctx, a.peer, secret(namespace, bare, "0"))
+	return measure.Create(ctx, a.peer, measure.Secret(namespace, bare, "0"))
 }
 
 func target(i int) string { return fmt.Sprintf("%s%05d", targets, i) }
@@ -175,7 +191,9 @@ func (a *arena) version() string {
 
 // editSource gives the source of that namespace the payload of version.
 func (a *arena) editSource(namespace, version string) func(context.Context) error {
-	return func(ctx context.Context) error { return update(ctx, a.admin, secret(namespace, shared, version)) }
+	return func(ctx context.Context) error {
+		return measure.Update(ctx, a.admin, measure.Secret(namespace, shared, version))
+	}
 }
 
 // start starts Headwater, and waits until it has nothing left to do.

@@ -4,47 +4,21 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 )
 
 // steady is how many objects a comparison writes at least.
 const steady = 2000
 
-// timer does something once and returns how long it took.
-type timer func(context.Context) (time.Duration, error)
-
-// alternate takes floor and ours in turn, so that what slows the machine for a
-// while slows both.
-func alternate(ctx context.Context, times int, ours, floor timer) (took, base []time.Duration, err error) {
-	all, err := inTurn(ctx, times, floor, ours)
-	if err != nil {
-		return nil, nil, err
-	}
-	return all[1], all[0], nil
-}
-
-// inTurn takes all of timers in turn.
-func inTurn(ctx context.Context, times int, timers ...timer) ([][]time.Duration, error) {
-	took := make([][]time.Duration, len(timers))
-	for range times {
-		for i, do := range timers {
-			duration, err := do(ctx)
-			if err != nil {
-				return nil, err
-			}
-			took[i] = append(took[i], duration)
-		}
-	}
-	return took, nil
-}
-
 // compare judges ours, which writes n objects, by its ratio to floor, taken as
 // often as steadies it.
-func (a *arena) compare(ctx context.Context, what string, n int, budget float64, ours, floor timer) error {
-	took, base, err := alternate(ctx, a.rounds(n), ours, floor)
+func (a *arena) compare(ctx context.Context, of measure.Name, n int, budget float64, ours, floor measure.Timer) error {
+	took, base, err := measure.Alternate(ctx, a.rounds(n), ours, floor)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", of.What, err)
 	}
-	a.results.ratio(what, took, base, budget)
+	a.results.Ratio(of, took, base, budget)
 	return nil
 }
 
@@ -53,11 +27,11 @@ func (a *arena) compare(ctx context.Context, what string, n int, budget float64,
 func (a *arena) rounds(n int) int { return max(a.options.rounds, steady/n) }
 
 // latency judges ours by its 99th percentile.
-func (a *arena) latency(ctx context.Context, what string, budget time.Duration, ours, floor timer) error {
-	took, base, err := alternate(ctx, a.options.samples, ours, floor)
+func (a *arena) latency(ctx context.Context, of measure.Name, budget time.Duration, ours, floor measure.Timer) error {
+	took, base, err := measure.Alternate(ctx, a.options.samples, ours, floor)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", of.What, err)
 	}
-	a.results.latency(what, took, base, budget)
+	a.results.Latency(of, took, base, budget)
 	return nil
 }

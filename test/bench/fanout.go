@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 )
 
 // fanOut compares a source edit with as many bare updates, and counts what it
 // asks of the API server.
 func (a *arena) fanOut(ctx context.Context) error {
 	var asked requests
-	what := fmt.Sprintf("source edit to the last of %d clones", a.clones)
-	err := a.compare(ctx, what, a.clones, 1.25,
+	name := measure.Name{Key: fmt.Sprintf("fan-out/clones=%d", a.clones), What: fmt.Sprintf("source edit to the last of %d clones", a.clones)}
+	err := a.compare(ctx, name, a.clones, fanOutBudget,
 		func(ctx context.Context) (time.Duration, error) {
 			mark := a.cluster.Mark()
 			took, err := a.untilCloned(ctx)
@@ -28,8 +30,9 @@ func (a *arena) fanOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.results.count(fmt.Sprintf("writes per clone changed, of %d", a.clones), float64(asked.writes)/float64(a.clones*a.rounds(a.clones)), 1, "")
-	a.results.count("reads other than watches meanwhile", float64(asked.reads), 0, "")
+	a.results.Count(measure.Name{Key: name.Key + "/writes-per-clone", What: fmt.Sprintf("writes per clone changed, of %d", a.clones)},
+		float64(asked.writes)/float64(a.clones*a.rounds(a.clones)), 1, measure.Plain("writes"))
+	a.results.Count(measure.Name{Key: name.Key + "/reads", What: "reads other than watches meanwhile"}, float64(asked.reads), 0, measure.Plain("reads"))
 	return nil
 }
 
@@ -39,9 +42,9 @@ func (a *arena) untilCloned(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer clones.stop()
+	defer clones.Stop()
 	version := a.version()
-	return timed(ctx, a.editSource(sourceNamespace, version), clones.each(a.clones, inTarget(version)))
+	return measure.Timed(ctx, a.editSource(sourceNamespace, version), clones.Each(a.clones, inTarget(version)))
 }
 
 func (a *arena) bareFanOut(ctx context.Context) (time.Duration, error) {
@@ -49,11 +52,11 @@ func (a *arena) bareFanOut(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer written.stop()
+	defer written.Stop()
 	version := a.version()
-	return timed(ctx, func(ctx context.Context) error {
-		return parallel(ctx, a.clones, func(ctx context.Context, i int) error {
-			return update(ctx, a.peer, secret(target(i), bare, version))
+	return measure.Timed(ctx, func(ctx context.Context) error {
+		return measure.Parallel(ctx, a.clones, func(ctx context.Context, i int) error {
+			return measure.Update(ctx, a.peer, measure.Secret(target(i), bare, version))
 		})
-	}, written.each(a.clones, inTarget(version)))
+	}, written.Each(a.clones, inTarget(version)))
 }

@@ -6,10 +6,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-)
 
-// memoryBudget is in MiB.
-const memoryBudget = 100
+	"github.com/headwater-k8s/headwater/test/bench/measure"
+)
 
 // memory measures what is resident after all that was done since the last
 // start. It has no floor: an idle Go process is none.
@@ -18,18 +17,21 @@ func (a *arena) memory(ctx context.Context) error {
 		return err
 	}
 	for _, of := range []struct {
-		what, field string
-		budget      bool
-	}{{"resident memory", "VmRSS", true}, {"its highest ever", "VmHWM", false}} {
+		key, what, field string
+		budget           bool
+	}{{"resident", "resident memory", "VmRSS", true}, {"highest", "its highest ever", "VmHWM", false}} {
 		mib, err := a.resident(of.field)
 		if err != nil {
 			return err
 		}
-		what := fmt.Sprintf("%s, at %d clones and %d unrelated Secrets", of.what, a.clones, a.options.unrelated)
+		name := measure.Name{
+			Key:  fmt.Sprintf("memory/%s/clones=%d/unrelated=%d", of.key, a.clones, a.options.unrelated),
+			What: fmt.Sprintf("%s, at %d clones and %d unrelated Secrets", of.what, a.clones, a.options.unrelated),
+		}
 		if of.budget {
-			a.results.count(what, mib, memoryBudget, " MiB")
+			a.results.Count(name, mib, memoryBudget, measure.MiB)
 		} else {
-			a.results.add(row{what: what, value: fmt.Sprintf("%.4g MiB", mib)})
+			a.results.Number(name, mib, measure.MiB)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -24,8 +25,8 @@ func (a *arena) mounts(ctx context.Context) error {
 	if err := a.addPods(ctx, n); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("edit to the last of %d running pods refreshed", n)
-	err := a.compare(ctx, what, n, restartBudget,
+	name := measure.Name{Key: fmt.Sprintf("mounts/pods=%d", n), What: fmt.Sprintf("edit to the last of %d running pods refreshed", n)}
+	err := a.compare(ctx, name, n, restartBudget,
 		func(ctx context.Context) (time.Duration, error) {
 			took, err := a.untilRefreshed(ctx, shared, a.editSource(crowdNamespace, a.version()))
 			if err != nil {
@@ -36,7 +37,7 @@ func (a *arena) mounts(ctx context.Context) error {
 		func(ctx context.Context) (time.Duration, error) {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mark.RefreshedFor, baseline(a.version()))
 			return a.untilRefreshed(ctx, bare, func(ctx context.Context) error {
-				return parallel(ctx, n, func(ctx context.Context, i int) error {
+				return measure.Parallel(ctx, n, func(ctx context.Context, i int) error {
 					_, err := a.peer.CoreV1().Pods(crowdNamespace).Patch(ctx, podName(bare, i), types.MergePatchType, patch, metav1.PatchOptions{})
 					return err
 				})
@@ -54,14 +55,14 @@ func podName(app string, i int) string { return fmt.Sprintf("%s-%05d", app, i) }
 // addPods makes pods that run: n that mount the Secret, and n that mount one which
 // no rule is about.
 func (a *arena) addPods(ctx context.Context, n int) error {
-	progress("making %d pods", 2*n)
+	measure.Progress("making %d pods", 2*n)
 	if err := harness.CreateNode(ctx, a.admin, crowdNode); err != nil {
 		return err
 	}
 	for _, app := range []string{shared, bare} {
 		spec := harness.ByVolume(app)
 		spec.NodeName = crowdNode
-		err := parallel(ctx, n, func(ctx context.Context, i int) error {
+		err := measure.Parallel(ctx, n, func(ctx context.Context, i int) error {
 			pod, err := a.admin.CoreV1().Pods(crowdNamespace).Create(ctx, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: podName(app, i), Labels: map[string]string{"app": app}}, Spec: spec,
 			}, metav1.CreateOptions{})
@@ -84,16 +85,16 @@ func (a *arena) untilRefreshed(ctx context.Context, app string, act func(context
 	if err != nil {
 		return 0, err
 	}
-	pods, err := open(ctx, a.admin.CoreV1().RESTClient(), "pods", "")
+	pods, err := measure.Open(ctx, a.admin.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, "")
 	if err != nil {
 		return 0, err
 	}
-	defer pods.stop()
-	m := newMarking()
+	defer pods.Stop()
+	m := measure.NewMarking()
 	for _, pod := range list.Items {
-		m.before[pod.UID] = pod.Annotations[mark.RefreshedFor]
+		m.Before[pod.UID] = pod.Annotations[mark.RefreshedFor]
 	}
-	return m.timed(ctx, act, pods, func(event watch.Event) (of types.UID, now string, noted bool) {
+	return m.Timed(ctx, act, pods, func(event watch.Event) (of types.UID, now string, noted bool) {
 		pod, ok := event.Object.(*corev1.Pod)
 		if !ok {
 			return "", "", false

@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // newcomers makes namespaces and times the arrival of a Secret in each.
 type newcomers struct {
 	arena                        *arena
-	clones, bareOnes, namespaces *stream
+	clones, bareOnes, namespaces *measure.Stream
 }
 
 func (a *arena) newcomers(ctx context.Context) (*newcomers, error) {
@@ -26,13 +28,13 @@ func (a *arena) newcomers(ctx context.Context) (*newcomers, error) {
 	if n.bareOnes, err = a.secrets(ctx, bare); err != nil {
 		return nil, err
 	}
-	n.namespaces, err = open(ctx, a.admin.CoreV1().RESTClient(), "namespaces", "")
+	n.namespaces, err = measure.Open(ctx, a.admin.CoreV1().RESTClient(), "namespaces", metav1.NamespaceAll, "")
 	return n, err
 }
 
 func (n *newcomers) stop() {
-	for _, s := range []*stream{n.clones, n.bareOnes, n.namespaces} {
-		s.stop()
+	for _, s := range []*measure.Stream{n.clones, n.bareOnes, n.namespaces} {
+		s.Stop()
 	}
 }
 
@@ -40,7 +42,7 @@ func (n *newcomers) stop() {
 // namespace until its clone is there.
 func (n *newcomers) cloned(ctx context.Context) (time.Duration, error) {
 	return n.add(ctx, "bench-new", func(ctx context.Context, name string) error {
-		return n.clones.until(ctx, happens(watch.Added, name))
+		return n.clones.Until(ctx, measure.Happens(watch.Added, name))
 	})
 }
 
@@ -48,18 +50,18 @@ func (n *newcomers) cloned(ctx context.Context) (time.Duration, error) {
 // watches for it and creates the Secret.
 func (n *newcomers) bare(ctx context.Context) (time.Duration, error) {
 	return n.add(ctx, "bench-bare", func(ctx context.Context, name string) error {
-		err := n.namespaces.until(ctx, func(event watch.Event) bool { return event.Type == watch.Added && nameOf(event) == name })
+		err := n.namespaces.Until(ctx, func(event watch.Event) bool { return event.Type == watch.Added && measure.NameOf(event) == name })
 		if err != nil {
 			return err
 		}
-		if err := create(ctx, n.arena.peer, secret(name, bare, "0")); err != nil {
+		if err := measure.Create(ctx, n.arena.peer, measure.Secret(name, bare, "0")); err != nil {
 			return err
 		}
-		return n.bareOnes.until(ctx, happens(watch.Added, name))
+		return n.bareOnes.Until(ctx, measure.Happens(watch.Added, name))
 	})
 }
 
-func (n *newcomers) add(ctx context.Context, prefix string, arrival step) (time.Duration, error) {
+func (n *newcomers) add(ctx context.Context, prefix string, arrival measure.Step) (time.Duration, error) {
 	n.arena.versions++
 	name := fmt.Sprintf("%s-%05d", prefix, n.arena.versions)
 	if err := harness.EnsureNamespace(ctx, n.arena.admin, name, nil); err != nil {
@@ -77,7 +79,7 @@ func (a *arena) newNamespaces(ctx context.Context) error {
 		return err
 	}
 	defer n.stop()
-	return a.latency(ctx, "new namespace to its clone, idle", 50*time.Millisecond, n.cloned, n.bare)
+	return a.latency(ctx, measure.Name{Key: "new-namespace/idle", What: "new namespace to its clone, idle"}, newNamespaceBudget, n.cloned, n.bare)
 }
 
 // newNamespacesMeanwhile measures them while every clone is written. The
@@ -100,13 +102,15 @@ func (a *arena) newNamespacesMeanwhile(ctx context.Context) error {
 		}
 		ours = append(ours, took...)
 	}
-	what := fmt.Sprintf("new namespace to its clone, during a fan-out to %d", a.clones)
-	a.results.latency(what, ours, floor, time.Second)
+	a.results.Latency(measure.Name{
+		Key:  fmt.Sprintf("new-namespace/meanwhile/clones=%d", a.clones),
+		What: fmt.Sprintf("new namespace to its clone, during a fan-out to %d", a.clones),
+	}, ours, floor, newNamespaceMeanwhileBudget)
 	return nil
 }
 
 // during repeats sample as long as load goes on.
-func during(ctx context.Context, load, sample timer) ([]time.Duration, error) {
+func during(ctx context.Context, load, sample measure.Timer) ([]time.Duration, error) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := load(ctx)

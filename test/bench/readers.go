@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 	"github.com/headwater-k8s/headwater/test/node"
 )
@@ -41,7 +42,7 @@ const roleLabel = "bench"
 // board starts readers, so many in each of the namespaces, and waits until they
 // run and Headwater has taken note of them.
 func (a *arena) board(ctx context.Context, n *node.Node, each int) ([]*reader, error) {
-	progress("starting %d pods", each*refreshNamespaces)
+	measure.Progress("starting %d pods", each*refreshNamespaces)
 	spec := harness.ByVolume(shared)
 	spec.NodeName = n.Name()
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: bare, VolumeSource: corev1.VolumeSource{
@@ -50,7 +51,7 @@ func (a *arena) board(ctx context.Context, n *node.Node, each int) ([]*reader, e
 	mounts := &spec.Containers[0].VolumeMounts
 	*mounts = append(*mounts, corev1.VolumeMount{Name: bare, MountPath: "/" + bare})
 	readers := make([]*reader, each*refreshNamespaces)
-	err := parallel(ctx, len(readers), func(ctx context.Context, i int) (err error) {
+	err := measure.Parallel(ctx, len(readers), func(ctx context.Context, i int) (err error) {
 		readers[i] = &reader{namespace: target(i % refreshNamespaces), name: fmt.Sprintf("reads-%d-%d", each, i)}
 		readers[i].container, err = a.runPod(ctx, n, readers[i].namespace, readers[i].name, "reads", spec)
 		return err
@@ -69,7 +70,7 @@ func (a *arena) runPod(ctx context.Context, n *node.Node, namespace, name, role 
 		return nil, err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, podsEvery, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, podsEvery, measure.Patience, true, func(ctx context.Context) (bool, error) {
 		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -131,7 +132,7 @@ func (a *arena) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	return wait.PollUntilContextTimeout(ctx, podsEvery, patience, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, podsEvery, measure.Patience, true, func(ctx context.Context) (bool, error) {
 		left, err := a.admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, these)
 		return err == nil && len(left.Items) == 0, err
 	})

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
 const (
-	refreshBudget = time.Second
 	// refreshNamespaces is how many hold readers.
 	refreshNamespaces = 10
 	// crowd is how many pods make a node busy.
@@ -30,7 +30,7 @@ const (
 // itself writing the Secrets and asking the kubelet. It stops Headwater in the
 // end, to see how long a kubelet takes that nobody asks.
 func (a *arena) refreshes(ctx context.Context) (err error) {
-	progress("starting a node")
+	measure.Progress("starting a node")
 	n, err := node.Start(ctx, a.cluster, node.Options{})
 	if err != nil {
 		return err
@@ -41,11 +41,14 @@ func (a *arena) refreshes(ctx context.Context) (err error) {
 		return err
 	}
 	what := "source edit to new bytes in containers"
-	if err := a.refreshed(ctx, fmt.Sprintf("%s, %d pods", what, len(few)), few); err != nil {
+	if err := a.refreshed(ctx, measure.Name{Key: fmt.Sprintf("refresh/pods=%d", len(few)), What: fmt.Sprintf("%s, %d pods", what, len(few))}, few); err != nil {
 		return err
 	}
 	err = a.amid(ctx, n, func(ctx context.Context) error {
-		return a.refreshed(ctx, fmt.Sprintf("%s, %d pods, while %d others start and end", what, len(few), crowd), few)
+		return a.refreshed(ctx, measure.Name{
+			Key:  fmt.Sprintf("refresh/pods=%d/churning=%d", len(few), crowd),
+			What: fmt.Sprintf("%s, %d pods, while %d others start and end", what, len(few), crowd),
+		}, few)
 	})
 	if err != nil {
 		return err
@@ -55,14 +58,14 @@ func (a *arena) refreshes(ctx context.Context) (err error) {
 		return err
 	}
 	all := slices.Concat(few, more)
-	if err := a.refreshed(ctx, fmt.Sprintf("%s, %d pods", what, len(all)), all); err != nil {
+	if err := a.refreshed(ctx, measure.Name{Key: fmt.Sprintf("refresh/pods=%d", len(all)), What: fmt.Sprintf("%s, %d pods", what, len(all))}, all); err != nil {
 		return err
 	}
 	return a.unasked(ctx, all)
 }
 
 // refreshed adds the rows of one set of readers.
-func (a *arena) refreshed(ctx context.Context, what string, readers []*reader) error {
+func (a *arena) refreshed(ctx context.Context, name measure.Name, readers []*reader) error {
 	var ours, floor []time.Duration
 	confirmed := 0
 	for range a.options.rounds {
@@ -76,8 +79,8 @@ func (a *arena) refreshed(ctx context.Context, what string, readers []*reader) e
 		}
 		floor = append(floor, took...)
 	}
-	a.results.latency(what, ours, floor, refreshBudget)
-	a.results.add(row{what: "  of these, only when the kubelet was asked again", value: fmt.Sprintf("%d of %d", confirmed, len(ours))})
+	a.results.Latency(name, ours, floor, refreshBudget)
+	a.results.Add(measure.Row{What: "  of these, only when the kubelet was asked again", Value: fmt.Sprintf("%d of %d", confirmed, len(ours))})
 	return nil
 }
 
@@ -133,7 +136,7 @@ func (a *arena) marks(ctx context.Context, r *reader) (map[string]string, error)
 func (a *arena) bareRefreshRound(ctx context.Context, readers []*reader) ([]time.Duration, error) {
 	version := a.version()
 	return untilRead(ctx, readers, bare, version, func(ctx context.Context) error {
-		err := parallel(ctx, refreshNamespaces, func(ctx context.Context, i int) error {
+		err := measure.Parallel(ctx, refreshNamespaces, func(ctx context.Context, i int) error {
 			if err := a.writeBare(ctx, i, version); err != nil {
 				return err
 			}
@@ -159,13 +162,13 @@ func in(namespace string, readers []*reader) []*reader {
 func nothing(context.Context, *reader) error { return nil }
 
 func (a *arena) writeBare(ctx context.Context, i int, version string) error {
-	return update(ctx, a.peer, secret(target(i), bare, version))
+	return measure.Update(ctx, a.peer, measure.Secret(target(i), bare, version))
 }
 
 // ask changes an annotation of every reader, as Headwater does.
 func (a *arena) ask(ctx context.Context, readers []*reader, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench":%q}}}`, value)
-	return parallel(ctx, len(readers), func(ctx context.Context, i int) error {
+	return measure.Parallel(ctx, len(readers), func(ctx context.Context, i int) error {
 		_, err := a.peer.CoreV1().Pods(readers[i].namespace).Patch(ctx, readers[i].name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	})
@@ -179,16 +182,16 @@ func (a *arena) unasked(ctx context.Context, readers []*reader) error {
 	a.stop()
 	var all []time.Duration
 	for range a.options.unasked {
-		progress("waiting for the kubelet's own round, up to 90 seconds")
+		measure.Progress("waiting for the kubelet's own round, up to 90 seconds")
 		version := a.version()
 		took, err := untilRead(ctx, readers, bare, version, func(ctx context.Context) error {
-			return parallel(ctx, refreshNamespaces, func(ctx context.Context, i int) error { return a.writeBare(ctx, i, version) })
+			return measure.Parallel(ctx, refreshNamespaces, func(ctx context.Context, i int) error { return a.writeBare(ctx, i, version) })
 		}, nothing)
 		if err != nil {
 			return err
 		}
 		all = append(all, took...)
 	}
-	a.results.add(row{what: fmt.Sprintf("the same without Headwater, %d pods", len(readers)), value: spread(all)})
+	a.results.Add(measure.Row{What: fmt.Sprintf("the same without Headwater, %d pods", len(readers)), Value: measure.Spread(all)})
 	return nil
 }

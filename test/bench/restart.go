@@ -13,19 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
-
-// restartBudget is how restarts may compare with bare patches.
-const restartBudget = 1.25
 
 // restarts compares a source edit that stamps a consumer in every namespace
 // with as many bare updates and patches. It leaves no consumer behind.
 func (a *arena) restarts(ctx context.Context) error {
 	scattered := consumers{a.clones, func(app string, i int) (string, string) { return target(i), app }}
-	what := fmt.Sprintf("source edit to the last of %d pod templates stamped", a.clones)
-	return a.stamping(ctx, what, scattered, sourceNamespace, func(ctx context.Context, namespace, version string) error {
-		return update(ctx, a.peer, secret(namespace, bare, version))
+	name := measure.Name{
+		Key:  fmt.Sprintf("restarts/scattered/templates=%d", a.clones),
+		What: fmt.Sprintf("source edit to the last of %d pod templates stamped", a.clones),
+	}
+	return a.stamping(ctx, name, scattered, sourceNamespace, func(ctx context.Context, namespace, version string) error {
+		return measure.Update(ctx, a.peer, measure.Secret(namespace, bare, version))
 	})
 }
 
@@ -34,9 +35,12 @@ func (a *arena) restarts(ctx context.Context) error {
 func (a *arena) crowds(ctx context.Context) error {
 	for _, n := range crowdSizes(a.options.consumers) {
 		together := consumers{n, func(app string, i int) (string, string) { return crowdNamespace, fmt.Sprintf("%s-%05d", app, i) }}
-		what := fmt.Sprintf("edit to the last of %d pod templates stamped, in one namespace", n)
+		name := measure.Name{
+			Key:  fmt.Sprintf("restarts/together/templates=%d", n),
+			What: fmt.Sprintf("edit to the last of %d pod templates stamped, in one namespace", n),
+		}
 		nothing := func(context.Context, string, string) error { return nil }
-		if err := a.stamping(ctx, what, together, crowdNamespace, nothing); err != nil {
+		if err := a.stamping(ctx, name, together, crowdNamespace, nothing); err != nil {
 			return err
 		}
 	}
@@ -53,12 +57,12 @@ type consumers struct {
 // stamping compares the restart of all that consume the source of that
 // namespace with a bare patch of each of the others, after what before does.
 func (a *arena) stamping(
-	ctx context.Context, what string, of consumers, source string, before func(ctx context.Context, namespace, version string) error,
+	ctx context.Context, name measure.Name, of consumers, source string, before func(ctx context.Context, namespace, version string) error,
 ) error {
 	if err := a.addConsumers(ctx, of); err != nil {
 		return err
 	}
-	err := a.compare(ctx, what, of.n, restartBudget,
+	err := a.compare(ctx, name, of.n, restartBudget,
 		func(ctx context.Context) (time.Duration, error) {
 			took, err := a.untilStamped(ctx, shared, a.editSource(source, a.version()))
 			if err != nil {
@@ -69,7 +73,7 @@ func (a *arena) stamping(
 		func(ctx context.Context) (time.Duration, error) {
 			version := a.version()
 			return a.untilStamped(ctx, bare, func(ctx context.Context) error {
-				return parallel(ctx, of.n, func(ctx context.Context, i int) error {
+				return measure.Parallel(ctx, of.n, func(ctx context.Context, i int) error {
 					namespace, name := of.place(bare, i)
 					if err := before(ctx, namespace, version); err != nil {
 						return err
@@ -87,9 +91,9 @@ func (a *arena) stamping(
 // addConsumers makes consumers. The Deployments are paused: what the control
 // plane makes of a rollout is no part of the measure.
 func (a *arena) addConsumers(ctx context.Context, of consumers) error {
-	progress("making %d consumers", of.n)
+	measure.Progress("making %d consumers", of.n)
 	for _, app := range []string{shared, bare} {
-		err := parallel(ctx, of.n, func(ctx context.Context, i int) error {
+		err := measure.Parallel(ctx, of.n, func(ctx context.Context, i int) error {
 			namespace, name := of.place(app, i)
 			deployment := harness.Deployment(namespace, app, 0, harness.ByEnv(app, "version"))
 			deployment.Name, deployment.Spec.Paused = name, true
@@ -110,7 +114,7 @@ func (a *arena) removeConsumers(ctx context.Context, of consumers) error {
 		namespaces[namespace] = true
 	}
 	all := slices.Collect(maps.Keys(namespaces))
-	return parallel(ctx, len(all), func(ctx context.Context, i int) error {
+	return measure.Parallel(ctx, len(all), func(ctx context.Context, i int) error {
 		return a.admin.AppsV1().Deployments(all[i]).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
 }
@@ -136,16 +140,16 @@ func (a *arena) untilStamped(ctx context.Context, app string, act func(context.C
 	if err != nil {
 		return 0, err
 	}
-	deployments, err := open(ctx, a.admin.AppsV1().RESTClient(), "deployments", "")
+	deployments, err := measure.Open(ctx, a.admin.AppsV1().RESTClient(), "deployments", metav1.NamespaceAll, "")
 	if err != nil {
 		return 0, err
 	}
-	defer deployments.stop()
-	m := newMarking()
+	defer deployments.Stop()
+	m := measure.NewMarking()
 	for _, deployment := range list.Items {
-		m.before[deployment.UID] = deployment.Spec.Template.Annotations[mark.RestartedFor]
+		m.Before[deployment.UID] = deployment.Spec.Template.Annotations[mark.RestartedFor]
 	}
-	return m.timed(ctx, act, deployments, func(event watch.Event) (of types.UID, now string, noted bool) {
+	return m.Timed(ctx, act, deployments, func(event watch.Event) (of types.UID, now string, noted bool) {
 		deployment, ok := event.Object.(*appsv1.Deployment)
 		if !ok {
 			return "", "", false

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -19,18 +20,18 @@ const restTime = time.Second
 // starts times starts with everything there and nothing changed, and counts
 // what Headwater writes then.
 func (a *arena) starts(ctx context.Context) error {
-	what := fmt.Sprintf("start to ready, at %d clones", a.clones)
+	name := measure.Name{Key: fmt.Sprintf("start/clones=%d", a.clones), What: fmt.Sprintf("start to ready, at %d clones", a.clones)}
 	writes := 0
-	took, base, err := alternate(ctx, a.options.rounds, func(ctx context.Context) (time.Duration, error) {
+	took, base, err := measure.Alternate(ctx, a.options.rounds, func(ctx context.Context) (time.Duration, error) {
 		took, wrote, err := a.restart(ctx)
 		writes += wrote
 		return took, err
 	}, a.bareRead)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", name.What, err)
 	}
-	a.results.within(what, took, base, 5*time.Second)
-	a.results.count("writes after a restart with nothing changed", float64(writes), 0, "")
+	a.results.Within(name, took, base, startBudget)
+	a.results.Count(measure.Name{Key: "start/writes", What: "writes after a restart with nothing changed"}, float64(writes), 0, measure.Plain("writes"))
 	return nil
 }
 
@@ -78,6 +79,6 @@ func (a *arena) bareRead(ctx context.Context) (time.Duration, error) {
 		})
 	}
 	began := time.Now()
-	err = parallel(ctx, len(reads), func(ctx context.Context, i int) error { return reads[i](ctx) })
+	err = measure.Parallel(ctx, len(reads), func(ctx context.Context, i int) error { return reads[i](ctx) })
 	return time.Since(began), err
 }

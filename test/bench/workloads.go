@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -29,40 +30,40 @@ func (a *arena) workloads(ctx context.Context) error {
 		return err
 	}
 	more := manySecrets - len(list.Items)
-	progress("making %d more Secrets", more)
-	err = parallel(ctx, more, func(ctx context.Context, i int) error {
-		return create(ctx, a.admin, secret(unrelatedNamespace, "more-"+strconv.Itoa(i), "0"))
+	measure.Progress("making %d more Secrets", more)
+	err = measure.Parallel(ctx, more, func(ctx context.Context, i int) error {
+		return measure.Create(ctx, a.admin, measure.Secret(unrelatedNamespace, "more-"+strconv.Itoa(i), "0"))
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.residentAfterStart(ctx, fmt.Sprintf("resident memory, at %d Secrets and no workload", manySecrets)); err != nil {
+	if err := a.residentAfterStart(ctx, 0); err != nil {
 		return err
 	}
 	if err := a.addWorkloads(ctx); err != nil {
 		return err
 	}
-	return a.residentAfterStart(ctx, fmt.Sprintf("resident memory, at %d Secrets and %d workloads", manySecrets, manyWorkloads))
+	return a.residentAfterStart(ctx, manyWorkloads)
 }
 
 // addWorkloads makes workloads, and waits until Headwater has all on record.
 func (a *arena) addWorkloads(ctx context.Context) error {
-	progress("making %d workloads", manyWorkloads)
-	deployments, err := open(ctx, a.admin.AppsV1().RESTClient(), "deployments", "")
+	measure.Progress("making %d workloads", manyWorkloads)
+	deployments, err := measure.Open(ctx, a.admin.AppsV1().RESTClient(), "deployments", metav1.NamespaceAll, "")
 	if err != nil {
 		return err
 	}
-	defer deployments.stop()
+	defer deployments.Stop()
 	adopted := map[types.UID]bool{}
-	_, err = timed(ctx, func(ctx context.Context) error {
-		return parallel(ctx, manyWorkloads, func(ctx context.Context, i int) error {
+	_, err = measure.Timed(ctx, func(ctx context.Context) error {
+		return measure.Parallel(ctx, manyWorkloads, func(ctx context.Context, i int) error {
 			namespace := target(i % a.clones)
 			_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx,
 				harness.Deployment(namespace, "many-"+strconv.Itoa(i), 0, harness.ByEnv(shared, "version")), metav1.CreateOptions{})
 			return err
 		})
 	}, func(ctx context.Context) error {
-		return deployments.until(ctx, func(event watch.Event) bool {
+		return deployments.Until(ctx, func(event watch.Event) bool {
 			if deployment, ok := event.Object.(*appsv1.Deployment); ok && deployment.Annotations[mark.Baseline] != "" {
 				adopted[deployment.UID] = true
 			}
@@ -74,7 +75,7 @@ func (a *arena) addWorkloads(ctx context.Context) error {
 
 // residentAfterStart starts Headwater anew, so that what was there before does
 // not count.
-func (a *arena) residentAfterStart(ctx context.Context, what string) error {
+func (a *arena) residentAfterStart(ctx context.Context, workloads int) error {
 	if _, _, err := a.restart(ctx); err != nil {
 		return err
 	}
@@ -82,7 +83,10 @@ func (a *arena) residentAfterStart(ctx context.Context, what string) error {
 	if err != nil {
 		return err
 	}
-	a.results.count(what, mib, memoryBudget, " MiB")
+	a.results.Count(measure.Name{
+		Key:  fmt.Sprintf("memory/started/secrets=%d/workloads=%d", manySecrets, workloads),
+		What: fmt.Sprintf("resident memory, at %d Secrets and %d workloads", manySecrets, workloads),
+	}, mib, memoryBudget, measure.MiB)
 	return nil
 }
 
@@ -91,7 +95,7 @@ const idleTime = time.Minute
 
 // idle counts what Headwater asks of the API server while nothing happens.
 func (a *arena) idle(ctx context.Context) error {
-	progress("doing nothing for %s", idleTime)
+	measure.Progress("doing nothing for %s", idleTime)
 	if err := a.headwater.Idle(ctx); err != nil {
 		return err
 	}
@@ -103,6 +107,7 @@ func (a *arena) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.results.count(fmt.Sprintf("requests in %s without a change", idleTime), float64(asked.writes+asked.reads), 0, "")
+	a.results.Count(measure.Name{Key: "idle/requests", What: fmt.Sprintf("requests in %s without a change", idleTime)},
+		float64(asked.writes+asked.reads), 0, measure.Plain("requests"))
 	return nil
 }

@@ -25,7 +25,7 @@ func (a *arena) sayYes(ctx context.Context) (stop func(), err error) {
 	configurations := a.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	var config *admissionregistrationv1.ValidatingWebhookConfiguration
 	err = harness.Eventually(ctx, func(ctx context.Context) error {
-		config, err = configurations.Get(ctx, "headwater", metav1.GetOptions{})
+		config, err = configurations.Get(ctx, webhookConfiguration, metav1.GetOptions{})
 		return err
 	})
 	if err != nil {

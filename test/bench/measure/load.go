@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// load does all of timers n times, rate times a second altogether, whether or
+// Load does all of timers n times, rate times a second altogether, whether or
 // not the last is done. They take turns, so that what holds up the machine for a
 // moment holds up all of them. What it returns counts from when each was due, so
 // that a queue shows.
-func load(ctx context.Context, rate, n int, timers ...timer) ([][]time.Duration, error) {
+func Load(ctx context.Context, rate, n int, timers ...Timer) ([][]time.Duration, error) {
 	took := make([][]time.Duration, len(timers))
 	for i := range took {
 		took[i] = make([]time.Duration, n)

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// writers is how many bare writes are in flight at once: as many as Headwater
+// Writers is how many bare writes are in flight at once: as many as Headwater
 // has workers.
-const writers = 32
+const Writers = 32
 
-// secret is 1 KiB, and a version to tell it by.
-func secret(namespace, name, version string) *corev1.Secret {
+// Secret is 1 KiB, and a version to tell it by.
+func Secret(namespace, name, version string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Data: map[string][]byte{
@@ -27,23 +27,25 @@ func secret(namespace, name, version string) *corev1.Secret {
 	}
 }
 
-func create(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
+// Create creates secret.
+func Create(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
 	_, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 	return err
 }
 
-func update(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
+// Update overwrites secret.
+func Update(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
 	_, err := client.CoreV1().Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{})
 	return err
 }
 
-// parallel calls do for 0 … n-1, writers of them at once, until one fails.
-func parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
+// Parallel calls do for 0 … n-1, Writers of them at once, until one fails.
+func Parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range writers {
+	for range Writers {
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := do(ctx, i); err != nil {

@@ -1,0 +1,28 @@
+package main
+
+import "time"
+
+// The budgets. A ratio is to the floor that is taken in the same run.
+const (
+	// fanOutBudget is how a source edit may compare with as many bare writes.
+	fanOutBudget = 1.25
+	// restartBudget is how restarts, and refreshes, may compare with bare patches.
+	restartBudget = 1.25
+	// newNamespaceBudget is for a p99, as all latencies' are.
+	newNamespaceBudget          = 50 * time.Millisecond
+	newNamespaceMeanwhileBudget = time.Second
+	healBudget                  = 50 * time.Millisecond
+	refreshBudget               = time.Second
+	// addedBudget is what a call of the webhook may add to a write, tailBudget how
+	// its tail may compare with that of a webhook that does nothing.
+	addedBudget = 3 * time.Millisecond
+	tailBudget  = 1.25
+	// startBudget is for the median.
+	startBudget = 5 * time.Second
+	// memoryBudget is in MiB.
+	memoryBudget = 100
+	// gracefulBudget and killedBudget are for the longest that it ever takes
+	// until another leader writes.
+	gracefulBudget = 5 * time.Second
+	killedBudget   = 20 * time.Second
+)

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/test/node"
+)
+
+type options struct {
+	clones, consumers, unrelated, rounds, samples, rate, unasked int
+	only, binary, rbac, out                                      string
+	node, strict                                                 bool
+}
+
+// wants reports whether the rows of that name are to be measured.
+func (o options) wants(name string) bool {
+	return o.only == name || o.only == "" && (o.node || name != "refresh")
+}
+
+func parse() (o options, err error) {
+	names := names()
+	flag.IntVar(&o.clones, "n", 1000, "number of clones; fan-outs are measured at 100, 1,000 and 10,000 up to it, and at it")
+	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart or refresh, at most as many as there are clones")
+	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
+	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
+	flag.IntVar(&o.rate, "rate", 100, "writes a second, two thirds of them judged, under which a webhook is measured; two CPUs carry no 500")
+	flag.StringVar(&o.only, "only", "", "measure nothing else: "+strings.Join(names, ", "))
+	flag.BoolVar(&o.node, "node", false, "measure refresh as well, on a real node, which takes root and containerd")
+	flag.IntVar(&o.unasked, "unasked", 0, "rounds in which to see how long a kubelet takes by itself, a minute and a half each; part of refresh")
+	flag.BoolVar(&o.strict, "strict", true, "exit with 1 when a row is over its budget")
+	flag.StringVar(&o.out, "o", "", "also write the rounds to this file, in Go's benchmark format, which benchstat compares")
+	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
+	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
+	flag.Parse()
+	if o.clones < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 || o.rate < 1 {
+		return o, errors.New("-n, -consumers, -rounds, -samples and -rate must be at least 1")
+	}
+	if o.only != "" && !slices.Contains(names, o.only) {
+		return o, fmt.Errorf("-only %s: there is %s", o.only, strings.Join(names, ", "))
+	}
+	if o.wants("refresh") {
+		if err := node.Missing(); err != nil {
+			return o, err
+		}
+		o.clones = max(o.clones, refreshNamespaces)
+	}
+	o.consumers = min(o.consumers, o.clones)
+	o.binary, err = filepath.Abs(o.binary)
+	return o, err
+}
