@@ -33,7 +33,9 @@ func (a *arena) admission(ctx context.Context) error {
 	judge := func(key, what string, took [][]time.Duration) {
 		reviews += len(took[0])
 		a.results.Added(measure.Name{Key: "admission/" + key, What: what}, took[0], took[2], addedBudget)
-		a.results.Tail(measure.Name{Key: "admission/" + key + "/beside=yes", What: what + ", beside a webhook that does nothing"}, took[0], took[1], tailBudget)
+		a.results.Tail(measure.Name{
+			Key: "admission/" + key + "/beside=yes", What: what + ", beside a webhook that does nothing",
+		}, took[0], took[1], tailBudget)
 	}
 	took, err := measure.InTurn(ctx, a.options.samples, timers...)
 	if err != nil {
@@ -51,7 +53,9 @@ func (a *arena) admission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.results.Count(measure.Name{Key: "admission/reviews-of-others", What: "reviews of other writes, since the last start"}, asked-float64(reviews), 0, measure.Plain("reviews"))
+	a.results.Count(measure.Name{
+		Key: "admission/reviews-of-others", What: "reviews of other writes, since the last start",
+	}, asked-float64(reviews), 0, measure.Plain("reviews"))
 	return nil
 }
 

@@ -20,10 +20,14 @@ func (a *arena) tellMissing() {
 	}
 	if !a.options.wants("refresh") {
 		a.results.Add(measure.Row{
-			What: "source edit to new bytes in containers", Value: "not measured: -node does, as root", Budget: fmt.Sprintf("p99 %d ms", refreshBudget.Milliseconds()),
+			What: "source edit to new bytes in containers", Value: "not measured: -node does, as root",
+			Budget: fmt.Sprintf("p99 %d ms", refreshBudget.Milliseconds()),
 		})
 	}
 	if a.options.clones < fullClones || a.options.unrelated < fullUnrelated {
-		a.results.Add(measure.Row{What: "all of this at 10000 clones and 50000 unrelated Secrets", Value: "not measured: -n 10000 -unrelated 50000 does"})
+		a.results.Add(measure.Row{
+			What:  fmt.Sprintf("all of this at %d clones and %d unrelated Secrets", fullClones, fullUnrelated),
+			Value: fmt.Sprintf("not measured: -n %d -unrelated %d does", fullClones, fullUnrelated),
+		})
 	}
 }

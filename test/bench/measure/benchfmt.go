@@ -73,7 +73,8 @@ func inBatches(all []time.Duration) []result {
 		}
 		lines = append(lines, result{len(batch), []value{
 			perOp(sum / time.Duration(len(batch))),
-			{float64(Percentile(batch, 50)), "p50-ns"}, {float64(Percentile(batch, 99)), "p99-ns"},
+			{float64(Percentile(batch, 50)), "p50-ns"},
+			{float64(Percentile(batch, 99)), "p99-ns"},
 		}})
 	}
 	return lines
