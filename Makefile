@@ -53,7 +53,7 @@ screenshot: build control-plane ## take the README's pictures of the web page an
 	cd test/page && UPDATE=1 go test -count=1 -timeout 10m -run TestThePageIsPictured ./...
 
 .PHONY: bench
-bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more
+bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more, "-o FILE" for benchstat
 	@go run ./test/bench $(BENCH)
 
 .PHONY: cost
@@ -63,6 +63,9 @@ cost: build control-plane ## measure what one more clone, consumer or admission 
 .PHONY: test-rollouts
 test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more
 	go test $(RACE) -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
+.PHONY: bench-peers
+bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEERS="-help" tells how
+	@KUBECONFIG="$(KUBECONFIG)" go run ./test/bench/peers $(PEERS)
 
 .PHONY: chaos
 chaos: build control-plane ## break things while others work, and look what comes of it; CHAOS="-duration 1h" for more

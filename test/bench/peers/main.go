@@ -1,0 +1,108 @@
+// Command peers times from outside what a controller does in any cluster: how
+// soon it clones and restores Secrets, and has those start anew that use them.
+// Which controller is no matter, as long as it runs there; see README.md.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/headwater-k8s/headwater/test/bench/measure"
+)
+
+// pkg names what is measured, for benchstat.
+const pkg = "github.com/headwater-k8s/headwater/test/bench/peers"
+
+func main() {
+	if err := run(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "bench-peers:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	o, err := parse()
+	if err != nil {
+		return err
+	}
+	if o.print {
+		_, _ = fmt.Fprint(os.Stdout, o.explain())
+		return nil
+	}
+	config, name, err := connect(o)
+	if err != nil {
+		return err
+	}
+	if err := mayLoad(config.Host, name, o.yes); err != nil {
+		return err
+	}
+	// The second Ctrl-C ends the program at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer context.AfterFunc(ctx, stop)()
+	defer stop()
+	results := &measure.Table{Of: "Peer", Title: o.title(name)}
+	return results.Report(perform(ctx, config, o, results), os.Stdout, o.out, pkg)
+}
+
+func (o options) title(context string) string {
+	who := "whatever controller runs"
+	if o.name != "" {
+		who = o.name
+	}
+	return fmt.Sprintf("%s, in %s: Secrets of 1 KiB, medians of %d rounds, p99 of %d samples; never means not within %s",
+		who, context, o.rounds, o.samples, o.within)
+}
+
+// connect is to the cluster of the kubeconfig, by the name of its context.
+func connect(o options) (config *rest.Config, context string, err error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", o.kubeconfig, err)
+	}
+	if context = o.context; context == "" {
+		context = raw.CurrentContext
+	}
+	if config, err = loader.ClientConfig(); err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", o.kubeconfig, err)
+	}
+	config.QPS, config.ContentType = -1, runtime.ContentTypeProtobuf
+	config.UserAgent = "headwater-bench-peers"
+	return config, context, nil
+}
+
+// perform measures, and removes what it has made however that goes.
+func perform(ctx context.Context, config *rest.Config, o options, results *measure.Table) (err error) {
+	made := newNamespaces(strings.ToLower(rand.Text()))
+	config.Wrap(fence{made: made}.wrap)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	s := &stage{options: o, client: client, made: made, results: results}
+	defer func() { err = errors.Join(err, made.remove(ctx, client)) }()
+	for _, kind := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{{clones, s.clones}, {templates, s.templates}, {pods, s.pods}} {
+		if !o.wants(kind.name) {
+			continue
+		}
+		if err := kind.measure(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
