@@ -63,6 +63,7 @@ cost: build control-plane ## measure what one more clone, consumer or admission 
 .PHONY: test-rollouts
 test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more
 	go test $(RACE) -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
+
 .PHONY: bench-peers
 bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEERS="-help" tells how
 	@KUBECONFIG="$(KUBECONFIG)" go run ./test/bench/peers $(PEERS)
