@@ -123,7 +123,7 @@ func FuzzWrittenKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, fields, label, annotation, manager string) {
 		meta := metav1.ObjectMeta{
 			Labels: map[string]string{label: "1", CloneLabel: "true"}, Annotations: map[string]string{annotation: "2", Rule: "r"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}},
 		}
 		labels, annotations := WrittenKeys(&meta)
 		require.Subset(t, []string{label}, labels)

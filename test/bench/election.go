@@ -28,11 +28,11 @@ type election struct {
 func (a *arena) newElection(ctx context.Context, graceful bool) (*election, error) {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // nobody looks at how they get on
 	e := &election{arena: a, won: make(chan error, 1)}
-	leads := make(chan error, 1)
+	leads := make(chan struct{}, 1)
 	firstCtx, abdicate := context.WithCancel(ctx)
 	secondCtx, stop := context.WithCancel(ctx)
 	e.abdicate, e.stop = abdicate, stop
-	first, err := a.candidate("first", graceful, func(context.Context) { leads <- nil })
+	first, err := a.candidate("first", graceful, func(context.Context) { leads <- struct{}{} })
 	if err != nil {
 		return nil, err
 	}

@@ -101,16 +101,8 @@ func measureAll(ctx context.Context, o options, results *measure.Table) (err err
 	}
 	defer a.stop()
 	for _, scale := range scales(o) {
-		if err := a.grow(ctx, scale); err != nil {
+		if err := a.measureAt(ctx, scale); err != nil {
 			return err
-		}
-		for _, phase := range growing() {
-			if !o.wants(phase.name) || phase.name == "restarts" && scale != o.consumers {
-				continue
-			}
-			if err := phase.measure(a, ctx); err != nil {
-				return err
-			}
 		}
 	}
 	for _, phase := range finishing() {
@@ -122,5 +114,21 @@ func measureAll(ctx context.Context, o options, results *measure.Table) (err err
 		}
 	}
 	a.tellMissing()
+	return nil
+}
+
+// measureAt measures what is measured as the cluster grows.
+func (a *arena) measureAt(ctx context.Context, scale int) error {
+	if err := a.grow(ctx, scale); err != nil {
+		return err
+	}
+	for _, phase := range growing() {
+		if !a.options.wants(phase.name) || phase.name == "restarts" && scale != a.options.consumers {
+			continue
+		}
+		if err := phase.measure(a, ctx); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -55,7 +55,7 @@ func template(t *testing.T, args ...string) string {
 func requireFile(t *testing.T, path, want string) {
 	t.Helper()
 	if os.Getenv("UPDATE") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644)) //nolint:gosec // it is for everybody to read
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
 	found, err := os.ReadFile(path)

@@ -134,7 +134,6 @@ func searchAnswer(ctx context.Context, url, place string) {
 	if err != nil {
 		return
 	}
-	body := cage.Reader(place, response.Body)
-	_, _ = io.Copy(io.Discard, body)
-	_ = body.Close()
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, cage.Reader(place, response.Body))
 }

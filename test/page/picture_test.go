@@ -81,7 +81,7 @@ func takePictures(t *testing.T) {
 	for scheme, name := range pictures {
 		var picture []byte
 		b.do(b.looks(1440, 960, scheme), chromedp.Evaluate(`scrollTo(0, 0)`, nil), chromedp.CaptureScreenshot(&picture))
-		require.NoError(t, os.WriteFile(filepath.Join(e2e.Root(t), "deploy", name), picture, 0o644)) //nolint:gosec // it is for everybody to see
+		require.NoError(t, os.WriteFile(filepath.Join(e2e.Root(t), "deploy", name), picture, 0o644))
 	}
 }
 

@@ -67,7 +67,7 @@ func (r *replicas) launch(args ...string) *harness.Headwater {
 	o := r.Options(r.rules)
 	o.Webhook, o.Service = address, true
 	o.Args = append([]string{"--webhook-drain", drain, "--webhook-ca-settle", caSettle.String()}, args...)
-	one := r.env.Launch(o)
+	one := r.Launch(o)
 	r.service.Add(one)
 	return one
 }
