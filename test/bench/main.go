@@ -101,29 +101,24 @@ func measureAll(ctx context.Context, o options, results *measure.Table) (err err
 	}
 	defer a.stop()
 	for _, scale := range scales(o) {
-		if err := a.measureAt(ctx, scale); err != nil {
+		if err := a.grow(ctx, scale); err != nil {
+			return err
+		}
+		if err := a.measure(ctx, growing(), scale); err != nil {
 			return err
 		}
 	}
-	for _, phase := range finishing() {
-		if !o.wants(phase.name) {
-			continue
-		}
-		if err := phase.measure(a, ctx); err != nil {
-			return err
-		}
+	if err := a.measure(ctx, finishing(), a.clones); err != nil {
+		return err
 	}
 	a.tellMissing()
 	return nil
 }
 
-// measureAt measures what is measured as the cluster grows.
-func (a *arena) measureAt(ctx context.Context, scale int) error {
-	if err := a.grow(ctx, scale); err != nil {
-		return err
-	}
-	for _, phase := range growing() {
-		if !a.options.wants(phase.name) || phase.name == "restarts" && scale != a.options.consumers {
+// measure takes those of phases that are wanted at that number of clones.
+func (a *arena) measure(ctx context.Context, phases []phase, clones int) error {
+	for _, phase := range phases {
+		if !a.options.wants(phase.name) || phase.name == "restarts" && clones != a.options.consumers {
 			continue
 		}
 		if err := phase.measure(a, ctx); err != nil {

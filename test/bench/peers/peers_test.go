@@ -35,7 +35,7 @@ func play(t *testing.T, o options) []string {
 	left, err := admin.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: runLabel})
 	require.NoError(t, err)
 	require.Empty(t, left.Items, "it leaves nothing behind")
-	return strings.Split(strings.TrimSpace(text.String()), "\n")[2:]
+	return strings.Split(strings.TrimSpace(text.String()), "\n")[3:] // after the title and the header
 }
 
 func TestWithoutAControllerNothingEverHappens(t *testing.T) {
