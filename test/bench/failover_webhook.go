@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
+	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // failoversOfWebhooks ends replicas while the webhook protects alone. Nobody
@@ -63,6 +65,10 @@ func (a *arena) webhookRows(by ending, judged tally) {
 func (f *fleet) replace(ctx context.Context, by ending) error {
 	leader, err := f.leader(ctx)
 	if err != nil {
+		return err
+	}
+	// The API server has connections to both by then, and writes are on their way.
+	if err := harness.Holds(ctx, time.Second, func(context.Context) error { return leader.Failure() }); err != nil {
 		return err
 	}
 	for _, one := range f.replicas {
