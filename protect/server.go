@@ -23,9 +23,12 @@ const (
 	headerTimeout   = 5 * time.Second
 	readTimeout     = 5 * time.Second
 	writeTimeout    = 10 * time.Second
-	idleTimeout     = 90 * time.Second
 	shutdownTimeout = 5 * time.Second
 	maxHeaderBytes  = 64 << 10
+	// idleTimeout is longer than that of the API server's client, which is 90 s:
+	// on a connection that the server closes a review may be under way, and
+	// nobody sends that again.
+	idleTimeout = 3 * time.Minute
 )
 
 // Server is the HTTPS listener of the webhook.
