@@ -14,7 +14,8 @@ LINT       := go tool -modfile=test/lint/go.mod golangci-lint
 NESTED     := test/cel test/deploy test/page
 TOOLS      := test/cluster/controlplane test/kwok test/lint test/vuln
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
-FUZZ_TIME  ?= 10s
+# In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
+FUZZ_TIME  ?= 200x
 # The race detector needs cgo, and so a C compiler.
 RACE       := $(if $(shell command -v gcc || command -v clang),-race,)
 
@@ -123,11 +124,11 @@ verify: lint ## lint, and check that formatting and go.mod are as the tools leav
 	$(LINT) fmt --diff ./...
 
 .PHONY: fuzz-short
-fuzz-short: ## run every fuzz test for FUZZ_TIME (10s)
+fuzz-short: ## run every fuzz test on FUZZ_TIME (200x) inputs of its own
 	@grep -rlE '^func Fuzz' --include=*_test.go . | sort | while read -r file; do \
 	  for fuzz in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' "$$file"); do \
 	    echo "$$fuzz in $$(dirname "$$file")"; \
-	    (cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 1s .) || exit 1; \
+	    (cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 50x .) || exit 1; \
 	  done; \
 	done
 
