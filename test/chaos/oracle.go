@@ -117,11 +117,11 @@ type state struct {
 	consumers map[consumer]standing
 }
 
-// standing is how many specs a consumer has had, and whether it was then found to
-// run old data.
+// standing is how many templates a consumer has had, and whether it was then found
+// to run old data.
 type standing struct {
-	generation int64
-	late       bool
+	revision int
+	late     bool
 }
 
 func (w *world) look(ctx context.Context) (state, error) {
@@ -147,7 +147,7 @@ func (w *world) look(ctx context.Context) (state, error) {
 func judgeRestarts(before, after state) []string {
 	var wrong []string
 	for c, now := range after.consumers {
-		restarts := int(now.generation - before.consumers[c].generation)
+		restarts := now.revision - before.consumers[c].revision
 		most := 0
 		if c.key != "" {
 			most = after.attempts[c.key] - before.attempts[c.key]
