@@ -101,12 +101,16 @@ func (y *yard) compacted(ctx context.Context) (float64, error) {
 }
 
 // etcdSettles is for how long etcd's figure must stay: it is of the last
-// commit, and one is due every 100 ms.
-const etcdSettles = 300 * time.Millisecond
+// commit, and one is due every 100 ms. Controllers may be at work for a while
+// before that.
+const (
+	etcdSettles       = 300 * time.Millisecond
+	etcdSettlesWithin = 5 * time.Minute
+)
 
 func (y *yard) etcdInUse(ctx context.Context) (size float64, err error) {
 	since := time.Now()
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = harness.Within(ctx, etcdSettlesWithin, func(ctx context.Context) error {
 		now, err := y.etcdMetric(ctx, "etcd_mvcc_db_total_size_in_use_in_bytes")
 		if err != nil {
 			return harness.Permanent(err)
