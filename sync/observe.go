@@ -78,7 +78,9 @@ func (o *Observer) state(target object.Ref) (State, error) {
 // not go to another rule and back.
 func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *Namespace) ([]Claim, error) {
 	var claims []Claim
-	for _, rule := range set.All() {
+	all := set.All()
+	for i := range all {
+		rule := &all[i]
 		ref, ok := rule.sourceOf(target)
 		if !ok || !rule.namespaces.Matches(namespace.Name, namespace.Labels) {
 			continue
@@ -90,10 +92,7 @@ func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *Na
 		if rule.BySelector() && (source == nil || !rule.Selects(ref, source.Labels)) {
 			continue
 		}
-		// Only a rule that claims is kept, or every look at a place would cost
-		// the memory of every rule.
-		claimant := rule
-		claim := Claim{Rule: &claimant, Ref: ref, Source: source}
+		claim := Claim{Rule: rule, Ref: ref, Source: source}
 		claim.Approved = source != nil && o.approvals.of(rule.Name).Sources[ref.String()] == source.ResourceVersion
 		claims = append(claims, claim)
 	}
