@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
+	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // memory measures what is resident after all that was done since the last
@@ -19,7 +17,7 @@ func (a *arena) memory(ctx context.Context) error {
 	for _, of := range []struct {
 		key, what, field string
 		budget           bool
-	}{{"resident", "resident memory", "VmRSS", true}, {"highest", "its highest ever", "VmHWM", false}} {
+	}{{"resident", "resident memory", harness.Resident, true}, {"highest", "its highest ever", harness.Peak, false}} {
 		mib, err := a.resident(of.field)
 		if err != nil {
 			return err
@@ -39,20 +37,6 @@ func (a *arena) memory(ctx context.Context) error {
 
 // resident reads a figure of the process's memory, in MiB.
 func (a *arena) resident(field string) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.headwater.PID()))
-	if err != nil {
-		return 0, err
-	}
-	return mebibytes(string(status), field)
-}
-
-// mebibytes reads a field of Linux's /proc/PID/status, which is in KiB.
-func mebibytes(status, field string) (float64, error) {
-	_, rest, _ := strings.Cut(status, field+":")
-	kib, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	value, err := strconv.Atoi(kib)
-	if err != nil {
-		return 0, fmt.Errorf("read %s of the process: %w", field, err)
-	}
-	return float64(value) / 1024, nil
+	bytes, err := harness.MemoryBytes(a.headwater.PID(), field)
+	return float64(bytes) / (1 << 20), err
 }

@@ -79,7 +79,7 @@ func (a *arena) residentAfterStart(ctx context.Context, workloads int) error {
 	if _, _, err := a.restart(ctx); err != nil {
 		return err
 	}
-	mib, err := a.resident("VmRSS")
+	mib, err := a.resident(harness.Resident)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 )
 
@@ -55,7 +56,7 @@ func (y *yard) grow(ctx context.Context, size int) error {
 	}
 	made, err := y.spend(ctx, func(ctx context.Context, mark cluster.Mark) (time.Time, error) {
 		for _, name := range y.sources[have:] {
-			if err := create(ctx, y.admin, source(name, usualPayload)); err != nil {
+			if err := measure.Create(ctx, y.admin, source(name, usualPayload)); err != nil {
 				return time.Time{}, err
 			}
 		}
@@ -71,7 +72,7 @@ func (y *yard) grow(ctx context.Context, size int) error {
 // changeAll edits every source and waits until every clone is written.
 func (y *yard) changeAll(ctx context.Context, mark cluster.Mark) (time.Time, error) {
 	for _, name := range y.sources {
-		if err := update(ctx, y.admin, source(name, usualPayload)); err != nil {
+		if err := measure.Update(ctx, y.admin, source(name, usualPayload)); err != nil {
 			return time.Time{}, err
 		}
 	}

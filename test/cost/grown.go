@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -62,7 +63,7 @@ func (y *yard) namespaces(ctx context.Context) error {
 // others measures Secrets that are not Headwater's.
 func (y *yard) others(ctx context.Context) error {
 	return y.grown(ctx, perSecret, y.options.steps, func(ctx context.Context, i int) error {
-		return create(ctx, y.admin, &corev1.Secret{
+		return measure.Create(ctx, y.admin, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: fmt.Sprintf("other-%05d", i)},
 			Data:       map[string][]byte{"payload": make([]byte, usualPayload)},
 		})
@@ -92,7 +93,7 @@ func (y *yard) consumers(ctx context.Context) error {
 			return err
 		}
 		took, err := y.spend(ctx, func(ctx context.Context, mark cluster.Mark) (time.Time, error) {
-			if err := update(ctx, y.admin, source(name, usualPayload)); err != nil {
+			if err := measure.Update(ctx, y.admin, source(name, usualPayload)); err != nil {
 				return time.Time{}, err
 			}
 			if have == 0 {

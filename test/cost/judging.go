@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -26,7 +27,7 @@ func (y *yard) judging(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{protected, bare} {
-		if err := create(ctx, y.admin, secret(sourceNamespace, name, usualPayload)); err != nil {
+		if err := measure.Create(ctx, y.admin, secret(sourceNamespace, name, usualPayload)); err != nil {
 			return err
 		}
 	}

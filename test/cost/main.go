@@ -102,7 +102,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := measure(ctx, o)
+	m, err := measureAll(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -138,10 +138,10 @@ func command() string {
 	return fmt.Sprintf(`make cost COST="%s"`, strings.Join(args, " "))
 }
 
-// measure runs everything on a cluster of its own. The namespaces come last:
+// measureAll runs everything on a cluster of its own. The namespaces come last:
 // of each source, Headwater looks at every one of them, so that they would be
 // in the way of all else.
-func measure(ctx context.Context, o options) (m *model, err error) {
+func measureAll(ctx context.Context, o options) (m *model, err error) {
 	c, err := cluster.Start(ctx, cluster.Options{Args: map[string][]string{
 		// Old editions go when they are told to, and not amid a measurement.
 		cluster.APIServer: {"--etcd-compaction-interval=0"},

@@ -53,7 +53,7 @@ func (y *yard) peak(ctx context.Context) (float64, error) {
 	if err := y.start(ctx, y.direct); err != nil {
 		return 0, err
 	}
-	n, err := harness.PeakBytes(y.headwater.PID())
+	n, err := harness.MemoryBytes(y.headwater.PID(), harness.Peak)
 	return float64(n), err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 )
 
@@ -18,7 +19,7 @@ func (y *yard) payloads(ctx context.Context) error {
 	if err := y.start(ctx, y.direct); err != nil {
 		return err
 	}
-	if err := create(ctx, y.admin, source(sized, usualPayload)); err != nil {
+	if err := measure.Create(ctx, y.admin, source(sized, usualPayload)); err != nil {
 		return err
 	}
 	if err := y.idle(ctx); err != nil {
@@ -51,7 +52,7 @@ func (y *yard) payloads(ctx context.Context) error {
 // has them.
 func (y *yard) changeSized(size int) func(context.Context, cluster.Mark) (time.Time, error) {
 	return func(ctx context.Context, mark cluster.Mark) (time.Time, error) {
-		if err := update(ctx, y.admin, source(sized, size)); err != nil {
+		if err := measure.Update(ctx, y.admin, source(sized, size)); err != nil {
 			return time.Time{}, err
 		}
 		return y.written(ctx, mark, "secrets", y.options.namespaces)

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -80,7 +79,7 @@ func newYard(ctx context.Context, c *cluster.Cluster, o options) (*yard, error) 
 		return nil, err
 	}
 	// With nothing to clone, nobody could tell that Headwater is done with it.
-	return y, create(ctx, y.admin, source("seed", usualPayload))
+	return y, measure.Create(ctx, y.admin, source("seed", usualPayload))
 }
 
 func (y *yard) configure() error {
@@ -234,31 +233,7 @@ func source(name string, size int) *corev1.Secret {
 	return one
 }
 
-func create(ctx context.Context, client kubernetes.Interface, one *corev1.Secret) error {
-	_, err := client.CoreV1().Secrets(one.Namespace).Create(ctx, one, metav1.CreateOptions{})
-	return err
-}
-
-func update(ctx context.Context, client kubernetes.Interface, one *corev1.Secret) error {
-	_, err := client.CoreV1().Secrets(one.Namespace).Update(ctx, one, metav1.UpdateOptions{})
-	return err
-}
-
 // parallel calls do for 0 … n-1, writers of them at once, until one fails.
 func parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range writers {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	return context.Cause(ctx)
+	return measure.ParallelBy(ctx, writers, n, do)
 }

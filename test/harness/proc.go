@@ -40,17 +40,23 @@ func cpuTime(stat string) (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / userHZ, nil
 }
 
-// PeakBytes is the most memory of a process that was ever resident.
-func PeakBytes(pid int) (int64, error) {
+// Fields of proc(5)'s status.
+const (
+	Resident = "VmRSS" // what is resident now
+	Peak     = "VmHWM" // the most that ever was
+)
+
+// MemoryBytes is how much memory of a process is, or was, resident.
+func MemoryBytes(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of a process: %w", err)
 	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	_, rest, _ := strings.Cut(string(status), field+":")
 	kib, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	n, err := strconv.ParseInt(kib, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("read the memory of a process: %w", err)
+		return 0, fmt.Errorf("read %s of a process: %w", field, err)
 	}
 	return n << 10, nil
 }

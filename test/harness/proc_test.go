@@ -29,7 +29,7 @@ func TestTheCPUTimeOfAProcessIsReadPastItsName(t *testing.T) {
 func TestWhatThisProcessUsesIsRead(t *testing.T) {
 	_, err := CPUTime(os.Getpid())
 	require.NoError(t, err)
-	bytes, err := PeakBytes(os.Getpid())
+	bytes, err := MemoryBytes(os.Getpid(), Peak)
 	require.NoError(t, err)
 	require.Greater(t, bytes, int64(1<<20))
 	load, err := LoadAverage()

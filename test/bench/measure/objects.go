@@ -41,11 +41,16 @@ func Update(ctx context.Context, client kubernetes.Interface, secret *corev1.Sec
 
 // Parallel calls do for 0 … n-1, Writers of them at once, until one fails.
 func Parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
+	return ParallelBy(ctx, Writers, n, do)
+}
+
+// ParallelBy is Parallel with another number of writers.
+func ParallelBy(ctx context.Context, writers, n int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range Writers {
+	for range writers {
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := do(ctx, i); err != nil {
