@@ -97,10 +97,13 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 	}
 	c.generation.Add(1)
 	var delay time.Duration
-	if change.Added {
+	if change.Added && c.working.Load() { // else it was there before
 		delay = admissionLag
 	}
 	for _, rule := range c.live.Load().All() {
+		if !rule.concerns(change) {
+			continue
+		}
 		for _, source := range c.sources(rule) {
 			c.queue.FreshAfter(rule.TargetRef(source, change.New.Name), delay)
 		}
@@ -108,6 +111,13 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 	if !change.Added {
 		c.enqueue(c.clonesIn(change.New.Name))
 	}
+}
+
+// concerns reports whether the rule selects the namespace, or did before the
+// change.
+func (r Rule) concerns(change kube.Change[*kube.Namespace]) bool {
+	return r.namespaces.Matches(change.New.Name, change.New.Labels) ||
+		change.Old != nil && r.namespaces.Matches(change.Old.Name, change.Old.Labels)
 }
 
 // admissionLag is what the API server's own admission is given to hear of a new

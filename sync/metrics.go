@@ -48,6 +48,8 @@ func (m *metrics) step(rule string, step Step, err error) {
 const maxFailing = 100
 
 var (
+	workingDesc = prometheus.NewDesc("headwater_sync_working",
+		"1 while this replica keeps clones right: it leads, and has read everything.", nil, nil)
 	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
 		"Clones by standing: current, behind, drifting, conflict, refused, held, failed, removing, retained.",
 		[]string{"rule", "state", "reason"}, nil)
@@ -62,6 +64,7 @@ type census struct{ controller *controller }
 
 // Describe implements prometheus.Collector.
 func (census) Describe(out chan<- *prometheus.Desc) {
+	out <- workingDesc
 	out <- clonesDesc
 	out <- failingDesc
 }
@@ -73,6 +76,11 @@ func (c census) Collect(out chan<- prometheus.Metric) {
 		standing Standing
 		reason   Reason
 	}
+	var working float64
+	if c.controller.working.Load() {
+		working = 1
+	}
+	out <- prometheus.MustNewConstMetric(workingDesc, prometheus.GaugeValue, working)
 	c.controller.failures.Use(func(f failures) {
 		for _, target := range f.first(maxFailing) {
 			out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, 1,

@@ -73,28 +73,19 @@ func (c *controller) mayRemove(state State) (answer verdict) {
 func (c *controller) apply(ctx context.Context, state State, step Step) error {
 	switch step.Action {
 	case Create:
-		return c.create(ctx, step.Desired)
+		return c.writer.Create(ctx, step.Desired)
 	case Update:
 		return c.update(ctx, state, step.Desired)
 	case Recreate:
 		if err := c.writer.Delete(ctx, state.Target, state.live().ObjectMeta); err != nil {
 			return err
 		}
-		return c.create(ctx, step.Desired)
+		return c.writer.Create(ctx, step.Desired)
 	case Remove:
 		return c.writer.Delete(ctx, state.Target, state.Clone.ObjectMeta)
 	default:
 		return nil
 	}
-}
-
-// create makes a clone. A namespace that went away meanwhile needs none.
-func (c *controller) create(ctx context.Context, desired *object.Full) error {
-	err := c.writer.Create(ctx, desired)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // update overwrites the live clone and keeps the metadata that others put on
@@ -109,8 +100,11 @@ func (c *controller) update(ctx context.Context, state State, desired *object.Fu
 	return c.writer.Update(ctx, desired)
 }
 
+// cacheWasBehind reports whether a write failed because something had changed,
+// or its namespace was on its way out, before this process heard of it.
 func cacheWasBehind(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // settleApprovals takes back the approvals that nothing needs any more, so

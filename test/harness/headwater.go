@@ -160,25 +160,29 @@ func (h *Headwater) Metrics(ctx context.Context) (string, error) {
 	return body, err
 }
 
-// Idle waits until Headwater leads and has worked off every key of its queues.
+// Idle waits until Headwater leads, has read everything, and has worked off
+// every key of its queues.
 func (h *Headwater) Idle(ctx context.Context) error {
 	return Eventually(ctx, func(ctx context.Context) error {
-		leading, err := h.Metric(ctx, "headwater_leader", nil)
-		if err != nil || leading != 1 {
-			return fmt.Errorf("not leading (%w)", err)
+		body, err := h.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		working, err := SumOf(body, "headwater_sync_working", nil)
+		if err != nil || working != 1 {
+			return fmt.Errorf("not working (%w)", err)
 		}
 		for _, queue := range []string{"sync", "reload", "reload-reads"} {
 			labels := map[string]string{"queue": queue}
-			added, err := h.Metric(ctx, "headwater_queue_adds_total", labels)
+			added, err := SumOf(body, "headwater_queue_adds_total", labels)
 			if err != nil {
 				return err
 			}
-			worked, err := h.Metric(ctx, "headwater_queue_work_seconds", labels)
+			worked, err := SumOf(body, "headwater_queue_work_seconds", labels)
 			if err != nil {
 				return err
 			}
-			// Every namespace is a key of sync; consumers there may be none.
-			if added != worked || (added == 0 && queue == "sync") {
+			if added != worked {
 				return fmt.Errorf("queue %s: %v of %v keys done", queue, worked, added)
 			}
 		}
