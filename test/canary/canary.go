@@ -15,7 +15,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"regexp"
+	"iter"
 	"strings"
 	"sync"
 )
@@ -108,8 +108,42 @@ func (c *Cage) tail(value []byte) string {
 	return c.mark + hex.EncodeToString(mac.Sum(nil)[:sumSize])
 }
 
-// sums are what could be a plain SHA-256, in hexadecimal or base64.
-var sums = regexp.MustCompile(`[0-9a-fA-F]{64}|[A-Za-z0-9+/_-]{43}`)
+// sums are the ways to write a plain SHA-256: in how many of which characters.
+var sums = []struct {
+	size       int
+	characters [256]bool
+}{
+	{64, oneOf("0123456789abcdefABCDEF")},
+	{43, oneOf("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+/-_")},
+}
+
+func oneOf(characters string) (is [256]bool) {
+	for _, c := range []byte(characters) {
+		is[c] = true
+	}
+	return is
+}
+
+// sumsIn yields what could be a plain SHA-256: both ends of each run of
+// characters that is long enough. No regular expression, which would take most
+// of the time of the tests that are searched.
+func sumsIn(text []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, sum := range sums {
+			for begin := 0; begin < len(text); begin++ {
+				end := begin
+				for end < len(text) && sum.characters[text[end]] {
+					end++
+				}
+				if end-begin >= sum.size &&
+					(!yield(string(text[begin:begin+sum.size])) || !yield(string(text[end-sum.size:end]))) {
+					return
+				}
+				begin = end
+			}
+		}
+	}
+}
 
 // Search notes the canaries that are in text, which came from place.
 func (c *Cage) Search(place string, text []byte) {
@@ -118,8 +152,8 @@ func (c *Cage) Search(place string, text []byte) {
 			c.note(place, form, c.ownerAt(text[at:]))
 		}
 	}
-	for _, sum := range sums.FindAll(text, -1) {
-		if owner, found := c.ownerOf(string(sum)); found {
+	for sum := range sumsIn(text) {
+		if owner, found := c.ownerOf(sum); found {
 			c.note(place, "as a plain hash", owner)
 		}
 	}
