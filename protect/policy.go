@@ -28,6 +28,8 @@ type policy struct {
 	world World
 	// defined finds variables by their expression.
 	defined map[string]string
+	// lists are the variables of lists of names.
+	lists map[string][]string
 }
 
 // newPolicy begins a policy to which Headwater itself is not subject.
@@ -40,7 +42,7 @@ func newPolicy(what string, mode Mode, world World) *policy {
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
 	binding.Spec.PolicyName = meta.Name
 	binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{actionOf(mode)}
-	return &policy{Policy: Policy{definition, binding}, world: world, defined: map[string]string{}}
+	return &policy{Policy: Policy{definition, binding}, world: world, defined: map[string]string{}, lists: map[string][]string{}}
 }
 
 func actionOf(mode Mode) admissionregistrationv1.ValidationAction {
@@ -137,10 +139,17 @@ func isUser(names []string) string { return oneOf("request.userInfo.username", n
 // listed defines variables, whose names begin as variable, that hold what is said
 // of names, sorted and each once.
 func (p *policy) listed(variable string, names []string, said func([]string) string) []string {
-	var all []string
-	for _, chunk := range divided(slices.Compact(slices.Sorted(slices.Values(names)))) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	// Most rules allow the same, who can be thousands: they are written once.
+	key := variable + " " + said(nil) + strings.Join(names, "\x00")
+	all, known := p.lists[key]
+	if known {
+		return all
+	}
+	for _, chunk := range divided(names) {
 		all = append(all, p.define(fmt.Sprintf("%s%d", variable, len(p.defined)), said(chunk)))
 	}
+	p.lists[key] = all
 	return all
 }
 
