@@ -1,4 +1,4 @@
-package reload
+package kinds
 
 import (
 	"context"
@@ -26,10 +26,10 @@ const podReading = `{metadata: {labels: {app: x}}, spec: {containers: [{name: ap
 // group and kind, gets the stamp on its pod template for which one would roll it.
 func TestRolloutsArePickedUpWhenTheirKindIsInstalled(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("rollouts")
+	namespace := e.Stage("rollouts")
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
-	h := e.Start(reloadRule("rollouts"))
-	e.cloned("rollouts", "used", "1")
+	h := e.Start(e2e.ReloadRule("rollouts"))
+	e.Cloned("rollouts", "used", "1")
 	rollouts.standing(h, "Absent")
 
 	for _, value := range []string{"2", "3"} {
@@ -40,7 +40,7 @@ func TestRolloutsArePickedUpWhenTheirKindIsInstalled(t *testing.T) {
 		first := rollouts.adopted(namespace, "web")
 		e.Settled(h)
 		before := e.Cluster.Mark()
-		e.change("rollouts", "used", value)
+		e.Change("rollouts", "used", value)
 		rollouts.stamped(namespace, "web", first, "spec", "template")
 		e.Settled(h)
 		writes := e.writesTo(before, "rollouts")
@@ -56,18 +56,18 @@ func TestRolloutsArePickedUpWhenTheirKindIsInstalled(t *testing.T) {
 
 func TestRolloutThatBorrowsItsTemplateIsRestartedByTheDeployment(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("borrowed")
+	namespace := e.Stage("borrowed")
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
 	rollouts.install()
 	e.Deployment(namespace, "base", harness.ByEnv("shared", "used"), nil) // scaled down
 	rollouts.create(namespace, "web", "spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}")
 	rollouts.create(namespace, "odd", "spec: {workloadRef: {apiVersion: v1, kind: PodTemplate, name: base}}")
 	start := e.Cluster.Mark()
-	h := e.Start(reloadRule("borrowed"))
-	e.cloned("borrowed", "used", "1")
+	h := e.Start(e2e.ReloadRule("borrowed"))
+	e.Cloned("borrowed", "used", "1")
 	e.Settled(h)
 	before, stamps := e.Cluster.Mark(), e.Stamps(namespace)
-	e.change("borrowed", "used", "2")
+	e.Change("borrowed", "used", "2")
 	e.Restarted(namespace, stamps, "Deployment/base")
 	e.Settled(h)
 	require.Len(t, e.writesTo(before, "deployments"), 1, "once")
@@ -77,7 +77,7 @@ func TestRolloutThatBorrowsItsTemplateIsRestartedByTheDeployment(t *testing.T) {
 
 func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("declared")
+	namespace := e.Stage("declared")
 	apps := e.kind("example.com", "v1", "App")
 	apps.install()
 	apps.grant()
@@ -90,12 +90,12 @@ func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
 	bare := apps.create(namespace, "bare", "spec: {replicas: 1}")
 	e.controlledDeployment(namespace, "bare-child", bare)
 
-	h := e.Start(reloadRule("declared"))
-	e.cloned("declared", "used", "1")
+	h := e.Start(e2e.ReloadRule("declared"))
+	e.Cloned("declared", "used", "1")
 	whole, added := apps.adopted(namespace, "whole"), apps.adopted(namespace, "adding")
 	e.Settled(h)
 	before, stamps := e.Cluster.Mark(), e.Stamps(namespace)
-	e.change("declared", "used", "2")
+	e.Change("declared", "used", "2")
 	apps.stamped(namespace, "whole", whole, "spec", "pod")
 	apps.stamped(namespace, "adding", added, "spec", "pod")
 	e.Restarted(namespace, stamps, "Deployment/bare-child")
@@ -106,26 +106,26 @@ func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
 
 	h.Stop()
 	again := e.Cluster.Mark()
-	e.Settled(e.Start(reloadRule("declared")))
+	e.Settled(e.Start(e2e.ReloadRule("declared")))
 	require.Empty(t, e.Writes(again), "a restart of Headwater with nothing changed writes nothing")
 }
 
 // The test plays the operator: it puts back whatever somebody changes.
 func TestOperatorThatTakesTheStampOffIsNotFought(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("reverting")
+	namespace := e.Stage("reverting")
 	widgets := e.kind("example.com", "v1", "Widget")
 	widgets.install()
 	owner := widgets.create(namespace, "widget", "")
 	e.controlledDeployment(namespace, "web", owner)
 	stop := e.revert(namespace, "web")
 	defer stop()
-	h := e.Start(reloadRule("reverting"))
-	e.cloned("reverting", "used", "1")
+	h := e.Start(e2e.ReloadRule("reverting"))
+	e.Cloned("reverting", "used", "1")
 	e.Settled(h)
 	for _, value := range []string{"2", "3"} {
 		before := e.Cluster.Mark()
-		e.change("reverting", "used", value)
+		e.Change("reverting", "used", value)
 		e.Eventually(func(context.Context) error {
 			if got := len(e.writesTo(before, "deployments")); got != 1 {
 				return fmt.Errorf("%d writes, want 1", got)
@@ -145,19 +145,19 @@ func TestOperatorThatTakesTheStampOffIsNotFought(t *testing.T) {
 
 func TestStampThatTheSchemaDropsIsReported(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("dropped")
+	namespace := e.Stage("dropped")
 	apps := e.kind("example.com", "v1", "App")
 	apps.installWith(`{type: object, properties: {spec: {type: object, properties: {template: {type: object, properties: {
     metadata: {type: object}, spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
 	apps.grant()
 	apps.create(namespace, "app", "spec: {template: "+podReading+"}")
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
-	h := e.Start(reloadRule("dropped"))
-	e.cloned("dropped", "used", "1")
+	h := e.Start(e2e.ReloadRule("dropped"))
+	e.Cloned("dropped", "used", "1")
 	apps.adopted(namespace, "app")
 	e.Settled(h)
 	before := e.Cluster.Mark()
-	e.change("dropped", "used", "2")
+	e.Change("dropped", "used", "2")
 	require.Contains(t, e.HasEvent(namespace, "app", "StampReverted"), "schema")
 	e.Settled(h)
 	require.Len(t, e.writesTo(before, "apps"), 1)
@@ -165,11 +165,11 @@ func TestStampThatTheSchemaDropsIsReported(t *testing.T) {
 
 func TestKindThatCannotBeReadHangsNothing(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("unreadable")
+	namespace := e.Stage("unreadable")
 	apps := e.kind("example.com", "v1", "App")
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
 
-	refused := e.Launch(e.Options(reloadRule("unreadable")))
+	refused := e.Launch(e.Options(e2e.ReloadRule("unreadable")))
 	e.Eventually(func(context.Context) error {
 		if refused.Failure() == nil {
 			return fmt.Errorf("still running")
@@ -181,17 +181,17 @@ func TestKindThatCannotBeReadHangsNothing(t *testing.T) {
 	require.Contains(t, log, "list apps.example.com cluster-wide (to restart consumers)")
 
 	revoke := apps.grant()
-	h := e.Start(reloadRule("unreadable"))
+	h := e.Start(e2e.ReloadRule("unreadable"))
 	revoke()
 	apps.install()
 	owner := apps.create(namespace, "app", "spec: {template: "+podReading+"}")
 	e.controlledDeployment(namespace, "child", owner)
 	apps.standing(h, "Refused")
 	require.NoError(t, h.Ready(t.Context()))
-	e.cloned("unreadable", "used", "1")
+	e.Cloned("unreadable", "used", "1")
 	e.Settled(h)
 	stamps := e.Stamps(namespace)
-	e.change("unreadable", "used", "2")
+	e.Change("unreadable", "used", "2")
 	e.Restarted(namespace, stamps, "Deployment/child") // as if nobody knew the kind
 	e.Settled(h)
 
@@ -200,7 +200,7 @@ func TestKindThatCannotBeReadHangsNothing(t *testing.T) {
 	first := apps.adopted(namespace, "app")
 	e.Settled(h)
 	stamps = e.Stamps(namespace)
-	e.change("unreadable", "used", "3")
+	e.Change("unreadable", "used", "3")
 	apps.stamped(namespace, "app", first, "spec", "template")
 	e.Restarted(namespace, stamps)
 }

@@ -1,4 +1,4 @@
-package reload
+package kinds
 
 import (
 	"context"
@@ -16,12 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// targetRule is reloadRule with a target of kind Bucket.
+// targetRule is e2e.ReloadRule with a target of kind Bucket.
 func targetRule(prefix, target string) string {
-	return strings.Replace(reloadRule(prefix), "{debounce: 0s,",
+	return strings.Replace(e2e.ReloadRule(prefix), "{debounce: 0s,",
 		"{debounce: 0s, targets: [{group: example.com, version: v1, kind: Bucket, "+target+"}],", 1)
 }
 
@@ -39,13 +40,13 @@ func (e *env) buckets() kind {
 func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
-	namespace := e.stage("annotated")
+	namespace := e.Stage("annotated")
 	buckets := e.buckets()
 	buckets.create(namespace, "chosen", "metadata: {labels: {app: x}}")
 	buckets.create(namespace, "other", "")
 	buckets.create("annotated-src", "beside", "metadata: {labels: {app: x}}")
 	h := e.Start(targetRule("annotated", "annotate: true, selector: {matchLabels: {app: x}}"))
-	e.cloned("annotated", "used", "1")
+	e.Cloned("annotated", "used", "1")
 	chosen, beside := buckets.adopted(namespace, "chosen"), buckets.adopted("annotated-src", "beside")
 	e.Settled(h)
 	object, err := buckets.object(t.Context(), namespace, "chosen")
@@ -53,7 +54,7 @@ func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 	require.NotContains(t, object.GetAnnotations(), mark.RestartedFor, "first sight is never a change")
 
 	before := e.Cluster.Mark()
-	e.change("annotated", "used", "2")
+	e.Change("annotated", "used", "2")
 	buckets.stamped(namespace, "chosen", chosen)
 	buckets.stamped("annotated-src", "beside", beside)
 	e.Settled(h)
@@ -69,7 +70,7 @@ func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
-	namespace := e.stage("fields")
+	namespace := e.Stage("fields")
 	buckets := e.buckets()
 	const selected = "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {user: theirs}}"
 	buckets.create(namespace, "chosen", selected)
@@ -79,12 +80,12 @@ func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
 	h := e.Start(targetRule("fields", setting))
 	buckets.hasField(namespace, "chosen", "1")
 	buckets.hasField(namespace, "chosen", "theirs", "spec", "credentials", "user")
-	e.change("fields", "used", "2")
+	e.Change("fields", "used", "2")
 	buckets.hasField(namespace, "chosen", "2")
 	e.Settled(h)
 
 	quiet := e.Cluster.Mark()
-	e.change("fields", "unused", "2")
+	e.Change("fields", "unused", "2")
 	buckets.merge(namespace, "chosen", "spec: {size: 3}")
 	e.Settled(h)
 	require.Empty(t, e.writesTo(quiet, "buckets"), "nothing that is set has changed")
@@ -102,7 +103,7 @@ func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
 	e.HasEvent(namespace, "chosen", "FieldsHealed")
 
 	h.Stop()
-	e.change("fields", "used", "3")
+	e.Change("fields", "used", "3")
 	h = e.Start(targetRule("fields", setting))
 	buckets.hasField(namespace, "chosen", "3")
 	e.Settled(h)
@@ -121,7 +122,7 @@ func TestFieldsOfTargetsAreSetAndKept(t *testing.T) {
 func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
-	namespace := e.stage("given-back")
+	namespace := e.Stage("given-back")
 	buckets := e.buckets()
 	buckets.create(namespace, "chosen", "")
 	const first = "{from: used, to: spec.first}"
@@ -132,10 +133,10 @@ func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 	buckets.hasField(namespace, "chosen", "", "spec", "second")
 	buckets.hasField(namespace, "chosen", "1", "spec", "first")
 
-	e.ConfigFile(reloadRule("given-back"))
+	e.ConfigFile(e2e.ReloadRule("given-back"))
 	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
-	e.change("given-back", "used", "2")
-	e.cloned("given-back", "used", "2")
+	e.Change("given-back", "used", "2")
+	e.Cloned("given-back", "used", "2")
 	e.Settled(h)
 	buckets.hasField(namespace, "chosen", "1", "spec", "first") // nobody asks for it any more, so it stays
 }
@@ -143,7 +144,7 @@ func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
-	namespace := e.stage("held-field")
+	namespace := e.Stage("held-field")
 	buckets := e.buckets()
 	buckets.create(namespace, "edited", "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {key: there-before}}")
 	e.claim(buckets, namespace, "declared", "applied")
@@ -173,7 +174,7 @@ func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 func TestValueThatNoFieldCanHoldIsRefused(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
-	namespace := e.stage("refused-value")
+	namespace := e.Stage("refused-value")
 	buckets := e.buckets()
 	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
 	e.Edit("refused-value-src", "shared", func(s *corev1.Secret) { s.Data["used"] = []byte{0xff, 0xfe} })
@@ -182,7 +183,7 @@ func TestValueThatNoFieldCanHoldIsRefused(t *testing.T) {
 	e.Settled(h)
 	e.Edit("refused-value-src", "shared", func(s *corev1.Secret) { delete(s.Data, "used") })
 	e.HasMetric(h, 2, "headwater_reload_targets_total", map[string]string{"rule": "refused-value", "result": "Refused"})
-	e.change("refused-value", "used", "text")
+	e.Change("refused-value", "used", "text")
 	buckets.hasField(namespace, "chosen", "text")
 }
 
@@ -221,8 +222,8 @@ func (e *env) claim(buckets kind, namespace, name, value string) {
 func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
 	e.Helper()
 	const value = "hunter2-of-targets"
-	e.change(strings.TrimSuffix(namespace, "-a"), "used", value)
-	e.cloned(strings.TrimSuffix(namespace, "-a"), "used", value)
+	e.Change(strings.TrimSuffix(namespace, "-a"), "used", value)
+	e.Cloned(strings.TrimSuffix(namespace, "-a"), "used", value)
 	e.Settled(h)
 	log, err := h.Log()
 	require.NoError(e, err)
@@ -243,7 +244,7 @@ func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
 func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
-	namespace := e.stage("paced")
+	namespace := e.Stage("paced")
 	buckets, safes := e.buckets(), e.kind("example.com", "v1", "Safe")
 	safes.install()
 	safes.grant()
@@ -253,7 +254,7 @@ func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
 		"set: [{from: used, to: spec.credentials.key}]")
 	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
 	h := e.Start(rule)
-	e.cloned("paced", "used", "1")
+	e.Cloned("paced", "used", "1")
 	before := buckets.adopted(namespace, "annotated")
 	safes.hasField(namespace, "set", "1")
 	e.Settled(h)
@@ -274,8 +275,8 @@ func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
 		})
 	}
 
-	e.change("paced", "used", "2")
-	e.waits(h, 1, "window")
+	e.Change("paced", "used", "2")
+	e.Waits(h, 1, "window")
 	require.Contains(t, e.HasEvent(namespace, "annotated", "RestartWaits"), "the next of reload.windows opens at 20")
 	safes.hasField(namespace, "set", "2")
 	require.Equal(t, before, buckets.adopted(namespace, "annotated"))
@@ -283,11 +284,11 @@ func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
 	e.Sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
 	e.ConfigFile(strings.Replace(rule, "{debounce: 0s,", "{debounce: 0s, maxRestartsPerHour: 1,", 1))
 	buckets.stamped(namespace, "annotated", before)
-	e.waits(h, 0, "window")
+	e.Waits(h, 0, "window")
 	before = buckets.adopted(namespace, "annotated")
 
-	e.change("paced", "used", "3")
-	e.waits(h, 1, "breaker")
+	e.Change("paced", "used", "3")
+	e.Waits(h, 1, "breaker")
 	e.HasNote(namespace, "annotated", "RestartWaits", "restarted 1 times within an hour")
 	safes.hasField(namespace, "set", "3")
 	require.Equal(t, before, buckets.adopted(namespace, "annotated"))

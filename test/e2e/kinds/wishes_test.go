@@ -1,4 +1,4 @@
-package reload
+package kinds
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
 )
 
 // The template of a Rollout that reads nothing.
@@ -14,7 +15,7 @@ const podIdle = "{metadata: {labels: {app: x}}, spec: {containers: [{name: app, 
 
 func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("asking")
+	namespace := e.Stage("asking")
 	e.Secret(namespace, "own", map[string]string{"used": "1"})
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
 	rollouts.install()
@@ -23,22 +24,22 @@ func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 	rollouts.create(namespace, "asks", "metadata: {annotations: {"+mark.Reload+": Restart}}\n"+reading)
 	rollouts.create(namespace, "lists", "metadata: {annotations: {secret.reloader.stakater.com/reload: own}}\nspec: {template: "+podIdle+"}")
 	e.Sections = "reload: {compatibility: [Reloader]}\n"
-	h := e.Start(reloadRule("asking"))
+	h := e.Start(e2e.ReloadRule("asking"))
 	asks, lists := rollouts.adopted(namespace, "asks"), rollouts.adopted(namespace, "lists")
 	e.Settled(h)
 	before := e.Cluster.Mark()
-	e.data(namespace, "own", "used", "2")
+	e.SetKey(namespace, "own", "used", "2")
 	rollouts.stamped(namespace, "asks", asks, "spec", "template")
 	rollouts.stamped(namespace, "lists", lists, "spec", "template")
 	e.Settled(h)
 	require.Len(t, e.writesTo(before, "rollouts"), 2, "nobody asks for the third")
 
-	e.data(namespace, "own", "used", "3")
+	e.SetKey(namespace, "own", "used", "3")
 	require.Contains(t, e.HasEvent(namespace, "asks", "RestartWaits"), "the least time after its last restart")
 	e.HasMetric(h, 2, "headwater_reload_waiting", map[string]string{"reason": "interval"})
 	require.Len(t, e.writesTo(before, "rollouts"), 2)
 
-	user, file := e.Viewer("asking-viewer"), e.ConfigFile(reloadRule("asking"))
+	user, file := e.Viewer("asking-viewer"), e.ConfigFile(e2e.ReloadRule("asking"))
 	shows := func(parts []string, args ...string) {
 		t.Helper()
 		out, problem, exit := e.Command(user, append(args, "--config", file)...)
@@ -54,22 +55,22 @@ func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 
 func TestKindIsDeclaredWhileRunning(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("later")
+	namespace := e.Stage("later")
 	apps := e.kind("example.com", "v1", "App")
 	apps.install()
 	apps.grant()
 	owner := apps.create(namespace, "web", "spec: {template: "+podReading+"}")
 	e.controlledDeployment(namespace, "child", owner)
-	h := e.Start(reloadRule("later"))
-	e.cloned("later", "used", "1")
-	e.adopted(h, namespace, "child")
+	h := e.Start(e2e.ReloadRule("later"))
+	e.Cloned("later", "used", "1")
+	e.Adopted(h, namespace, "child")
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
-	file := e.ConfigFile(reloadRule("later"))
+	file := e.ConfigFile(e2e.ReloadRule("later"))
 	apps.standing(h, "Full")
 	baseline := apps.adopted(namespace, "web")
 	e.Settled(h)
 	before, stamps := e.Cluster.Mark(), e.Stamps(namespace)
-	e.change("later", "used", "2")
+	e.Change("later", "used", "2")
 	apps.stamped(namespace, "web", baseline, "spec", "template")
 	e.Restarted(namespace, stamps)
 	require.Empty(t, e.writesTo(before, "deployments"), "its owner is stamped in its place")

@@ -1,4 +1,4 @@
-package reload
+package optin
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -18,8 +19,8 @@ const honourBoth = "reload: {compatibility: [Reloader, Wave], minInterval: 0s}\n
 // pod templates are as good as any.
 func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
-	namespace := e.stage("compat")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("compat")
 	e.Sections = honourBoth
 	for _, name := range []string{"own", "excluded", "searched", "pattern-1", "beside"} {
 		e.Secret(namespace, name, map[string]string{"k": "1"})
@@ -47,13 +48,13 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), byTemplate, metav1.CreateOptions{})
 	require.NoError(t, err)
 	h := e.Start(syncRule("compat"))
-	before := e.adopted(h, namespace, "auto", "named", "waves", "template")
+	before := e.Adopted(h, namespace, "auto", "named", "waves", "template")
 	require.Contains(t, e.HasEvent(namespace, "waves", "UnknownReload"), "another namespace")
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), `"(" is neither a name nor a regular expression`)
 
 	changes := func(secret string, want ...string) {
 		t.Helper()
-		e.data(namespace, secret, "k", string(e.Get(namespace, secret).Data["k"])+"+")
+		e.SetKey(namespace, secret, "k", string(e.Get(namespace, secret).Data["k"])+"+")
 		e.Restarted(namespace, before, want...)
 		before = e.Stamps(namespace)
 	}
@@ -95,8 +96,8 @@ func (e *env) tag(namespace, name, annotation string) {
 
 func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
-	namespace := e.stage("incompat")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("incompat")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{"reloader.stakater.com/auto": "true"})
 	e.Deployment(namespace, "waves", harness.ByEnvFrom("own"), map[string]string{"wave.pusher.com/update-on-config-change": "true"})
@@ -104,9 +105,9 @@ func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	h := e.Start(syncRule("incompat"))
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.data(namespace, "own", "k", "2")
+	e.SetKey(namespace, "own", "k", "2")
 	e.Restarted(namespace, before)
-	require.Empty(t, e.reads(start, namespace))
+	require.Empty(t, e.Reads(start, namespace))
 	out, problem, exit := e.Command(e.Viewer("incompat-viewer"), "explain", "deploy/incompat-a/auto", "--config", e.ConfigFile(syncRule("incompat")))
 	require.Zero(t, exit, problem)
 	require.Contains(t, out, "ignored: annotations of Reloader: reload.compatibility does not name it")
@@ -114,7 +115,7 @@ func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	h.Stop()
 	e.Sections = "reload: {compatibility: [Wave], minInterval: 0s}\n"
 	h = e.Start(syncRule("incompat"))
-	before = e.adopted(h, namespace, "waves")
-	e.data(namespace, "own", "k", "3")
+	before = e.Adopted(h, namespace, "waves")
+	e.SetKey(namespace, "own", "k", "3")
 	e.Restarted(namespace, before, "Deployment/waves")
 }

@@ -1,8 +1,7 @@
-package reload
+package optin
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -11,64 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// unpaced lets tests restart a workload again at once.
-const unpaced = "reload: {minInterval: 0s}\n"
-
-// syncRule is reloadRule, without the reload.
+// syncRule is e2e.ReloadRule, without the reload.
 func syncRule(prefix string) string {
-	rule, _, _ := strings.Cut(reloadRule(prefix), "  reload:")
+	rule, _, _ := strings.Cut(e2e.ReloadRule(prefix), "  reload:")
 	return rule
-}
-
-// data sets one key of a Secret that is nobody's but its namespace's.
-func (e *env) data(namespace, name, key, value string) {
-	e.Helper()
-	e.Edit(namespace, name, func(s *corev1.Secret) { s.Data[key] = []byte(value) })
-}
-
-// adopted waits until the workloads have a baseline and returns their stamps,
-// which must be empty: first sight is never a change.
-func (e *env) adopted(h *harness.Headwater, namespace string, deployments ...string) map[string]string {
-	e.Helper()
-	for _, name := range deployments {
-		e.Eventually(func(ctx context.Context) error {
-			deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
-			if err == nil && deployment.Annotations[mark.Baseline] == "" {
-				err = fmt.Errorf("%s is not adopted yet", name)
-			}
-			return err
-		})
-	}
-	e.Settled(h)
-	stamps := e.Stamps(namespace)
-	for name, stamp := range stamps {
-		require.Empty(e, stamp, "first sight is never a change: %s", name)
-	}
-	return stamps
-}
-
-// reads are Headwater's reads of single Secrets of namespace.
-func (e *env) reads(mark cluster.Mark, namespace string) (names []string) {
-	e.Helper()
-	requests, err := e.Cluster.Since(e.Context(), mark, func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && r.Verb == "get" && r.Resource == "secrets" && r.Namespace == namespace
-	})
-	require.NoError(e, err)
-	for _, request := range requests {
-		names = append(names, request.Name)
-	}
-	return names
 }
 
 func TestOwnersOptInWithoutARule(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
-	namespace := e.stage("optin")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("optin")
 	e.Secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
 	e.Secret(namespace, "private", map[string]string{"k": "1"})
 	e.Secret(namespace, "beside", map[string]string{"k": "1"})
@@ -86,49 +41,49 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 	e.Deployment(namespace, "garbled", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "always"})
 	start := e.Cluster.Mark()
 	h := e.Start(syncRule("optin"))
-	before := e.adopted(h, namespace, "auto", "restart", "by-key", "listed", "cloned")
+	before := e.Adopted(h, namespace, "auto", "restart", "by-key", "listed", "cloned")
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.Reload)
-	require.ElementsMatch(t, []string{"own", "beside"}, e.reads(start, namespace), "each is read once, and none that nobody asks for")
+	require.ElementsMatch(t, []string{"own", "beside"}, e.Reads(start, namespace), "each is read once, and none that nobody asks for")
 
 	from := e.Cluster.Mark()
-	e.data(namespace, "own", "used", "2")
+	e.SetKey(namespace, "own", "used", "2")
 	e.Restarted(namespace, before, "Deployment/auto", "Deployment/by-key", "Deployment/listed", "Deployment/restart")
-	require.Equal(t, []string{"own"}, e.reads(from, namespace))
+	require.Equal(t, []string{"own"}, e.Reads(from, namespace))
 	require.Contains(t, e.HasEvent(namespace, "auto", "Restarted"), "Secret/optin-a/own")
 
 	before = e.Stamps(namespace)
-	e.data(namespace, "own", "unused", "2")
+	e.SetKey(namespace, "own", "unused", "2")
 	e.Restarted(namespace, before, "Deployment/listed", "Deployment/restart")
 
 	before = e.Stamps(namespace)
-	e.data(namespace, "private", "k", "2") // of no interest to who lists another
+	e.SetKey(namespace, "private", "k", "2") // of no interest to who lists another
 	e.Restarted(namespace, before)
-	e.data(namespace, "beside", "k", "2")
+	e.SetKey(namespace, "beside", "k", "2")
 	e.Restarted(namespace, before, "Deployment/listed")
-	require.NotContains(t, e.reads(start, namespace), "private")
+	require.NotContains(t, e.Reads(start, namespace), "private")
 
 	before = e.Stamps(namespace)
 	e.Secret(namespace, "later", map[string]string{"k": "1"})
 	e.Restarted(namespace, before) // first sight
-	e.data(namespace, "later", "k", "2")
+	e.SetKey(namespace, "later", "k", "2")
 	e.Restarted(namespace, before, "Deployment/listed")
 
 	before = e.Stamps(namespace)
-	e.change("optin", "used", "2") // a clone, of a rule that leaves its consumers alone
+	e.Change("optin", "used", "2") // a clone, of a rule that leaves its consumers alone
 	e.Restarted(namespace, before, "Deployment/cloned")
 	e.Settled(h)
-	require.NotContains(t, e.reads(start, namespace), "shared", "a clone is cached")
+	require.NotContains(t, e.Reads(start, namespace), "shared", "a clone is cached")
 }
 
 // Invariant 8, where no rule says so.
 func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
-	namespace := e.stage("optidle")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("optidle")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
 	h := e.Start(syncRule("optidle"))
-	before := e.adopted(h, namespace, "auto")
+	before := e.Adopted(h, namespace, "auto")
 	mark := e.Cluster.Mark()
 
 	e.Edit(namespace, "own", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
@@ -150,16 +105,16 @@ func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 // Invariants 2 and 7, where no rule says so.
 func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
-	namespace := e.stage("optmissed")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("optmissed")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	e.Secret(namespace, "same", map[string]string{"k": "1"})
 	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
 	e.Deployment(namespace, "other", harness.ByEnvFrom("same"), map[string]string{mark.Reload: "Auto"})
 	h := e.Start(syncRule("optmissed"))
-	before := e.adopted(h, namespace, "auto", "other")
+	before := e.Adopted(h, namespace, "auto", "other")
 	h.Stop()
-	e.data(namespace, "own", "k", "2")
+	e.SetKey(namespace, "own", "k", "2")
 	e.Edit(namespace, "same", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
 	h = e.Start(syncRule("optmissed"))
 	e.Restarted(namespace, before, "Deployment/auto")
@@ -174,8 +129,8 @@ func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 
 func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
-	namespace := e.stage("optlive")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("optlive")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	e.Deployment(namespace, "web", harness.ByEnvFrom("own"), nil)
 	annotate := func(value string) {
@@ -193,35 +148,35 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	h := e.Start(syncRule("optlive"))
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.data(namespace, "own", "k", "2")
+	e.SetKey(namespace, "own", "k", "2")
 	e.Restarted(namespace, before)
 	annotate("Auto")
-	before = e.adopted(h, namespace, "web")
-	e.data(namespace, "own", "k", "3")
+	before = e.Adopted(h, namespace, "web")
+	e.SetKey(namespace, "own", "k", "3")
 	e.Restarted(namespace, before, "Deployment/web")
 
 	before = e.Stamps(namespace)
 	annotate("Off")
 	e.Settled(h)
 	mark := e.Cluster.Mark()
-	e.data(namespace, "own", "k", "4")
+	e.SetKey(namespace, "own", "k", "4")
 	e.Restarted(namespace, before)
-	require.Empty(t, e.reads(mark, namespace), "nobody asks any more")
+	require.Empty(t, e.Reads(mark, namespace), "nobody asks any more")
 
 	e.Sections = "reload: {optIn: false, minInterval: 0s}\n"
 	h.Stop()
 	annotate("Auto")
 	e.Start(syncRule("optlive"))
-	e.data(namespace, "own", "k", "5")
+	e.SetKey(namespace, "own", "k", "5")
 	e.Restarted(namespace, before)
-	require.Empty(t, e.reads(mark, namespace), "the file says that nobody may")
+	require.Empty(t, e.Reads(mark, namespace), "the file says that nobody may")
 }
 
 func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
+	e.Sections = e2e.Unpaced
 	e.Node("optpods-node")
-	namespace := e.stage("optpods")
+	namespace := e.Stage("optpods")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	spec := harness.ByVolume("own")
 	spec.NodeName = "optpods-node"
@@ -233,12 +188,12 @@ func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
 		_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	asks, silent := e.runningPod(namespace, "asks"), e.runningPod(namespace, "silent")
+	asks, silent := e.RunningPod(namespace, "asks"), e.RunningPod(namespace, "silent")
 	h := e.Start(syncRule("optpods"))
 	e.Settled(h)
-	last, stamps := e.refreshes(namespace), e.Stamps(namespace)
-	e.data(namespace, "own", "k", "2")
-	e.refreshed(namespace, asks, last[asks])
+	last, stamps := e.Refreshes(namespace), e.Stamps(namespace)
+	e.SetKey(namespace, "own", "k", "2")
+	e.Refreshed(namespace, asks, last[asks])
 	e.Restarted(namespace, stamps)
-	require.Equal(t, last[silent], e.refreshes(namespace)[silent])
+	require.Equal(t, last[silent], e.Refreshes(namespace)[silent])
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -18,7 +19,7 @@ import (
 func (e *env) uses(user, consumer string) (step reload.Step, uses map[string]string) {
 	e.Helper()
 	var explained inspect.Explanation
-	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(reloadRule("explain")))
+	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(e2e.ReloadRule("explain")))
 	uses = map[string]string{}
 	for _, use := range explained.Uses {
 		by := string(use.OptIn)
@@ -32,9 +33,9 @@ func (e *env) uses(user, consumer string) (step reload.Step, uses map[string]str
 
 func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = unpaced
+	e.Sections = e2e.Unpaced
 	e.Node("explain-node")
-	namespace := e.stage("explain")
+	namespace := e.Stage("explain")
 	e.Secret(namespace, "own", map[string]string{"k": "s3cret"})
 	spec := harness.ByEnv("shared", "used")
 	spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, harness.ByEnvFrom("own").Containers[0].EnvFrom...)
@@ -47,10 +48,10 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	mounting.NodeName = "explain-node"
 	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "mounts", 1, mounting), metav1.CreateOptions{})
 	require.NoError(t, err)
-	pod := e.runningPod(namespace, "mounts")
-	h := e.Start(reloadRule("explain"))
-	e.cloned("explain", "used", "1")
-	e.adopted(h, namespace, "silent", "asks")
+	pod := e.RunningPod(namespace, "mounts")
+	h := e.Start(e2e.ReloadRule("explain"))
+	e.Cloned("explain", "used", "1")
+	e.Adopted(h, namespace, "silent", "asks")
 	user, mark := e.Viewer("explain-viewer"), e.Cluster.Mark()
 
 	shared, own := "Secret/"+namespace+"/shared", "Secret/"+namespace+"/own"
@@ -68,12 +69,12 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	}
 
 	h.Stop()
-	e.data(namespace, "own", "k", "s3cret2")
+	e.SetKey(namespace, "own", "k", "s3cret2")
 	step, uses := e.uses(user, "Deployment/explain-a/asks")
 	require.Equal(t, reload.StepRestart, step)
 	require.Equal(t, "Headwater Restart ReadAtStart Behind", uses[own])
 	var consumers inspect.Consumers
-	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(reloadRule("explain")))
+	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(e2e.ReloadRule("explain")))
 	standings := map[string]reload.Standing{}
 	for _, use := range consumers.Consumers {
 		standings[use.Consumer] = use.Standing
@@ -93,7 +94,7 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 
 func (e *env) explainedInWords(user, namespace string) {
 	e.Helper()
-	file := e.ConfigFile(reloadRule("explain"))
+	file := e.ConfigFile(e2e.ReloadRule("explain"))
 	shows := func(exit int, parts []string, args ...string) {
 		e.Helper()
 		out, problem, code := e.Command(user, append(args, "--config", file)...)

@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// pacedRule is reloadRule with this pace in place of none at all.
+// pacedRule is e2e.ReloadRule with this pace in place of none at all.
 func pacedRule(prefix, pace string) string {
-	return strings.ReplaceAll(reloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
+	return strings.ReplaceAll(e2e.ReloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
 }
 
 // read reads a Deployment.
@@ -28,12 +29,6 @@ func (e *env) read(namespace, name string) *appsv1.Deployment {
 	deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(e.Context(), name, metav1.GetOptions{})
 	require.NoError(e, err)
 	return deployment
-}
-
-// waits waits until that many restarts wait for that reason.
-func (e *env) waits(h *harness.Headwater, want float64, reason string) {
-	e.Helper()
-	e.HasMetric(h, want, "headwater_reload_waiting", map[string]string{"reason": reason})
 }
 
 // patched patches a Deployment as its owner would.
@@ -46,14 +41,14 @@ func (e *env) patched(namespace, name, patch string) {
 func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 	const interval = 8 * time.Second
 	e := newEnv(t)
-	namespace := e.stage("interval")
+	namespace := e.Stage("interval")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
 	rule := pacedRule("interval", "debounce: 0s, minInterval: "+interval.String())
 	h := e.StartAlone(rule)
-	e.cloned("interval", "used", "1")
+	e.Cloned("interval", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.change("interval", "used", "2")
+	e.Change("interval", "used", "2")
 	e.Eventually(func(context.Context) error {
 		if e.Stamps(namespace)["Deployment/by-env"] == before["Deployment/by-env"] {
 			return fmt.Errorf("not restarted")
@@ -63,11 +58,11 @@ func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 	first := e.read(namespace, "by-env")
 
 	h.Kill()
-	e.change("interval", "used", "3")
+	e.Change("interval", "used", "3")
 	h = e.StartAlone(rule)
-	e.waits(h, 1, "interval")
+	e.Waits(h, 1, "interval")
 	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartWaits"), "the least time after its last restart")
-	e.change("interval", "used", "4") // folded in
+	e.Change("interval", "used", "4") // folded in
 	e.Eventually(func(context.Context) error {
 		if e.read(namespace, "by-env").Generation == first.Generation {
 			return fmt.Errorf("not restarted again")
@@ -78,26 +73,26 @@ func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 	began, again := mark.ParseTime(first.Annotations[mark.RestartedAt]), mark.ParseTime(second.Annotations[mark.RestartedAt])
 	require.GreaterOrEqual(t, again.Sub(began), interval)
 	require.Equal(t, "8", second.Annotations[mark.RestartedBefore])
-	e.waits(h, 0, "interval")
+	e.Waits(h, 0, "interval")
 	e.Settled(h)
 	require.Equal(t, first.Generation+1, e.read(namespace, "by-env").Generation, "both changes made one restart")
 }
 
 func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("breaker")
+	namespace := e.Stage("breaker")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
 	h := e.Start(pacedRule("breaker", "debounce: 0s, minInterval: 0s, maxRestartsPerHour: 2"))
-	e.cloned("breaker", "used", "1")
+	e.Cloned("breaker", "used", "1")
 	e.Settled(h)
 	for _, value := range []string{"2", "3"} {
 		before := e.Stamps(namespace)
-		e.change("breaker", "used", value)
+		e.Change("breaker", "used", value)
 		e.Restarted(namespace, before, "Deployment/by-env")
 	}
 	before := e.Stamps(namespace)
-	e.change("breaker", "used", "4")
-	e.waits(h, 1, "breaker")
+	e.Change("breaker", "used", "4")
+	e.Waits(h, 1, "breaker")
 	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartWaits"), "restarted 2 times within an hour")
 	e.HasMetric(h, 1, "headwater_reload_breaker_opened_total", nil)
 	e.Restarted(namespace, before)
@@ -105,7 +100,7 @@ func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
 	// As if the hour had passed.
 	e.patched(namespace, "by-env", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, mark.RestartedAt, mark.FormatTime(time.Now().Add(-time.Hour))))
 	e.Restarted(namespace, before, "Deployment/by-env")
-	e.waits(h, 0, "breaker")
+	e.Waits(h, 0, "breaker")
 }
 
 // burst is a series of edits of one key.
@@ -117,7 +112,7 @@ type burst struct {
 	least, most int64
 }
 
-// bursts are every shape that edits come in, by the prefix of reloadRule. The key
+// bursts are every shape that edits come in, by the prefix of e2e.ReloadRule. The key
 // is 1 before the first of them.
 func bursts() map[string]burst {
 	values := func(n int, value func(i int) string) []string {
@@ -147,12 +142,12 @@ func TestHowManyRolloutsABurstMakes(t *testing.T) {
 	e := newEnv(t)
 	bursts, rules, before := bursts(), "", map[string]int64{}
 	for name, burst := range bursts {
-		e.Deployment(e.stage(name), "by-env", harness.ByEnv("shared", "used"), nil)
+		e.Deployment(e.Stage(name), "by-env", harness.ByEnv("shared", "used"), nil)
 		rules += pacedRule(name, burst.pace)
 	}
 	h := e.Start(rules)
 	for name := range bursts {
-		e.cloned(name, "used", "1")
+		e.Cloned(name, "used", "1")
 	}
 	e.Settled(h)
 	for name := range bursts {
@@ -182,36 +177,36 @@ func (b burst) play(e *env, prefix string) {
 	defer ticker.Stop()
 	for _, value := range b.values {
 		<-ticker.C
-		e.change(prefix, "used", value)
+		e.Change(prefix, "used", value)
 	}
-	e.cloned(prefix, "used", b.values[len(b.values)-1])
+	e.Cloned(prefix, "used", b.values[len(b.values)-1])
 }
 
 func TestOutsideOfTheWindowsRestartsWaitAndRefreshesDoNot(t *testing.T) {
 	e := newEnv(t)
 	e.Node("window-node")
-	namespace := e.stage("window")
+	namespace := e.Stage("window")
 	spec := harness.ByEnv("shared", "used")
 	spec.Volumes, spec.Containers[0].VolumeMounts = harness.ByVolume("shared").Volumes, harness.ByVolume("shared").Containers[0].VolumeMounts
 	spec.NodeName = "window-node"
 	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, spec), metav1.CreateOptions{})
 	require.NoError(t, err)
-	pod := e.runningPod(namespace, "both")
+	pod := e.RunningPod(namespace, "both")
 	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
-	h := e.Start(reloadRule("window"))
-	e.cloned("window", "used", "1")
+	h := e.Start(e2e.ReloadRule("window"))
+	e.Cloned("window", "used", "1")
 	e.Settled(h)
-	before, last := e.Stamps(namespace), e.refreshes(namespace)[pod]
+	before, last := e.Stamps(namespace), e.Refreshes(namespace)[pod]
 
 	e.Edit("window-src", "shared", func(s *corev1.Secret) { s.Data["used"], s.Data["unused"] = []byte("2"), []byte("2") })
-	e.waits(h, 1, "window")
+	e.Waits(h, 1, "window")
 	require.Contains(t, e.HasEvent(namespace, "both", "RestartWaits"), "the next of reload.windows opens at 20")
-	e.refreshed(namespace, pod, last)
+	e.Refreshed(namespace, pod, last)
 	e.Restarted(namespace, before)
 
 	// The file changes, and the window is open.
 	e.Sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
-	e.ConfigFile(reloadRule("window"))
+	e.ConfigFile(e2e.ReloadRule("window"))
 	e.Restarted(namespace, before, "Deployment/both")
-	e.waits(h, 0, "window")
+	e.Waits(h, 0, "window")
 }

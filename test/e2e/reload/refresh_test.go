@@ -72,16 +72,16 @@ func (e *env) confirmed(namespace, pod string) {
 func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
 	e := newEnv(t)
 	e.Node("confirm-node")
-	namespace := e.stage("confirm")
+	namespace := e.Stage("confirm")
 	e.Sections = "reload: {confirmRefreshAfter: 4s}\n"
-	h := e.StartAlone(reloadRule("confirm"))
-	e.cloned("confirm", "used", "1")
+	h := e.StartAlone(e2e.ReloadRule("confirm"))
+	e.Cloned("confirm", "used", "1")
 	e.mounting(namespace, "mounts", "confirm-node", "127.0.0.1")
 	e.Settled(h)
-	last := e.refreshes(namespace)["mounts"]
+	last := e.Refreshes(namespace)["mounts"]
 
-	e.change("confirm", "used", "2")
-	last = e.refreshed(namespace, "mounts", last)
+	e.Change("confirm", "used", "2")
+	last = e.Refreshed(namespace, "mounts", last)
 	e.Holds(e2e.Settle, func(context.Context) error {
 		if e.marks(namespace, "mounts")[mark.RefreshConfirmed] == last {
 			return fmt.Errorf("confirmed too soon")
@@ -92,11 +92,11 @@ func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
 	e.HasMetric(h, 1, "headwater_reload_actions_total", map[string]string{"action": "Confirm"})
 	e.Settled(h)
 
-	e.change("confirm", "used", "3")
-	last = e.refreshed(namespace, "mounts", last)
+	e.Change("confirm", "used", "3")
+	last = e.Refreshed(namespace, "mounts", last)
 	h.Kill()
 	require.NotEqual(t, last, e.marks(namespace, "mounts")[mark.RefreshConfirmed])
-	h = e.StartAlone(reloadRule("confirm"))
+	h = e.StartAlone(e2e.ReloadRule("confirm"))
 	e.confirmed(namespace, "mounts")
 	require.Equal(t, last, e.marks(namespace, "mounts")[mark.RefreshedFor])
 	e.Settled(h)
@@ -117,15 +117,15 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 	address, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
 	e := newEnv(t)
 	e.Node("post-node")
-	namespace := e.stage("post")
+	namespace := e.Stage("post")
 	rule := pacedRule("post", "then: {httpPost: {port: "+port+", path: /-/reload}}")
 	h := e.Start(rule)
-	e.cloned("post", "used", "1")
+	e.Cloned("post", "used", "1")
 	e.mounting(namespace, "told", "post-node", address)
 	e.mounting(namespace, "deaf", "post-node", "127.0.0.2")
 	e.Settled(h)
 
-	e.change("post", "used", "2")
+	e.Change("post", "used", "2")
 	e.confirmed(namespace, "told")
 	delivered := map[string]string{"result": "delivered"}
 	e.HasMetric(h, 1, "headwater_reload_posts_total", delivered)
@@ -140,24 +140,24 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 func TestRefreshesKeepTheirRate(t *testing.T) {
 	e := newEnv(t)
 	e.Node("rate-node")
-	namespace := e.stage("rate")
+	namespace := e.Stage("rate")
 	e.Sections = "reload: {refreshesPerSecond: 1, confirmRefreshAfter: 0s}\n"
-	h := e.Start(reloadRule("rate"))
-	e.cloned("rate", "used", "1")
+	h := e.Start(e2e.ReloadRule("rate"))
+	e.Cloned("rate", "used", "1")
 	for i := range 4 {
 		e.mounting(namespace, fmt.Sprint("pod-", i), "rate-node", "127.0.0.1")
 	}
 	e.Settled(h)
-	before := e.refreshes(namespace)
+	before := e.Refreshes(namespace)
 	refreshed := func() (n int) {
-		for pod, now := range e.refreshes(namespace) {
+		for pod, now := range e.Refreshes(namespace) {
 			if now != before[pod] {
 				n++
 			}
 		}
 		return n
 	}
-	e.change("rate", "used", "2")
+	e.Change("rate", "used", "2")
 	seen := []int{0}
 	e.Eventually(func(context.Context) error {
 		if n := refreshed(); seen[len(seen)-1] != n {

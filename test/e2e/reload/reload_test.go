@@ -20,47 +20,10 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// reloadRule clones Secret shared of PREFIX-src into PREFIX-a and reloads its
-// consumers there, without a debounce to wait for.
-func reloadRule(prefix string) string {
-	return strings.ReplaceAll(`
-- name: PREFIX
-  source: {kind: Secret, namespace: PREFIX-src, name: shared}
-  sync: {namespaces: {include: [PREFIX-a]}}
-  reload: {debounce: 0s, minInterval: 0s}
-`, "PREFIX", prefix)
-}
-
-// stage makes the namespaces and the source of reloadRule.
-func (e *env) stage(prefix string) (namespace string) {
-	e.Helper()
-	e.Namespace(prefix + "-src")
-	e.Secret(prefix+"-src", "shared", map[string]string{"used": "1", "unused": "1"})
-	return e.Namespace(prefix + "-a")
-}
-
-// change edits one key of the source of reloadRule.
-func (e *env) change(prefix, key, value string) {
-	e.Helper()
-	e.Edit(prefix+"-src", "shared", func(s *corev1.Secret) { s.Data[key] = []byte(value) })
-}
-
-// cloned waits until the clone of reloadRule has that value.
-func (e *env) cloned(prefix, key, value string) {
-	e.Helper()
-	e.Eventually(func(context.Context) error {
-		clone := e.Get(prefix+"-a", "shared")
-		if clone == nil || string(clone.Data[key]) != value {
-			return fmt.Errorf("the clone is not current")
-		}
-		return nil
-	})
-}
-
 // Invariant 6, and what a change does after it.
 func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("kinds")
+	namespace := e.Stage("kinds")
 	template := harness.Deployment(namespace, "x", 0, harness.ByEnv("shared", "used"))
 	selector, pod := template.Spec.Selector, template.Spec.Template
 	_, err := e.Admin.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{
@@ -95,14 +58,14 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 		e.Deployment(namespace, name, spec, nil)
 	}
 	e.Deployment(namespace, "switched-off", harness.ByEnvFrom("shared"), map[string]string{mark.Reload: "Off"})
-	h := e.Start(reloadRule("kinds"))
-	e.cloned("kinds", "used", "1")
+	h := e.Start(e2e.ReloadRule("kinds"))
+	e.Cloned("kinds", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	for name, stamp := range before {
 		require.Empty(t, stamp, "first sight is never a change: %s", name)
 	}
-	e.change("kinds", "used", "2")
+	e.Change("kinds", "used", "2")
 	e.Restarted(namespace, before,
 		"CronJob/cron", "DaemonSet/daemon", "StatefulSet/set", "Deployment/by-env", "Deployment/by-env-from", "Deployment/by-init", "Deployment/by-sub-path")
 	e.HasEvent(namespace, "by-env", "Restarted")
@@ -115,37 +78,37 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 // Invariant 8.
 func TestWhatNobodyConsumesRestartsNothing(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("idle")
+	namespace := e.Stage("idle")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(reloadRule("idle"))
-	e.cloned("idle", "used", "1")
+	h := e.Start(e2e.ReloadRule("idle"))
+	e.Cloned("idle", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.change("idle", "unused", "2")
-	e.cloned("idle", "unused", "2")
+	e.Change("idle", "unused", "2")
+	e.Cloned("idle", "unused", "2")
 	e.Restarted(namespace, before)
 	e.Edit("idle-src", "shared", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
 	e.Restarted(namespace, before)
 	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	e.cloned("idle", "used", "1")
+	e.Cloned("idle", "used", "1")
 	e.Restarted(namespace, before) // a clone that comes back as it was is no change
-	e.change("idle", "used", "2")
+	e.Change("idle", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 
 // Invariant 7.
 func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("missed")
+	namespace := e.Stage("missed")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
 	e.Deployment(namespace, "other-key", harness.ByEnv("shared", "unused"), nil)
-	h := e.Start(reloadRule("missed"))
-	e.cloned("missed", "used", "1")
+	h := e.Start(e2e.ReloadRule("missed"))
+	e.Cloned("missed", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	h.Stop()
-	e.change("missed", "used", "2")
-	h = e.Start(reloadRule("missed"))
+	e.Change("missed", "used", "2")
+	h = e.Start(e2e.ReloadRule("missed"))
 	e.Restarted(namespace, before, "Deployment/by-env")
 	e.Settled(h)
 }
@@ -153,28 +116,28 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 // Invariant 6.
 func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("lostkey")
+	namespace := e.Stage("lostkey")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(reloadRule("lostkey"))
-	e.cloned("lostkey", "used", "1")
+	h := e.Start(e2e.ReloadRule("lostkey"))
+	e.Cloned("lostkey", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	h.Stop()
 	require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), "headwater-digest-key", metav1.DeleteOptions{}))
-	h = e.Start(reloadRule("lostkey"))
+	h = e.Start(e2e.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
 	e.HasEvent(namespace, "by-env", "BaselineAdopted")
-	e.change("lostkey", "used", "2")
+	e.Change("lostkey", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 
 func TestANewReferenceIsAdopted(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("newref")
+	namespace := e.Stage("newref")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(reloadRule("newref"))
-	e.cloned("newref", "used", "1")
+	h := e.Start(e2e.ReloadRule("newref"))
+	e.Cloned("newref", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(t.Context(), "by-env", metav1.GetOptions{})
@@ -184,13 +147,13 @@ func TestANewReferenceIsAdopted(t *testing.T) {
 	require.NoError(t, err)
 	e.Settled(h)
 	e.Restarted(namespace, before)
-	e.change("newref", "unused", "2")
+	e.Change("newref", "unused", "2")
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 
 func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("volume")
+	namespace := e.Stage("volume")
 	e.Node("volume-node")
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
@@ -221,14 +184,14 @@ func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
-	h := e.Start(reloadRule("volume"))
-	e.cloned("volume", "used", "1")
+	h := e.Start(e2e.ReloadRule("volume"))
+	e.Cloned("volume", "used", "1")
 	e.Settled(h)
-	before := e.refreshes(namespace)
-	e.change("volume", "used", "2")
+	before := e.Refreshes(namespace)
+	e.Change("volume", "used", "2")
 	refreshed := func(context.Context) error {
 		var got []string
-		now := e.refreshes(namespace)
+		now := e.Refreshes(namespace)
 		for _, name := range slices.Sorted(maps.Keys(now)) {
 			if now[name] != before[name] {
 				got = append(got, name)
@@ -243,30 +206,18 @@ func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 	e.Holds(e2e.Settle, refreshed)
 }
 
-// refreshes are the refreshed-for annotations of all pods in namespace.
-func (e *env) refreshes(namespace string) map[string]string {
-	e.Helper()
-	pods, err := e.Admin.CoreV1().Pods(namespace).List(e.Context(), metav1.ListOptions{})
-	require.NoError(e, err)
-	refreshes := map[string]string{}
-	for _, pod := range pods.Items {
-		refreshes[pod.Name] = pod.Annotations[mark.RefreshedFor]
-	}
-	return refreshes
-}
-
 // Invariant 3.
 func TestOneFailingWorkloadNeverDelaysAnother(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("failing")
+	namespace := e.Stage("failing")
 	e.Deployment(namespace, "a-refused", harness.ByEnv("shared", "used"), nil)
 	e.Deployment(namespace, "b-open", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(reloadRule("failing"))
-	e.cloned("failing", "used", "1")
+	h := e.Start(e2e.ReloadRule("failing"))
+	e.Cloned("failing", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	e.RefuseUpdatesOf(namespace, "a-refused")
-	e.change("failing", "used", "2")
+	e.Change("failing", "used", "2")
 	e.Restarted(namespace, before, "Deployment/b-open")
 	e.AllowUpdates()
 	e.Restarted(namespace, before, "Deployment/a-refused", "Deployment/b-open")
@@ -276,10 +227,10 @@ func TestOneFailingWorkloadNeverDelaysAnother(t *testing.T) {
 // started on what was there first.
 func TestTheFirstSightIsNotDebounced(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("rightafter")
+	namespace := e.Stage("rightafter")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(strings.ReplaceAll(reloadRule("rightafter"), "debounce: 0s", "debounce: 8s"))
-	e.cloned("rightafter", "used", "1")
+	h := e.Start(strings.ReplaceAll(e2e.ReloadRule("rightafter"), "debounce: 0s", "debounce: 8s"))
+	e.Cloned("rightafter", "used", "1")
 	before := e.Stamps(namespace)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // well within the debounce
 	defer cancel()
@@ -290,7 +241,7 @@ func TestTheFirstSightIsNotDebounced(t *testing.T) {
 		}
 		return err
 	}))
-	e.change("rightafter", "used", "2")
+	e.Change("rightafter", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-env")
 	e.Settled(h)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -72,26 +73,26 @@ const newImage = `{"spec":{"template":{"spec":{"containers":[{"name":"app","imag
 func TestAChangeBeforeANewVersionMakesOneRollout(t *testing.T) {
 	e := newEnv(t)
 	e.Node("before-node")
-	namespace := e.stage("before")
+	namespace := e.Stage("before")
 	rule := pacedRule("before", "debounce: 2s, minInterval: 0s")
 	h := e.Start(rule)
-	e.cloned("before", "used", "1")
+	e.Cloned("before", "used", "1")
 	e.serving(namespace, "web", 2, harness.ByEnv("shared", "used"))
 	e.Settled(h)
 	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
 
-	e.change("before", "used", "2")
-	e.cloned("before", "used", "2")
+	e.Change("before", "used", "2")
+	e.Cloned("before", "used", "2")
 	e.patched(namespace, "web", newImage)
-	e.waits(h, 1, "owner")
+	e.Waits(h, 1, "owner")
 	e.rolledOut(namespace, "web")
 	e.adoptedAnew(namespace, "web", adopted)
-	e.waits(h, 0, "owner")
+	e.Waits(h, 0, "owner")
 	e.Settled(h)
 	require.Equal(t, 2, e.rollouts(namespace, "web"))
 	require.Empty(t, e.Stamps(namespace)["Deployment/web"])
 
-	e.change("before", "used", "3") // what it runs is on record
+	e.Change("before", "used", "3") // what it runs is on record
 	e.Restarted(namespace, map[string]string{}, "Deployment/web")
 	require.Equal(t, 3, e.rollouts(namespace, "web"))
 }
@@ -100,9 +101,9 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 	e := newEnv(t)
 	e.Node("after-node")
 	e.Node("after-late")
-	namespace := e.stage("after")
-	h := e.Start(reloadRule("after"))
-	e.cloned("after", "used", "1")
+	namespace := e.Stage("after")
+	h := e.Start(e2e.ReloadRule("after"))
+	e.Cloned("after", "used", "1")
 	e.serving(namespace, "web", 2, harness.ByEnv("shared", "used"))
 	e.Settled(h)
 	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
@@ -114,8 +115,8 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 		}
 		return nil
 	})
-	e.change("after", "used", "2")
-	e.waits(h, 1, "owner")
+	e.Change("after", "used", "2")
+	e.Waits(h, 1, "owner")
 	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "the rollout that is under way")
 	e.secondLater()
 	_, err := e.Admin.CoreV1().Nodes().Patch(t.Context(), "after-late", types.MergePatchType, []byte(`{"metadata":{"labels":{"late":"yes"}}}`), metav1.PatchOptions{})
@@ -130,9 +131,9 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 	e := newEnv(t)
 	e.Node("started-node")
-	namespace := e.stage("started")
-	h := e.Start(reloadRule("started"))
-	e.cloned("started", "used", "1")
+	namespace := e.Stage("started")
+	h := e.Start(e2e.ReloadRule("started"))
+	e.Cloned("started", "used", "1")
 	e.serving(namespace, "web", 1, harness.ByEnv("shared", "used"))
 	e.Settled(h)
 	before := e.Stamps(namespace)
@@ -144,7 +145,7 @@ func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 		}
 		return nil
 	})
-	e.change("started", "used", "2") // it may have read what was there
+	e.Change("started", "used", "2") // it may have read what was there
 	e.Restarted(namespace, before, "Deployment/web")
 	e.rolledOut(namespace, "web")
 	require.Equal(t, 3, e.rollouts(namespace, "web"))
@@ -155,9 +156,9 @@ func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 func TestAKeyThatIsOnlyRemovedRestartsPodsThatStartedWithIt(t *testing.T) {
 	e := newEnv(t)
 	e.Node("removed-node")
-	namespace := e.stage("removed")
+	namespace := e.Stage("removed")
 	e.Secret(namespace, "own", map[string]string{"a": "1", "b": "1"})
-	h := e.Start(reloadRule("removed"))
+	h := e.Start(e2e.ReloadRule("removed"))
 	e.secondLater()
 	e.serving(namespace, "web", 1, harness.ByEnvFrom("own"))
 	e.patched(namespace, "web", `{"metadata":{"annotations":{"headwater.dev/reload":"Auto"}}}`)
@@ -173,7 +174,7 @@ func TestAKeyThatIsOnlyRemovedRestartsPodsThatStartedWithIt(t *testing.T) {
 func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 	e := newEnv(t)
 	e.Node("limit-node")
-	namespace := e.stage("limit")
+	namespace := e.Stage("limit")
 	e.Sections = "reload: {maxConcurrentRollouts: 1}\n"
 	e.serving(namespace, "occupant", 1, harness.ByEnv("shared", "unused"))
 	replicas := map[string]int32{"large": 3, "middle": 2, "small": 1}
@@ -181,22 +182,22 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 		e.serving(namespace, name, n, harness.ByEnv("shared", "used"))
 	}
 	e.Deployment(namespace, "nothing", harness.ByEnv("shared", "used"), nil)
-	h := e.StartAlone(reloadRule("limit"))
-	e.cloned("limit", "used", "1")
+	h := e.StartAlone(e2e.ReloadRule("limit"))
+	e.Cloned("limit", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 
-	e.change("limit", "unused", "2")
+	e.Change("limit", "unused", "2")
 	done := []string{"Deployment/occupant"}
 	e.Restarted(namespace, before, done...)
-	e.change("limit", "used", "2")
+	e.Change("limit", "used", "2")
 	done = append(done, "Deployment/nothing") // it has no pods to wait for
 	e.Restarted(namespace, before, done...)
-	e.waits(h, 3, "rollouts")
+	e.Waits(h, 3, "rollouts")
 
 	h.Kill() // the next leader counts what it finds
-	h = e.StartAlone(reloadRule("limit"))
-	e.waits(h, 3, "rollouts")
+	h = e.StartAlone(e2e.ReloadRule("limit"))
+	e.Waits(h, 3, "rollouts")
 	e.Restarted(namespace, before, done...)
 	e.rolledOut(namespace, "occupant")
 	for _, name := range []string{"small", "middle", "large"} {
@@ -204,5 +205,5 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 		e.Restarted(namespace, before, done...)
 		e.rolledOut(namespace, name)
 	}
-	e.waits(h, 0, "rollouts")
+	e.Waits(h, 0, "rollouts")
 }

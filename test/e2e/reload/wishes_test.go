@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.stage("wishes")
+	namespace := e.Stage("wishes")
 	for name, wish := range map[string][2]string{
 		"listed":      {mark.ReloadOn, "Secret/shared, ConfigMap/none"},
 		"listed-key":  {mark.ReloadOn, "Secret/shared"},
@@ -26,8 +27,8 @@ func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
 	}
 	e.Deployment(namespace, "by-key", harness.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used"})
 	e.Deployment(namespace, "garbled-keys", harness.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used;unused"})
-	h := e.Start(reloadRule("wishes"))
-	e.cloned("wishes", "used", "1")
+	h := e.Start(e2e.ReloadRule("wishes"))
+	e.Cloned("wishes", "used", "1")
 	e.Settled(h)
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.ReloadOn)
 	require.Contains(t, e.HasEvent(namespace, "garbled-keys", "UnknownReload"), mark.ReloadKeys)
@@ -35,9 +36,9 @@ func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
 	for name, stamp := range before {
 		require.Empty(t, stamp, "first sight is never a change: %s", name)
 	}
-	e.change("wishes", "unused", "2")
+	e.Change("wishes", "unused", "2")
 	e.Restarted(namespace, before, "Deployment/listed", "Deployment/garbled-keys")
 	before = e.Stamps(namespace)
-	e.change("wishes", "used", "2")
+	e.Change("wishes", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-key", "Deployment/garbled-keys", "Deployment/listed", "Deployment/listed-key")
 }
