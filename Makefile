@@ -16,6 +16,8 @@ TOOLS      := test/cluster/controlplane test/kwok test/lint test/vuln
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
 # In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
 FUZZ_TIME  ?= 200x
+# The end-to-end tests wait more than they work: of packages, one more than CPUs at a time.
+AT_ONCE    := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The race detector needs cgo, and so a C compiler.
 RACE       := $(if $(shell command -v gcc || command -v clang),-race,)
 
@@ -31,7 +33,7 @@ run: build ## play the main job on a real control plane; KEEP=1 leaves it runnin
 
 .PHONY: test
 test: build control-plane chart ## all tests: unit, and end to end on a real control plane
-	go test $(RACE) -timeout 40m ./...
+	go test $(RACE) -p $(AT_ONCE) -timeout 40m ./...
 
 .PHONY: unit
 unit: ## unit tests alone, without a control plane

@@ -138,9 +138,8 @@ func command() string {
 	return fmt.Sprintf(`make cost COST="%s"`, strings.Join(args, " "))
 }
 
-// measureAll runs everything on a cluster of its own. The namespaces come last:
-// of each source, Headwater looks at every one of them, so that they would be
-// in the way of all else.
+// measureAll runs everything on a cluster of its own. The namespaces come last,
+// or they would be in the way of all else.
 func measureAll(ctx context.Context, o options) (m *model, err error) {
 	c, err := cluster.Start(ctx, cluster.Options{Args: map[string][]string{
 		// Old editions go when they are told to, and not amid a measurement.

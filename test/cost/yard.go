@@ -78,7 +78,7 @@ func newYard(ctx context.Context, c *cluster.Cluster, o options) (*yard, error) 
 	if err != nil {
 		return nil, err
 	}
-	// With nothing to clone, nobody could tell that Headwater is done with it.
+	// One source there always is, also while namespaces are measured.
 	return y, measure.Create(ctx, y.admin, source("seed", usualPayload))
 }
 
