@@ -6,7 +6,10 @@ import "time"
 type Written struct {
 	// At is by the API server's clock, in whole seconds; zero is not known. It is
 	// too early where the last write only removed keys: the API server notes the
-	// time of a write that takes over fields, and no other.
+	// time of a write that takes over fields, and no other. Of a value that was
+	// changed and a key that was removed later, while the owner's rollout was
+	// under way, At says nothing of the second; it is so taken for delivered.
+	// Of clones every write has its time; see mark.SourceVersion.
 	At time.Time
 	// Version is the resourceVersion; empty is not known.
 	Version string

@@ -20,7 +20,7 @@ func Desired(rule Rule, source *object.Full, namespace string) *object.Full {
 	}
 	desired.Labels = chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels)
 	desired.Annotations = chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations)
-	marks := mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID}
+	marks := mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID, SourceVersion: source.ResourceVersion}
 	if rule.OnRuleRemoved == Delete {
 		marks.OnRuleRemoved = string(Delete)
 	}
@@ -70,7 +70,8 @@ func selectKeys(o *object.Full, keys []KeyMapping) {
 }
 
 // matches reports whether clone needs no write. Labels and annotations that
-// others added are theirs to keep.
+// others added are theirs to keep. That the source has another version is no
+// difference: it may be for what the clone has nothing of.
 func matches(desired *object.Full, clone *object.Digested) bool {
 	return samePayload(desired, clone) &&
 		includes(clone.Labels, desired.Labels) && len(stale(clone.Labels, desired.Labels, clone.LabelsByUs)) == 0 &&
@@ -85,7 +86,7 @@ func samePayload(desired *object.Full, live *object.Digested) bool {
 
 func includes(all, some map[string]string) bool {
 	for key, value := range some {
-		if got, found := all[key]; !found || got != value {
+		if got, found := all[key]; (!found || got != value) && key != mark.SourceVersion {
 			return false
 		}
 	}

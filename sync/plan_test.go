@@ -65,6 +65,7 @@ func TestPlan(t *testing.T) {
 	}{
 		"a namespace without the clone gets it":        {action: Create, reason: Missing},
 		"a clone that is right needs no write":         {state: inSync, action: Leave, reason: InSync},
+		"another version of the source is no reason":   {state: ofAnotherVersion, action: Leave, reason: InSync},
 		"a terminating namespace is left alone":        {state: func(_ *testing.T, s *State) { s.Namespace = &Namespace{Name: "team-a", Terminating: true} }, action: Leave, reason: NamespaceGone},
 		"a namespace that is gone is left alone":       {state: func(_ *testing.T, s *State) { s.Namespace = nil }, action: Leave, reason: NamespaceGone},
 		"kube-* is excluded unless the rule says so":   {state: inNamespace("kube-public"), action: Leave, reason: NotSelected},
@@ -370,6 +371,14 @@ func inSync(t *testing.T, s *State) {
 	s.Clone = cloneOf(t, s.Claims[0].Rule, s.Claims[0].Source, s.Namespace.Name)
 }
 
+func ofAnotherVersion(t *testing.T, s *State) {
+	t.Helper()
+	inSync(t, s)
+	source := *s.Claims[0].Source
+	source.ResourceVersion = "12"
+	s.Claims[0].Source = &source
+}
+
 func inNamespace(name string) func(*testing.T, *State) {
 	return func(_ *testing.T, s *State) { s.Namespace = &Namespace{Name: name} }
 }
@@ -387,6 +396,7 @@ func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
 
 func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 	source := testSource(t, map[string]string{"user": "blog"})
+	source.ResourceVersion = "12"
 	source.Labels = map[string]string{"team": "platform", "tier.example.org/x": "1", "app.kubernetes.io/instance": "argo", "secret": "no"}
 	source.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{s3cret}", "example.org/owner": "us"}
 	rule := testRule(t, func(c *Config) {
@@ -400,7 +410,7 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 	}, desired.Labels)
 	require.Equal(t, map[string]string{
 		"example.org/owner": "us",
-		mark.Rule:           "blog", mark.Source: "Secret/platform/blogsecret", mark.SourceUID: "source-1",
+		mark.Rule:           "blog", mark.Source: "Secret/platform/blogsecret", mark.SourceUID: "source-1", mark.SourceVersion: "12",
 	}, desired.Annotations)
 	require.Len(t, source.Labels, 4, "the source in the cache must not be modified")
 }

@@ -171,6 +171,7 @@ func describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
 	digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
 	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
 	digested.ManagedFields = nil
+	delete(digested.Annotations, mark.SourceVersion) // another with every write, and nobody asks
 	return digested
 }
 

@@ -42,15 +42,17 @@ func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
 	key, err := NewPassingDigestKey()
 	require.NoError(t, err)
 	keep := keepClone(key)
-	clone := func(value string) *object.Digested {
+	clone := func(value, version string) *object.Digested {
 		secret := secretCalled("shared")
 		secret.Data = map[string][]byte{"k": []byte(value)}
-		mark.Stamp(&secret.ObjectMeta, mark.Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}})
+		mark.Stamp(&secret.ObjectMeta, mark.Clone{
+			Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}, SourceVersion: version,
+		})
 		kept, err := keep(secret)
 		require.NoError(t, err)
 		return kept
 	}
-	first, second, third := clone("v1"), clone("v1"), clone("v2")
+	first, second, third := clone("v1", "1"), clone("v1", "2"), clone("v2", "3")
 	require.Same(t, &first.Digests[0], &second.Digests[0])
 	require.NotEqual(t, first.Digests, third.Digests)
 	first.Annotations["probe"] = "x"

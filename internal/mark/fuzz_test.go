@@ -36,7 +36,7 @@ func FuzzClone(f *testing.F) {
 			require.Zero(t, read)
 			return
 		}
-		want := Clone{Rule: rule, Source: ref, SourceUID: types.UID(uid), OnRuleRemoved: meta.Annotations[OnRuleRemoved]}
+		want := Clone{Rule: rule, Source: ref, SourceUID: types.UID(uid), SourceVersion: meta.Annotations[SourceVersion], OnRuleRemoved: meta.Annotations[OnRuleRemoved]}
 		require.Equal(t, want, read)
 		anew := metav1.ObjectMeta{Labels: map[string]string{"else": value}, Annotations: map[string]string{"else": value}}
 		Stamp(&anew, read)

@@ -28,6 +28,10 @@ const (
 	Source = Domain + "source"
 	// SourceUID is the UID of the source the clone was last written from.
 	SourceUID = Domain + "source-uid"
+	// SourceVersion is the resourceVersion of the source that the clone was last
+	// written from. Another one is no reason to write. But it changes with every
+	// write, which the API server else would not date where only keys go.
+	SourceVersion = Domain + "source-version"
 	// OnRuleRemoved is what becomes of the clone when its rule is no longer
 	// there to say so; without it the clone stays.
 	OnRuleRemoved = Domain + "on-rule-removed"
@@ -69,6 +73,9 @@ type Clone struct {
 	Rule      string
 	Source    object.Ref
 	SourceUID types.UID
+	// SourceVersion is empty on a clone that nothing was written to since
+	// Headwater knows of it.
+	SourceVersion string
 	// OnRuleRemoved is empty where the clone is to stay.
 	OnRuleRemoved string
 }
@@ -82,6 +89,9 @@ func Stamp(meta *metav1.ObjectMeta, c Clone) {
 		Source:    c.Source.String(),
 		SourceUID: string(c.SourceUID),
 	})
+	if c.SourceVersion != "" {
+		meta.Annotations[SourceVersion] = c.SourceVersion
+	}
 	if c.OnRuleRemoved != "" {
 		meta.Annotations[OnRuleRemoved] = c.OnRuleRemoved
 	}
@@ -103,6 +113,7 @@ func Of(meta metav1.Object) (clone Clone, ok bool) {
 		Source:    source,
 		SourceUID: types.UID(annotations[SourceUID]),
 
+		SourceVersion: annotations[SourceVersion],
 		OnRuleRemoved: annotations[OnRuleRemoved],
 	}, true
 }

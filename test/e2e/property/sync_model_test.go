@@ -222,6 +222,7 @@ func chosen(from map[string]string, globs []string, more map[string]string) map[
 func differs(want, got *object.Full) error {
 	labels, annotations := maps.Clone(got.Labels), maps.Clone(got.Annotations)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, theirs) })
+	delete(annotations, mark.SourceVersion) // of the last write, whenever that was
 	switch {
 	case !samePayload(want.Content, got.Content):
 		return fmt.Errorf("holds %s, want %s", payload(got.Content), payload(want.Content))

@@ -128,6 +128,18 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 	require.Empty(t, e.Stamps(namespace)["Deployment/web"])
 }
 
+// newPodBound waits until there is a second pod in namespace, and a node for it.
+func (e *env) newPodBound(namespace string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 2 || pods.Items[0].Spec.NodeName == "" || pods.Items[1].Spec.NodeName == "" {
+			return fmt.Errorf("the new pod has no node yet (%w)", err)
+		}
+		return nil
+	})
+}
+
 func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 	e := newEnv(t)
 	e.Node("started-node")
@@ -138,13 +150,7 @@ func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	e.patched(namespace, "web", newImage)
-	e.Eventually(func(ctx context.Context) error {
-		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil || len(pods.Items) != 2 || pods.Items[0].Spec.NodeName == "" || pods.Items[1].Spec.NodeName == "" {
-			return fmt.Errorf("the new pod has no node yet (%w)", err)
-		}
-		return nil
-	})
+	e.newPodBound(namespace)
 	e.Change("started", "used", "2") // it may have read what was there
 	e.Restarted(namespace, before, "Deployment/web")
 	e.rolledOut(namespace, "web")
@@ -168,6 +174,30 @@ func TestAKeyThatIsOnlyRemovedRestartsPodsThatStartedWithIt(t *testing.T) {
 
 	before := e.Stamps(namespace)
 	e.Edit(namespace, "own", func(s *corev1.Secret) { delete(s.Data, "b") })
+	e.Restarted(namespace, before, "Deployment/web")
+}
+
+// Of a clone it does; else the rollout would be taken to have delivered what
+// changed before its pods started, and with it what changed after.
+func TestAKeyRemovedFromACloneAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T) {
+	e := newEnv(t)
+	e.Node("amid-node")
+	namespace := e.Stage("amid")
+	h := e.Start(pacedRule("amid", "debounce: 5s, minInterval: 0s"))
+	e.Cloned("amid", "used", "1")
+	e.serving(namespace, "web", 1, harness.ByEnvFrom("shared"))
+	e.Settled(h)
+	before := e.Stamps(namespace)
+
+	e.Change("amid", "used", "2")
+	e.Cloned("amid", "used", "2")
+	e.secondLater()
+	e.patched(namespace, "web", newImage)
+	e.newPodBound(namespace)
+	e.secondLater()
+	e.Edit("amid-src", "shared", func(s *corev1.Secret) { delete(s.Data, "unused") })
+	e.HasClone(namespace, "shared", map[string]string{"used": "2"})
+	e.rolledOut(namespace, "web")
 	e.Restarted(namespace, before, "Deployment/web")
 }
 

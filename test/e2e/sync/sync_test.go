@@ -117,11 +117,7 @@ func TestOnlyWhatCarriesOurMarkIsOverwritten(t *testing.T) {
 	e.Namespace("foreign-a")
 	e.Secret("foreign-src", "shared", map[string]string{"k": "ours"})
 	theirs := e.Secret("foreign-a", "shared", map[string]string{"k": "theirs"})
-	h := e.Start(`
-- name: foreign
-  source: {kind: Secret, namespace: foreign-src, name: shared}
-  sync: {namespaces: {include: ["foreign-*"]}}
-`)
+	h := e.Start(e2e.OneRule("foreign"))
 	note := e.HasEvent("foreign-a", "shared", "Conflict")
 	require.Contains(t, note, `rule "foreign"`)
 	require.NotContains(t, note, "theirs")
@@ -191,11 +187,7 @@ func TestOneFailingNamespaceNeverDelaysAnother(t *testing.T) {
 	e.NoSecrets("quota-full")
 	data := map[string]string{"k": "v"}
 	e.Secret("quota-src", "shared", data)
-	h := e.Start(`
-- name: quota
-  source: {kind: Secret, namespace: quota-src, name: shared}
-  sync: {namespaces: {include: ["quota-*"]}}
-`)
+	h := e.Start(e2e.OneRule("quota"))
 	e.HasClone("quota-open", "shared", data)
 	e.Eventually(func(ctx context.Context) error {
 		failures, err := h.Metric(ctx, "headwater_sync_failures_total", map[string]string{"rule": "quota"})
@@ -218,11 +210,7 @@ func TestATerminatingNamespaceIsANormalOutcome(t *testing.T) {
 	e.Namespace("going-b")
 	data := map[string]string{"k": "v"}
 	e.Secret("going-src", "shared", data)
-	h := e.Start(`
-- name: going
-  source: {kind: Secret, namespace: going-src, name: shared}
-  sync: {namespaces: {include: ["going-*"]}}
-`)
+	h := e.Start(e2e.OneRule("going"))
 	e.HasClone("going-a", "shared", data)
 	// A finalizer keeps the namespace terminating for as long as the test likes.
 	_, err := e.Admin.CoreV1().ConfigMaps("going-a").Create(t.Context(), &corev1.ConfigMap{
@@ -365,11 +353,7 @@ func TestADowntimeIsCaughtUpWith(t *testing.T) {
 	e.Namespace("down-a")
 	e.Namespace("down-b")
 	e.Secret("down-src", "shared", map[string]string{"k": "v"})
-	rules := `
-- name: down
-  source: {kind: Secret, namespace: down-src, name: shared}
-  sync: {namespaces: {include: ["down-*"]}}
-`
+	rules := e2e.OneRule("down")
 	h := e.Start(rules)
 	e.HasClone("down-a", "shared", map[string]string{"k": "v"})
 	e.HasClone("down-b", "shared", map[string]string{"k": "v"})
@@ -392,11 +376,7 @@ func TestOneWritePerChangedClone(t *testing.T) {
 		e.Namespace(fmt.Sprintf("once-%02d", i))
 	}
 	e.Secret("once-src", "shared", map[string]string{"k": "v"})
-	e.Start(`
-- name: once
-  source: {kind: Secret, namespace: once-src, name: shared}
-  sync: {namespaces: {include: ["once-*"]}}
-`)
+	e.Start(e2e.OneRule("once"))
 	for i := range clones {
 		e.HasClone(fmt.Sprintf("once-%02d", i), "shared", map[string]string{"k": "v"})
 	}
