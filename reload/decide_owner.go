@@ -4,12 +4,11 @@ import "time"
 
 // Written is when data was last written.
 type Written struct {
-	// At is by the API server's clock, in whole seconds; zero is not known. It is
-	// too early where the last write only removed keys: the API server notes the
-	// time of a write that takes over fields, and no other. Of a value that was
-	// changed and a key that was removed later, while the owner's rollout was
-	// under way, At says nothing of the second; it is so taken for delivered.
-	// Of clones every write has its time; see mark.SourceVersion.
+	// At is by the API server's clock, in whole seconds; zero is not known. It can
+	// be too early where the last write only removed keys: the API server notes
+	// the time of a write that takes over fields, and no other. Clones are dated
+	// nevertheless, see mark.SourceVersion; of what is read for owners who opted
+	// in such a write is known to have no time, if both versions were read.
 	At time.Time
 	// Version is the resourceVersion; empty is not known.
 	Version string

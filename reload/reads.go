@@ -2,7 +2,9 @@ package reload
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -107,15 +109,39 @@ func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
 	if current == nil {
 		return nil // deleted: the cache will tell
 	}
-	r.known.Store(ref, digestsOf(current))
+	before, _ := r.known.Load(ref)
+	known, _ := before.(*object.Digested)
+	r.known.Store(ref, digestsOf(current, known))
 	r.done(ref)
 	return nil
 }
 
-// digestsOf is what is kept of an object that was read.
-func digestsOf(read *object.Digested) *object.Digested {
+// digestsOf is what is kept of an object that was read; before is what was kept
+// of it until then, or nil.
+func digestsOf(read, before *object.Digested) *object.Digested {
 	return &object.Digested{
 		ObjectMeta: metav1.ObjectMeta{Namespace: read.Namespace, Name: read.Name, ResourceVersion: read.ResourceVersion},
-		Kind:       read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: read.ChangedAt,
+		Kind:       read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: changedAt(read, before),
 	}
+}
+
+// changedAt is when the data of an object became what it is; zero is not known.
+// The API server says it of a write that takes over fields: where nothing but
+// keys went, it tells the time of an earlier one.
+func changedAt(read, before *object.Digested) time.Time {
+	switch {
+	case before == nil:
+		return read.ChangedAt
+	case slices.Equal(read.Digests, before.Digests):
+		return before.ChangedAt
+	case lacksOnly(read.Digests, before.Digests):
+		return time.Time{}
+	default:
+		return read.ChangedAt
+	}
+}
+
+// lacksOnly reports whether now holds nothing that before did not.
+func lacksOnly(now, before object.Digests) bool {
+	return !slices.ContainsFunc(now, func(k object.KeyDigest) bool { return !slices.Contains(before, k) })
 }

@@ -70,6 +70,27 @@ func (e *env) adoptedAnew(namespace, name, before string) {
 // newImage is the patch of an owner who deploys another version.
 const newImage = `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2"}]}}}}`
 
+// lateImage is newImage, for a node that late names later.
+const lateImage = `{"spec":{"template":{"spec":{"nodeSelector":{"late":"yes"}}}}}`
+
+// late has pods of lateImage be bound to node.
+func (e *env) late(node string) {
+	e.Helper()
+	_, err := e.Admin.CoreV1().Nodes().Patch(e.Context(), node, types.MergePatchType, []byte(`{"metadata":{"labels":{"late":"yes"}}}`), metav1.PatchOptions{})
+	require.NoError(e, err)
+}
+
+// updated waits until the Deployment has a pod of its new template.
+func (e *env) updated(namespace, name string) {
+	e.Helper()
+	e.Eventually(func(context.Context) error {
+		if e.read(namespace, name).Status.UpdatedReplicas == 0 {
+			return errors.New("no new pod yet")
+		}
+		return nil
+	})
+}
+
 func TestAChangeBeforeANewVersionMakesOneRollout(t *testing.T) {
 	e := newEnv(t)
 	e.Node("before-node")
@@ -108,19 +129,13 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 	e.Settled(h)
 	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
 
-	e.patched(namespace, "web", `{"spec":{"template":{"spec":{"nodeSelector":{"late":"yes"}}}}}`)
-	e.Eventually(func(context.Context) error {
-		if e.read(namespace, "web").Status.UpdatedReplicas == 0 {
-			return errors.New("no new pod yet")
-		}
-		return nil
-	})
+	e.patched(namespace, "web", lateImage)
+	e.updated(namespace, "web")
 	e.Change("after", "used", "2")
 	e.Waits(h, 1, "owner")
 	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "the rollout that is under way")
 	e.secondLater()
-	_, err := e.Admin.CoreV1().Nodes().Patch(t.Context(), "after-late", types.MergePatchType, []byte(`{"metadata":{"labels":{"late":"yes"}}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
+	e.late("after-late")
 	e.rolledOut(namespace, "web")
 	e.adoptedAnew(namespace, "web", adopted)
 	e.Settled(h)
@@ -128,11 +143,11 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 	require.Empty(t, e.Stamps(namespace)["Deployment/web"])
 }
 
-// newPodBound waits until there is a second pod in namespace, and a node for it.
-func (e *env) newPodBound(namespace string) {
+// newPodBound waits until the Deployment has a second pod, and a node for it.
+func (e *env) newPodBound(namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
-		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 		if err != nil || len(pods.Items) != 2 || pods.Items[0].Spec.NodeName == "" || pods.Items[1].Spec.NodeName == "" {
 			return fmt.Errorf("the new pod has no node yet (%w)", err)
 		}
@@ -150,7 +165,7 @@ func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	e.patched(namespace, "web", newImage)
-	e.newPodBound(namespace)
+	e.newPodBound(namespace, "web")
 	e.Change("started", "used", "2") // it may have read what was there
 	e.Restarted(namespace, before, "Deployment/web")
 	e.rolledOut(namespace, "web")
@@ -177,28 +192,47 @@ func TestAKeyThatIsOnlyRemovedRestartsPodsThatStartedWithIt(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/web")
 }
 
-// Of a clone it does; else the rollout would be taken to have delivered what
-// changed before its pods started, and with it what changed after.
-func TestAKeyRemovedFromACloneAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T) {
+// A rollout is not taken to have delivered what changed after its pods started,
+// because something changed before.
+func TestAKeyThatIsRemovedAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T) {
 	e := newEnv(t)
 	e.Node("amid-node")
+	e.Node("amid-late")
 	namespace := e.Stage("amid")
-	h := e.Start(pacedRule("amid", "debounce: 5s, minInterval: 0s"))
+	e.Secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
+	h := e.Start(e2e.ReloadRule("amid"))
 	e.Cloned("amid", "used", "1")
-	e.serving(namespace, "web", 1, harness.ByEnvFrom("shared"))
+	workloads := []string{"by-owner", "by-rule"}
+	e.serving(namespace, "by-owner", 1, harness.ByEnvFrom("own"))
+	e.serving(namespace, "by-rule", 1, harness.ByEnvFrom("shared"))
+	e.patched(namespace, "by-owner", `{"metadata":{"annotations":{"headwater.dev/reload":"Auto"}}}`)
+	for _, name := range workloads {
+		e.adoptedAnew(namespace, name, "")
+	}
 	e.Settled(h)
 	before := e.Stamps(namespace)
 
+	for _, name := range workloads {
+		e.patched(namespace, name, lateImage)
+		e.updated(namespace, name)
+	}
 	e.Change("amid", "used", "2")
-	e.Cloned("amid", "used", "2")
+	e.SetKey(namespace, "own", "used", "2")
+	e.Waits(h, 2, "owner")
 	e.secondLater()
-	e.patched(namespace, "web", newImage)
-	e.newPodBound(namespace)
+	e.late("amid-late")
+	for _, name := range workloads {
+		e.newPodBound(namespace, name)
+	}
 	e.secondLater()
-	e.Edit("amid-src", "shared", func(s *corev1.Secret) { delete(s.Data, "unused") })
+	unused := func(s *corev1.Secret) { delete(s.Data, "unused") }
+	e.Edit("amid-src", "shared", unused)
+	e.Edit(namespace, "own", unused)
 	e.HasClone(namespace, "shared", map[string]string{"used": "2"})
-	e.rolledOut(namespace, "web")
-	e.Restarted(namespace, before, "Deployment/web")
+	for _, name := range workloads {
+		e.rolledOut(namespace, name)
+	}
+	e.Restarted(namespace, before, "Deployment/by-owner", "Deployment/by-rule")
 }
 
 func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
