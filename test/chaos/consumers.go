@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,9 +53,9 @@ func (w *world) deploy(ctx context.Context) error {
 // it to run what it was last restarted for, or the data of now; so what it is
 // restarted for hereupon was lost before.
 func (w *world) standing(ctx context.Context, c consumer) (standing, error) {
-	before, err := w.revision(ctx, c)
+	before, err := w.rollouts.of(ctx, c)
 	if err != nil || c.key == "" { // nothing restarts a volume's
-		return standing{revision: before}, err
+		return standing{rollouts: before}, err
 	}
 	deployments := w.admin.AppsV1().Deployments(c.namespace)
 	_, err = deployments.Patch(ctx, c.name(), types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, mark.Baseline), metav1.PatchOptions{})
@@ -74,47 +72,6 @@ func (w *world) standing(ctx context.Context, c consumer) (standing, error) {
 	if err != nil {
 		return standing{}, err
 	}
-	after, err := w.revision(ctx, c)
-	return standing{revision: before, late: after != before}, err
-}
-
-// revision counts the templates that a consumer has had, as the Deployment
-// controller does once it has seen the last, and the ReplicaSets of all of them:
-// after an outage it may give a number twice, and mends that later.
-func (w *world) revision(ctx context.Context, c consumer) (revision int, err error) {
-	err = until(ctx, func(ctx context.Context) error {
-		live, err := w.admin.AppsV1().Deployments(c.namespace).Get(ctx, c.name(), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if live.Status.ObservedGeneration != live.Generation {
-			return errors.New("the Deployment controller has not seen it")
-		}
-		if err := w.numbersDiffer(ctx, live); err != nil {
-			return err
-		}
-		revision, err = strconv.Atoi(live.Annotations[revisionAnnotation])
-		return err
-	})
-	return revision, err
-}
-
-// revisionAnnotation is the Deployment controller's.
-const revisionAnnotation = "deployment.kubernetes.io/revision"
-
-// numbersDiffer is nil when no two ReplicaSets of d have one number.
-func (w *world) numbersDiffer(ctx context.Context, d *appsv1.Deployment) error {
-	sets, err := w.admin.AppsV1().ReplicaSets(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
-	if err != nil {
-		return err
-	}
-	owners := map[string]string{}
-	for _, set := range sets.Items {
-		number := set.Annotations[revisionAnnotation]
-		if other, taken := owners[number]; taken {
-			return fmt.Errorf("ReplicaSets %s and %s are both number %s", other, set.Name, number)
-		}
-		owners[number] = set.Name
-	}
-	return nil
+	after, err := w.rollouts.of(ctx, c)
+	return standing{rollouts: before, late: after != before}, err
 }

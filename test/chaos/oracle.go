@@ -117,10 +117,10 @@ type state struct {
 	consumers map[consumer]standing
 }
 
-// standing is how many templates a consumer has had, and whether it was then found
-// to run old data.
+// standing is how often a consumer was rolled out so far, and whether it was then
+// found to run old data.
 type standing struct {
-	revision int
+	rollouts int
 	late     bool
 }
 
@@ -147,7 +147,7 @@ func (w *world) look(ctx context.Context) (state, error) {
 func judgeRestarts(before, after state) []string {
 	var wrong []string
 	for c, now := range after.consumers {
-		restarts := now.revision - before.consumers[c].revision
+		restarts := now.rollouts - before.consumers[c].rollouts
 		most := 0
 		if c.key != "" {
 			most = after.attempts[c.key] - before.attempts[c.key]

@@ -63,6 +63,7 @@ func (s *storm) end() { s.fleet.end() }
 // blow plays every round.
 func (s *storm) blow(ctx context.Context) error {
 	say("seed %d", s.options.seed)
+	go s.world.rollouts.follow(ctx)
 	for round := 1; s.more(round); round++ {
 		say("round %d", round)
 		if err := s.round(ctx); err != nil {

@@ -62,6 +62,8 @@ safety: {maxDeleteFraction: 1}
 type world struct {
 	admin, owner, stranger, mallory kubernetes.Interface
 
+	rollouts *rollouts
+
 	file   string
 	crowd  int
 	rand   *rand.Rand
@@ -91,6 +93,10 @@ func newWorld(ctx context.Context, c *cluster.Cluster, o options) (*world, error
 		*to = client
 	}
 	if err := w.configure(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.rollouts, err = newRollouts(ctx, c, w.admin); err != nil {
 		return nil, err
 	}
 	return w, w.populate(ctx)
