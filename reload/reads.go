@@ -129,19 +129,19 @@ func digestsOf(read, before *object.Digested) *object.Digested {
 // The API server says it of a write that takes over fields: where nothing but
 // keys went, it tells the time of an earlier one.
 func changedAt(read, before *object.Digested) time.Time {
-	switch {
-	case before == nil:
-		return read.ChangedAt
-	case slices.Equal(read.Digests, before.Digests):
-		return before.ChangedAt
-	case lacksOnly(read.Digests, before.Digests):
-		return time.Time{}
-	default:
+	if before == nil || !lacksOnly(read.Digests, before.Digests) {
 		return read.ChangedAt
 	}
+	if len(read.Digests) < len(before.Digests) || before.ChangedAt.IsZero() {
+		return time.Time{}
+	}
+	return read.ChangedAt
 }
 
 // lacksOnly reports whether now holds nothing that before did not.
 func lacksOnly(now, before object.Digests) bool {
-	return !slices.ContainsFunc(now, func(k object.KeyDigest) bool { return !slices.Contains(before, k) })
+	return !slices.ContainsFunc(now, func(k object.KeyDigest) bool {
+		sum, found := before.Sum(k.Key)
+		return !found || sum != k.Sum
+	})
 }
