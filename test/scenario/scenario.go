@@ -20,13 +20,14 @@ import (
 
 // The cast.
 const (
-	platform   = "platform"
-	teamA      = "team-a"
-	teamB      = "team-b"
-	sourceName = "blogsecret"
-	played     = "stage" // the node, when there is no real one
-	editor     = "jane"  // may edit Secrets in platform, is not exempt
-	operator   = "olga"  // holds cluster-admin through a ClusterRoleBinding
+	platform      = "platform"
+	teamA         = "team-a"
+	teamB         = "team-b"
+	sourceName    = "blogsecret"
+	played        = "stage" // the node, when there is no real one
+	administrator = "admin"
+	editor        = "jane" // may edit Secrets in platform, is not exempt
+	operator      = "olga" // holds cluster-admin through a ClusterRoleBinding
 )
 
 // The workloads, all in team-a.
@@ -46,6 +47,20 @@ type Options struct {
 	Binary, Config, RBAC string
 	// Node is where pods run; without one they only seem to.
 	Node *node.Node
+	// Client is how the cast acts, for who wants to look over its shoulder; nil:
+	// with nothing in between.
+	Client func(user string, groups ...string) kubernetes.Interface
+}
+
+func (o Options) client(user string, groups ...string) (kubernetes.Interface, error) {
+	if o.Client != nil {
+		return o.Client(user, groups...), nil
+	}
+	client, err := kubernetes.NewForConfig(o.Cluster.ConfigFor(user, groups...))
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", user, err)
+	}
+	return client, nil
 }
 
 // Story is one performance. Stop ends its Headwater.
@@ -65,14 +80,14 @@ type Story struct {
 func New(options Options, tell *Narrator) (*Story, error) {
 	s := &Story{options: options, tell: tell, kubeconfig: options.Cluster.Dir() + "/headwater.kubeconfig"}
 	var err error
-	if s.admin, err = kubernetes.NewForConfig(options.Cluster.Config()); err != nil {
-		return nil, fmt.Errorf("administrator's client: %w", err)
+	if s.admin, err = options.client(administrator, "system:masters"); err != nil {
+		return nil, err
 	}
-	if s.editor, err = kubernetes.NewForConfig(options.Cluster.ConfigFor(editor)); err != nil {
-		return nil, fmt.Errorf("editor's client: %w", err)
+	if s.editor, err = options.client(editor); err != nil {
+		return nil, err
 	}
-	if s.operator, err = kubernetes.NewForConfig(options.Cluster.ConfigFor(operator)); err != nil {
-		return nil, fmt.Errorf("operator's client: %w", err)
+	if s.operator, err = options.client(operator); err != nil {
+		return nil, err
 	}
 	if err := options.Cluster.KubeconfigFor(s.kubeconfig, harness.ServiceAccount); err != nil {
 		return nil, err

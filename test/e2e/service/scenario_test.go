@@ -1,6 +1,7 @@
 package service
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,14 +17,24 @@ import (
 // the service account are measured by.
 func TestMainJob(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{})
+	e := e2e.On(t, c)
 	story, err := scenario.New(scenario.Options{
 		Cluster: c,
 		Binary:  e2e.Binary(t),
 		Config:  filepath.Join(e2e.Root(t), "configs", "headwater.yaml"),
 		RBAC:    filepath.Join(e2e.Root(t), "deploy", "rbac.yaml"),
+		Client:  e.Client,
 	}, scenario.NewNarrator(t.Output(), false))
 	require.NoError(t, err)
 	t.Cleanup(story.Stop)
 	require.NoError(t, story.Play(t.Context()), "log: %s", story.Log())
 	requireLeastPrivilege(t, c)
+	logs, err := filepath.Glob(filepath.Join(c.Dir(), "headwater-*.log"))
+	require.NoError(t, err)
+	require.Greater(t, len(logs), 1, "it was started again")
+	for _, name := range logs {
+		log, err := os.ReadFile(name)
+		require.NoError(t, err)
+		e2e.Told(filepath.Base(name), string(log))
+	}
 }
