@@ -1,6 +1,8 @@
 package rollouts
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -79,10 +81,11 @@ func follow(before map[string]string, sights []sight) course {
 // overtaken returns a Deployment that began although a smaller one, which
 // began at least slack later, could have begun in its place; empty when there
 // is none. The first slack of them began as they came, and so did those up to
-// revision.
+// revision. One that is paused takes nobody's place.
 func (c course) overtaken(revision int64, slack int) (larger, smaller string) {
 	var largest *sight
-	late := c.began[min(slack, len(c.began)):]
+	late := slices.DeleteFunc(slices.Clone(c.began), func(s sight) bool { return s.still })
+	late = late[min(slack, len(late)):]
 	for len(late) > 0 && late[0].revision <= revision {
 		late = late[1:]
 	}

@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,7 @@ func TestALargerOneThatBeganMuchSoonerHasOvertaken(t *testing.T) {
 		"those that began as they came": {course: began(3, 1), after: -1, slack: 1},
 		"those at once do not count":    {course: began(1, 1, 3, 1), after: -1, slack: 2},
 		"beyond the slack they do":      {course: began(1, 1, 3, 2, 1), after: -1, slack: 2, larger: "c", smaller: "e"},
+		"one that is paused does not":   {course: course{began: slices.Concat([]sight{{name: "p", still: true}}, began(3, 1, 2).began)}, after: -1, slack: 1},
 		"those before do not count":     {course: began(1, 3, 1, 2), after: 1, slack: 1},
 		"nothing began":                 {course: began(), after: -1, slack: 1},
 	} {
