@@ -49,11 +49,17 @@ func (r *reads) get(ref object.Ref, resourceVersion string) *object.Digested {
 	return nil
 }
 
+// latest is the object as it was last read; nil if it was not.
+func (r *reads) latest(ref object.Ref) *object.Digested {
+	value, _ := r.known.Load(ref)
+	known, _ := value.(*object.Digested)
+	return known
+}
+
 // at is get without the reading.
 func (r *reads) at(ref object.Ref, resourceVersion string) *object.Digested {
-	value, _ := r.known.Load(ref)
-	known, found := value.(*object.Digested)
-	if !found || known.ResourceVersion != resourceVersion && !older(resourceVersion, known.ResourceVersion) {
+	known := r.latest(ref)
+	if known == nil || known.ResourceVersion != resourceVersion && !older(resourceVersion, known.ResourceVersion) {
 		return nil
 	}
 	return known
@@ -109,9 +115,7 @@ func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
 	if current == nil {
 		return nil // deleted: the cache will tell
 	}
-	before, _ := r.known.Load(ref)
-	known, _ := before.(*object.Digested)
-	r.known.Store(ref, digestsOf(current, known))
+	r.known.Store(ref, digestsOf(current, r.latest(ref)))
 	r.done(ref)
 	return nil
 }
