@@ -70,10 +70,11 @@ func (e *env) adoptedAnew(namespace, name, before string) {
 // newImage is the patch of an owner who deploys another version.
 const newImage = `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2"}]}}}}`
 
-// lateImage is newImage, for a node that late names later.
-const lateImage = `{"spec":{"template":{"spec":{"nodeSelector":{"late":"yes"}}}}}`
+// lateTemplate is the patch of an owner whose new pods wait for a node that late
+// gives them.
+const lateTemplate = `{"spec":{"template":{"spec":{"nodeSelector":{"late":"yes"}}}}}`
 
-// late has pods of lateImage be bound to node.
+// late has pods of lateTemplate be bound to node.
 func (e *env) late(node string) {
 	e.Helper()
 	_, err := e.Admin.CoreV1().Nodes().Patch(e.Context(), node, types.MergePatchType, []byte(`{"metadata":{"labels":{"late":"yes"}}}`), metav1.PatchOptions{})
@@ -129,7 +130,7 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 	e.Settled(h)
 	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
 
-	e.patched(namespace, "web", lateImage)
+	e.patched(namespace, "web", lateTemplate)
 	e.updated(namespace, "web")
 	e.Change("after", "used", "2")
 	e.Waits(h, 1, "owner")
@@ -213,7 +214,7 @@ func TestAKeyThatIsRemovedAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T
 	before := e.Stamps(namespace)
 
 	for _, name := range workloads {
-		e.patched(namespace, name, lateImage)
+		e.patched(namespace, name, lateTemplate)
 		e.updated(namespace, name)
 	}
 	e.Change("amid", "used", "2")
