@@ -94,7 +94,7 @@ func (r recorder) about(request Request, ruleName string) *corev1.ObjectReferenc
 	if !found {
 		return nil
 	}
-	return subjectOf(rule, r.source)
+	return subjectOf(*rule, r.source)
 }
 
 // subjectOf is what an Event about rule as a whole is about: its source, or the

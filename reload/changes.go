@@ -46,7 +46,7 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	marks, _ := mark.Of(change.Latest())
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
-		c.objectChanged(change.Latest().Ref(), rule)
+		c.objectChanged(change.Latest().Ref(), *rule)
 	} else {
 		c.objectChanged(change.Latest().Ref())
 	}

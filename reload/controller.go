@@ -66,7 +66,7 @@ type dependencies struct {
 func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
-		patcher: patcher{d.clients.Typed, d.clients.Metadata, consumers.optional.Resource},
+		patcher: patcher{d.clients.Metadata, consumers.optional.Resource},
 		events:  d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
 		waits: newWaits(metrics.waiting),
 	}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -37,14 +36,15 @@ const (
 
 // fixture is the module over a fake API server.
 type fixture struct {
-	t       *testing.T
-	client  *fake.Clientset
-	clients *kube.Clients
-	caches  *kube.Caches
-	key     *kube.DigestKey
-	live    *rules.Live[Rule]
-	work    []kube.Runnable
-	ctx     context.Context // of the caches of the current lead
+	t        *testing.T
+	client   *fake.Clientset
+	metadata *metadatafake.FakeMetadataClient
+	clients  *kube.Clients
+	caches   *kube.Caches
+	key      *kube.DigestKey
+	live     *rules.Live[Rule]
+	work     []kube.Runnable
+	ctx      context.Context // of the caches of the current lead
 }
 
 func testRule(t *testing.T, action Action) Rule {
@@ -72,8 +72,9 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) *fixture {
 	settings = withDefaults(settings)
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
-	f.client.PrependReactor("patch", "*", f.withResourceVersion())
-	f.clients = &kube.Clients{Typed: f.client, Metadata: fakeMetadata(t, metadataOf(objects)...)}
+	f.metadata = fakeMetadata(t, metadataOf(objects)...)
+	f.metadata.PrependReactor("patch", "*", f.patchesTyped())
+	f.clients = &kube.Clients{Typed: f.client, Metadata: f.metadata}
 	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	f.key = kube.NewDigestKey(f.client, "headwater")
 	var err error
@@ -110,16 +111,17 @@ func metadataOf(objects []runtime.Object) (found []runtime.Object) {
 	return found
 }
 
-func fakeMetadata(t *testing.T, objects ...runtime.Object) metadata.Interface {
+func fakeMetadata(t *testing.T, objects ...runtime.Object) *metadatafake.FakeMetadataClient {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	return metadatafake.NewSimpleMetadataClient(scheme, objects...)
 }
 
-// withResourceVersion gives every patched object a new resourceVersion, as the
-// API server does and the fake does not.
-func (f *fixture) withResourceVersion() k8stesting.ReactionFunc {
+// patchesTyped has a patch through the metadata client change the one object
+// that both clients show, and gives it a new resourceVersion, as the API server
+// does and the fake does not.
+func (f *fixture) patchesTyped() k8stesting.ReactionFunc {
 	var version atomic.Int64
 	version.Store(1000)
 	react := k8stesting.ObjectReaction(f.client.Tracker())
@@ -133,7 +135,8 @@ func (f *fixture) withResourceVersion() k8stesting.ReactionFunc {
 			return true, nil, err
 		}
 		meta.SetResourceVersion(strconv.FormatInt(version.Add(1), 10))
-		return true, patched, f.client.Tracker().Update(action.GetResource(), patched, action.GetNamespace())
+		answer := apimeta.AsPartialObjectMetadata(meta)
+		return true, answer, f.client.Tracker().Update(action.GetResource(), patched, action.GetNamespace())
 	}
 }
 
@@ -165,7 +168,7 @@ func (f *fixture) swap(set ...Rule) {
 // patches returns the resources patched since the last expectation.
 func (f *fixture) patches() []string {
 	var patched []string
-	for _, action := range f.client.Actions() {
+	for _, action := range f.metadata.Actions() {
 		if patch, ok := action.(k8stesting.PatchAction); ok && action.GetVerb() == "patch" {
 			require.Equal(f.t, types.MergePatchType, patch.GetPatchType())
 			patched = append(patched, action.GetResource().Resource)
@@ -182,7 +185,7 @@ func (f *fixture) expect(why string, want ...string) {
 	tooMany := func() bool { return len(f.patches()) > len(want) }
 	require.Never(f.t, tooMany, quiet, 10*time.Millisecond, why)
 	require.ElementsMatch(f.t, want, f.patches(), why)
-	f.client.ClearActions()
+	f.metadata.ClearActions()
 }
 
 func (f *fixture) write(value string) {

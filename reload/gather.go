@@ -259,7 +259,7 @@ func (g *gatherer) rule(o looked, of labels.Set) *Rule {
 	if o.clone != nil {
 		if marks, readable := mark.Of(o.clone); readable {
 			if rule, known := g.rules.Named(marks.Rule); known && rule.selects(of) {
-				return &rule
+				return rule
 			}
 			return nil
 		}

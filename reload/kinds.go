@@ -71,11 +71,11 @@ func podTemplate() []string { return []string{"spec", "template"} }
 // typedForms are those of the kinds that every cluster has. They are never
 // modified.
 var typedForms = map[Kind]*Form{
-	KindDeployment:  {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Template: podTemplate()},
-	KindStatefulSet: {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Template: podTemplate()},
-	KindDaemonSet:   {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), Template: podTemplate()},
-	KindCronJob:     {GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("CronJob"), Template: []string{"spec", "jobTemplate", "spec", "template"}},
-	KindPod:         {GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod")},
+	KindDeployment:  {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Resource: "deployments", Template: podTemplate()},
+	KindStatefulSet: {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Template: podTemplate()},
+	KindDaemonSet:   {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), Resource: "daemonsets", Template: podTemplate()},
+	KindCronJob:     {GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("CronJob"), Resource: "cronjobs", Template: []string{"spec", "jobTemplate", "spec", "template"}},
+	KindPod:         {GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods"},
 }
 
 // knownForms are those of the kinds that are known from the start, but that a

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -80,13 +79,13 @@ func confirmPatch(uid types.UID, refreshedFor string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshConfirmed: &refreshedFor}}}
 }
 
-// patcher sends patches. Its errors are the API server's own, wrapped.
+// patcher sends patches. Its errors are the API server's own, wrapped. It is
+// answered by metadata alone: the rest of what was patched is on its way here
+// by a watch.
 type patcher struct {
-	client kubernetes.Interface
-	// metadata patches kinds that this program has no types of: only the answer
-	// is cut down to the metadata.
-	metadata  metadata.Interface
-	resources func(schema.GroupKind) (schema.GroupVersionResource, error)
+	client metadata.Interface
+	// optional finds the resource of a kind that a cluster may lack.
+	optional func(schema.GroupKind) (schema.GroupVersionResource, error)
 }
 
 // send patches the object k and returns its new resourceVersion.
@@ -95,32 +94,21 @@ func (p patcher) send(ctx context.Context, k key, content patch) (resourceVersio
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
-	options := metav1.PatchOptions{FieldManager: mark.FieldManager}
-	var patched metav1.Object
-	switch k.kind {
-	case KindDeployment:
-		patched, err = p.client.AppsV1().Deployments(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
-	case KindStatefulSet:
-		patched, err = p.client.AppsV1().StatefulSets(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
-	case KindDaemonSet:
-		patched, err = p.client.AppsV1().DaemonSets(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
-	case KindCronJob:
-		patched, err = p.client.BatchV1().CronJobs(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
-	case KindPod:
-		patched, err = p.client.CoreV1().Pods(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
-	default:
-		patched, err = p.sendCustom(ctx, k, body, options)
-	}
+	resource, err := p.resource(k.kind)
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
-	return patched.GetResourceVersion(), nil
+	options := metav1.PatchOptions{FieldManager: mark.FieldManager}
+	patched, err := p.client.Resource(resource).Namespace(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	if err != nil {
+		return "", fmt.Errorf("patch %s: %w", k, err)
+	}
+	return patched.ResourceVersion, nil
 }
 
-func (p patcher) sendCustom(ctx context.Context, k key, body []byte, options metav1.PatchOptions) (metav1.Object, error) {
-	resource, err := p.resources(k.kind.groupKind())
-	if err != nil {
-		return nil, err
+func (p patcher) resource(kind Kind) (schema.GroupVersionResource, error) {
+	if form, typed := typedForms[kind]; typed {
+		return form.GroupVersion().WithResource(form.Resource), nil
 	}
-	return p.metadata.Resource(resource).Namespace(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	return p.optional(kind.groupKind())
 }

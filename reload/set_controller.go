@@ -103,7 +103,7 @@ func (s *setter) cloneChanged(change kube.Change[*object.Digested]) {
 		return
 	}
 	if rule, known := s.rules.Load().Named(marks.Rule); known {
-		s.objectChanged(change.Latest().Namespace, rule)
+		s.objectChanged(change.Latest().Namespace, *rule)
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *setter) called(k targetKey) (Rule, target, bool) {
 	}
 	for _, wanted := range rule.targets {
 		if !wanted.annotates() && wanted.form.kind() == k.kind {
-			return rule, wanted, true
+			return *rule, wanted, true
 		}
 	}
 	return Rule{}, target{}, false

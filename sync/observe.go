@@ -62,9 +62,7 @@ func (o *Observer) state(target object.Ref) (State, error) {
 	if clone, found := o.caches.Clones[target.Kind].Get(target.Namespace, target.Name); found {
 		state.Clone = clone
 		if marks, ours := mark.Of(clone); ours {
-			if former, known := set.Named(marks.Rule); known {
-				state.Former = &former
-			}
+			state.Former, _ = set.Named(marks.Rule)
 		}
 	}
 	if foreign, taken := o.caches.Foreign[target.Kind].Get(target.Namespace, target.Name); taken {

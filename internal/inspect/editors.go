@@ -47,8 +47,8 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	}
 	headwater := protect.ServiceAccount{Namespace: options.Namespace, Name: serviceAccountName}
 	return Editors{
-		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(rule),
-		Editors: protect.Editors(rule, headwater, roles.Items, bindings.Items),
+		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule),
+		Editors: protect.Editors(*rule, headwater, roles.Items, bindings.Items),
 	}, nil
 }
 

@@ -3,8 +3,12 @@ package kube
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -18,14 +22,8 @@ func NewWriter(clients *Clients) *Writer { return &Writer{NewReader(clients)} }
 
 // Create makes the object, which must not exist.
 func (w *Writer) Create(ctx context.Context, o *object.Full) error {
-	options := metav1.CreateOptions{FieldManager: mark.FieldManager}
-	var err error
-	if o.Kind == object.Secret {
-		_, err = w.client.CoreV1().Secrets(o.Namespace).Create(ctx, o.ToSecret(), options)
-	} else {
-		_, err = w.client.CoreV1().ConfigMaps(o.Namespace).Create(ctx, o.ToConfigMap(), options)
-	}
-	if err != nil {
+	request := w.request(http.MethodPost, o).VersionedParams(&metav1.CreateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
+	if err := request.Do(ctx).Error(); err != nil {
 		return fmt.Errorf("create %s: %w", o.Ref(), err)
 	}
 	return nil
@@ -37,18 +35,27 @@ func (w *Writer) Update(ctx context.Context, o *object.Full) error {
 	if o.UID == "" || o.ResourceVersion == "" {
 		return fmt.Errorf("update %s: without UID and resourceVersion", o.Ref())
 	}
-	options := metav1.UpdateOptions{FieldManager: mark.FieldManager}
-	var err error
-	if o.Kind == object.Secret {
-		_, err = w.client.CoreV1().Secrets(o.Namespace).Update(ctx, o.ToSecret(), options)
-	} else {
-		_, err = w.client.CoreV1().ConfigMaps(o.Namespace).Update(ctx, o.ToConfigMap(), options)
-	}
-	if err != nil {
+	request := w.request(http.MethodPut, o).Name(o.Name).VersionedParams(&metav1.UpdateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
+	if err := request.Do(ctx).Error(); err != nil {
 		return fmt.Errorf("update %s: %w", o.Ref(), err)
 	}
 	return nil
 }
+
+// request writes o. It asks to be answered by metadata, which nobody reads
+// either: what was written is on its way here by a watch, and a payload may be
+// large.
+func (w *Writer) request(method string, o *object.Full) *rest.Request {
+	return w.client.CoreV1().RESTClient().Verb(method).SetHeader("Accept", metadataAlone).
+		Namespace(o.Namespace).Resource(o.Kind.Resource()).Body(o.ToAPI())
+}
+
+// metadataAlone names the media types of an answer that holds metadata alone:
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
+const (
+	partial       = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+	metadataAlone = runtime.ContentTypeProtobuf + partial + runtime.ContentTypeJSON + partial + runtime.ContentTypeJSON
+)
 
 // Delete removes the object that meta describes, and no other that may have
 // taken its name or been changed since.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // FromAPI reads a *corev1.Secret or *corev1.ConfigMap. The result shares the
@@ -26,6 +27,14 @@ func FromAPI(obj any) (*Full, error) {
 	default:
 		return nil, fmt.Errorf("object of type %T is neither a Secret nor a ConfigMap", obj)
 	}
+}
+
+// ToAPI returns f as an API object.
+func (f *Full) ToAPI() runtime.Object {
+	if f.Kind == Secret {
+		return f.ToSecret()
+	}
+	return f.ToConfigMap()
 }
 
 // ToSecret returns f as an API object; f must be a Secret.

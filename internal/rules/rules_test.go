@@ -62,7 +62,7 @@ func TestSetFindsRulesBySourceInFileOrder(t *testing.T) {
 	require.Empty(t, set.ForSource(object.Ref{Kind: object.ConfigMap, Namespace: "p", Name: "s"}, nil))
 	found, ok := set.Named("second")
 	require.True(t, ok)
-	require.Equal(t, second, found)
+	require.Equal(t, second, *found)
 }
 
 func TestASourceIsSelectedByNameOrByLabel(t *testing.T) {

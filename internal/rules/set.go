@@ -63,14 +63,14 @@ type Rule interface{ RuleBase() Base }
 // Set is an immutable list of one module's rules, in the file's order.
 type Set[R Rule] struct {
 	all    []R
-	byName map[string]R
+	byName map[string]*R
 }
 
 // NewSet indexes all, whose names must be unique.
 func NewSet[R Rule](all ...R) *Set[R] {
-	s := &Set[R]{all: all, byName: map[string]R{}}
-	for _, rule := range all {
-		s.byName[rule.RuleBase().Name] = rule
+	s := &Set[R]{all: all, byName: map[string]*R{}}
+	for i := range all {
+		s.byName[all[i].RuleBase().Name] = &all[i]
 	}
 	return s
 }
@@ -78,8 +78,8 @@ func NewSet[R Rule](all ...R) *Set[R] {
 // All returns the rules in the file's order.
 func (s *Set[R]) All() []R { return s.all }
 
-// Named returns the rule of that name.
-func (s *Set[R]) Named(name string) (R, bool) {
+// Named returns the rule of that name, which is not to be modified.
+func (s *Set[R]) Named(name string) (*R, bool) {
 	rule, ok := s.byName[name]
 	return rule, ok
 }
