@@ -42,18 +42,20 @@ func TestWhatIsWrongWithAReceiverIsSaidWithoutItsURL(t *testing.T) {
 		receiver Receiver
 		want     string
 	}{
-		"no URL":                     {Receiver{}, "n.url: Required value: say where to report, or name a file that does with urlFile"},
-		"both":                       {Receiver{URL: slackWebhook, URLFile: "/a"}, "n.urlFile: Forbidden: a receiver has a url or a urlFile, not both; remove one"},
-		"a file of no certain place": {Receiver{URLFile: "a"}, `n.urlFile: Invalid value: "a": write the whole path, such as /etc/headwater-notify/url`},
-		"text":                       {Receiver{URL: "s3cret"}, "n.url: Forbidden: is not a URL; write it as https://…, or as SERVICE://…"},
-		"text with a colon":          {Receiver{URL: "https://s3cret:\x7f"}, "n.url: Forbidden: is not a URL; write it as https://…, or as SERVICE://…"},
-		"no host":                    {Receiver{URL: "https:///s3cret"}, "n.url: Forbidden: has no host; write it as https://HOST/PATH"},
-		"an unknown service":         {Receiver{URL: "smtp://s3cret@host"}, `n.url: Forbidden: "smtp" is no service that is known; write https://… for a webhook, or one of discord://, generic://, googlechat://, mattermost://, ntfy://, opsgenie://, pagerduty://, rocketchat://, slack://, teams://`},
-		"a bad token":                {Receiver{URL: "slack://s3cret@webhook"}, "n.url: Forbidden: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL"},
-		"no webhook of Slack":        {Receiver{URL: "https://hooks.slack.com/services/s3cret"}, "n.url: Forbidden: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL"},
-		"no workflow of Teams":       {Receiver{URL: "teams://s3cret@host"}, "n.url: Forbidden: is no URL of teams; write the https URL of a workflow, as Teams gives it"},
-		"nothing to report":          {Receiver{URL: slackWebhook, On: []Topic{}}, "n.on: Forbidden: would never report anything; name a topic, or remove it for the usual ones"},
-		"a topic twice":              {Receiver{URL: slackWebhook, On: []Topic{Failed, Held, Failed}}, `n.on[2]: Duplicate value: "Failed"`},
+		"no URL":                      {Receiver{}, "n.url: Required value: say where to report, or name a file that does with urlFile"},
+		"both":                        {Receiver{URL: slackWebhook, URLFile: "/a"}, "n.urlFile: Forbidden: a receiver has a url or a urlFile, not both; remove one"},
+		"a file of no certain place":  {Receiver{URLFile: "a"}, `n.urlFile: Invalid value: "a": write the whole path, such as /etc/headwater-notify/url`},
+		"text":                        {Receiver{URL: "s3cret"}, "n.url: Forbidden: is not a URL; write it as https://…, or as SERVICE://…"},
+		"text with a colon":           {Receiver{URL: "https://s3cret:\x7f"}, "n.url: Forbidden: is not a URL; write it as https://…, or as SERVICE://…"},
+		"no host":                     {Receiver{URL: "https:///s3cret"}, "n.url: Forbidden: has no host; write it as https://HOST/PATH"},
+		"an unknown service":          {Receiver{URL: "smtp://s3cret@host"}, `n.url: Forbidden: "smtp" is no service that is known; write https://… for a webhook, or one of discord://, generic://, googlechat://, mattermost://, ntfy://, opsgenie://, pagerduty://, rocketchat://, slack://, teams://`},
+		"a bad token":                 {Receiver{URL: "slack://s3cret@webhook"}, "n.url: Forbidden: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL"},
+		"no webhook of Slack":         {Receiver{URL: "https://hooks.slack.com/services/s3cret"}, "n.url: Forbidden: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL"},
+		"a template there is none of": {Receiver{URL: "https://s3cret?template=s3cret"}, "n.url: Forbidden: is no URL of generic; write https://HOST/PATH, or generic://HOST/PATH?template=json"},
+		"a method that sends nothing": {Receiver{URL: "https://s3cret?method=GET"}, "n.url: Forbidden: is no URL of generic; write https://HOST/PATH, or generic://HOST/PATH?template=json"},
+		"no workflow of Teams":        {Receiver{URL: "teams://s3cret@host"}, "n.url: Forbidden: is no URL of teams; write the https URL of a workflow, as Teams gives it"},
+		"nothing to report":           {Receiver{URL: slackWebhook, On: []Topic{}}, "n.on: Forbidden: would never report anything; name a topic, or remove it for the usual ones"},
+		"a topic twice":               {Receiver{URL: slackWebhook, On: []Topic{Failed, Held, Failed}}, `n.on[2]: Duplicate value: "Failed"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c.receiver.Default()

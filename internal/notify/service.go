@@ -16,7 +16,6 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/opsgenie"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/pagerduty"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/ntfy"
-	"github.com/nicholas-fedor/shoutrrr/pkg/services/specialized/generic"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
@@ -35,7 +34,7 @@ type known struct {
 
 var services = map[string]known{
 	discord.Scheme:    {func() service { return &discord.Service{} }, "discord://TOKEN@WEBHOOK"},
-	"generic":         {func() service { return &generic.Service{} }, "https://HOST/PATH, or generic://HOST/PATH?template=json"},
+	webhookScheme:     {func() service { return &webhook{} }, "https://HOST/PATH, or generic://HOST/PATH?template=json"},
 	googlechat.Scheme: {func() service { return &googlechat.Service{} }, "googlechat://chat.googleapis.com/v1/spaces/SPACE/messages?key=KEY&token=TOKEN"},
 	mattermost.Scheme: {func() service { return &mattermost.Service{} }, "mattermost://HOST/TOKEN"},
 	ntfy.Scheme:       {func() service { return &ntfy.Service{} }, "ntfy://HOST/TOPIC"},
@@ -82,14 +81,14 @@ func ofWebhook(at *url.URL) *url.URL {
 	}
 	query := at.Query()
 	if !query.Has("template") {
-		query.Set("template", generic.JSONTemplate)
+		query.Set("template", "json")
 	}
 	if at.Scheme == "http" {
 		query.Set("disabletls", "yes")
 	}
-	webhook := *at
-	webhook.Scheme, webhook.RawQuery = generic.Scheme, query.Encode()
-	return &webhook
+	hook := *at
+	hook.Scheme, hook.RawQuery = webhookScheme, query.Encode()
+	return &hook
 }
 
 // complete says what services themselves check when they send.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
-	"html/template"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -16,6 +15,9 @@ const Path = "/page"
 
 // listMost bounds what a list names.
 const listMost = 200
+
+// aboutHere stands in page.html for what does not change while Headwater runs.
+const aboutHere = "{{about}}"
 
 //go:embed assets
 var assets embed.FS
@@ -36,15 +38,17 @@ type Page struct {
 // Headwater's.
 func New(subject Subject, feed *Feed, version string) (*Page, error) {
 	p := &Page{board: newBoard(subject, feed), mux: http.NewServeMux()}
-	document, err := template.ParseFS(assets, "assets/page.html")
+	document, err := assets.ReadFile("assets/page.html")
 	if err != nil {
 		return nil, err
 	}
-	var html bytes.Buffer
-	if err := document.Execute(&html, map[string]any{"Version": version, "States": stateWords}); err != nil {
+	// JSON of encoding/json holds no <, which could end the element that it is
+	// in. A template would do as well, but for what it links in.
+	about, err := json.Marshal(map[string]any{"version": version, "states": stateWords})
+	if err != nil {
 		return nil, err
 	}
-	p.html = html.Bytes()
+	p.html = bytes.Replace(document, []byte(aboutHere), about, 1)
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import { Bands } from './bands.js';
 import { Curve } from './curve.js';
 import { Filters, Header, Summary } from './head.js';
 import { Detail, Notes, Problems } from './panels.js';
+import { version } from './words.js';
 
 const html = htm.bind(h);
 const root = document.getElementById('app');
@@ -54,7 +55,7 @@ function App() {
           <${Notes} title="Reloaded" id="reloads" notes=${store.reloads} none="Nothing of late." />
         </aside>
       </div>`}
-    <footer>Headwater ${root.dataset.version} · read only · no values, names alone</footer>`;
+    <footer>Headwater ${version} · read only · no values, names alone</footer>`;
 }
 
 function Elsewhere({ standing }) {

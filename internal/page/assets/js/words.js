@@ -1,6 +1,7 @@
 // Words and numbers for people.
 
-export const states = JSON.parse(document.getElementById('states').textContent);
+/** What Headwater says of itself: its version, and the states. */
+export const { version, states } = JSON.parse(document.getElementById('about').textContent);
 
 /** The states by name, each with its number as `at`. */
 export const byName = Object.fromEntries(states.map((state, at) => [state.name, { ...state, at }]));
