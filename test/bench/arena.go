@@ -23,6 +23,8 @@ const (
 	sourceNamespace    = "bench-src"
 	unrelatedNamespace = "bench-unrelated"
 	crowdNamespace     = "bench-crowd" // holds many consumers of one Secret that is not cloned
+	fewNamespace       = "bench-few"   // holds a source that is cloned into few namespaces alone
+	homes              = "bench-home-" // begins the names of those
 	targets            = "bench-t-"    // begins the names of the namespaces that fan-outs are timed by
 	shared             = "shared"      // the source, and Headwater's clones of it
 	bare               = "bare"        // the same Secrets, written by the bench itself
@@ -39,6 +41,10 @@ rules:
 - name: bench-crowd
   source: {kind: Secret, namespace: ` + crowdNamespace + `, name: ` + shared + `}
   reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
+- name: bench-few
+  source: {kind: Secret, namespace: ` + fewNamespace + `, name: ` + shared + `}
+  sync: {namespaces: {include: ["` + homes + `*"]}}
+  reload: {debounce: 0s}
 reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
 `
 )
@@ -92,7 +98,13 @@ func client(config *rest.Config) (*kubernetes.Clientset, error) {
 
 func (a *arena) configure() error {
 	dir := a.cluster.Dir()
-	config, kubeconfig := filepath.Join(dir, "bench.yaml"), filepath.Join(dir, "bench.kubeconfig")
+	// A folder that nothing else is written to, as a mounted ConfigMap is:
+	// Headwater watches it.
+	own := filepath.Join(dir, "config")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		return err
+	}
+	config, kubeconfig := filepath.Join(own, "bench.yaml"), filepath.Join(dir, "bench.kubeconfig")
 	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
 		return err
 	}
@@ -123,7 +135,7 @@ func (a *arena) permit(ctx context.Context) error {
 func (a *arena) fill(ctx context.Context) error {
 	unrelated := max(0, a.options.unrelated-a.options.clones)
 	measure.Progress("making %d unrelated Secrets", unrelated)
-	for _, namespace := range []string{sourceNamespace, unrelatedNamespace, crowdNamespace} {
+	for _, namespace := range []string{sourceNamespace, unrelatedNamespace, crowdNamespace, fewNamespace} {
 		if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
 			return err
 		}
@@ -131,7 +143,7 @@ func (a *arena) fill(ctx context.Context) error {
 	for _, one := range []*corev1.Secret{
 		measure.Secret(sourceNamespace, shared, "0"), measure.Secret(sourceNamespace, bare, "0"),
 		measure.Secret(crowdNamespace, shared, "0"), measure.Secret(crowdNamespace, bare, "0"),
-		measure.Secret(sourceNamespace, yes, "0"),
+		measure.Secret(sourceNamespace, yes, "0"), measure.Secret(fewNamespace, shared, "0"),
 	} {
 		if err := measure.Create(ctx, a.admin, one); err != nil {
 			return err

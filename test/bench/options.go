@@ -48,7 +48,6 @@ func parse() (o options, err error) {
 		if err := node.Missing(); err != nil {
 			return o, err
 		}
-		o.clones = max(o.clones, refreshNamespaces)
 	}
 	o.consumers = min(o.consumers, o.clones)
 	o.binary, err = filepath.Abs(o.binary)

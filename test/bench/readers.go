@@ -39,6 +39,18 @@ type reader struct {
 // roleLabel tells the pods of the bench apart.
 const roleLabel = "bench"
 
+func home(i int) string { return fmt.Sprintf("%s%d", homes, i) }
+
+// settle makes the namespaces of the readers. The rule of their source is about
+// no others: what it takes to write thousands of clones is measured elsewhere.
+func (a *arena) settle(ctx context.Context) error {
+	err := measure.Parallel(ctx, refreshNamespaces, func(ctx context.Context, i int) error { return a.addTarget(ctx, home(i)) })
+	if err != nil {
+		return err
+	}
+	return a.headwater.Idle(ctx)
+}
+
 // board starts readers, so many in each of the namespaces, and waits until they
 // run and Headwater has taken note of them.
 func (a *arena) board(ctx context.Context, n *node.Node, each int) ([]*reader, error) {
@@ -52,7 +64,7 @@ func (a *arena) board(ctx context.Context, n *node.Node, each int) ([]*reader, e
 	*mounts = append(*mounts, corev1.VolumeMount{Name: bare, MountPath: "/" + bare})
 	readers := make([]*reader, each*refreshNamespaces)
 	err := measure.Parallel(ctx, len(readers), func(ctx context.Context, i int) (err error) {
-		readers[i] = &reader{namespace: target(i % refreshNamespaces), name: fmt.Sprintf("reads-%d-%d", each, i)}
+		readers[i] = &reader{namespace: home(i % refreshNamespaces), name: fmt.Sprintf("reads-%d-%d", each, i)}
 		readers[i].container, err = a.runPod(ctx, n, readers[i].namespace, readers[i].name, "reads", spec)
 		return err
 	})
@@ -109,7 +121,7 @@ func (a *arena) amid(ctx context.Context, n *node.Node, do func(context.Context)
 func (a *arena) churn(ctx context.Context, n *node.Node, i int) error {
 	spec := harness.ByNothing()
 	spec.NodeName = n.Name()
-	namespace := target(i % refreshNamespaces)
+	namespace := home(i % refreshNamespaces)
 	for turn := 0; ; turn++ {
 		name := fmt.Sprintf("%s-%d-%d", churned, i, turn)
 		if _, err := a.runPod(ctx, n, namespace, name, churned, spec); err != nil {
@@ -128,7 +140,7 @@ const churned = "churn"
 func (a *arena) clear(ctx context.Context) error {
 	these := metav1.ListOptions{LabelSelector: roleLabel + "=" + churned}
 	for i := range refreshNamespaces {
-		if err := a.admin.CoreV1().Pods(target(i)).DeleteCollection(ctx, metav1.DeleteOptions{}, these); err != nil {
+		if err := a.admin.CoreV1().Pods(home(i)).DeleteCollection(ctx, metav1.DeleteOptions{}, these); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,9 @@ func (a *arena) refreshes(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Stop()) }()
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
 	few, err := a.board(ctx, n, 1)
 	if err != nil {
 		return err
@@ -93,7 +96,7 @@ func (a *arena) refreshRound(ctx context.Context, readers []*reader) (took []tim
 		}
 	}
 	version := a.version()
-	took, err = untilRead(ctx, readers, shared, version, a.editSource(sourceNamespace, version), func(ctx context.Context, r *reader) (err error) {
+	took, err = untilRead(ctx, readers, shared, version, a.editSource(fewNamespace, version), func(ctx context.Context, r *reader) (err error) {
 		r.after, err = a.marks(ctx, r)
 		return err
 	})
@@ -140,7 +143,7 @@ func (a *arena) bareRefreshRound(ctx context.Context, readers []*reader) ([]time
 			if err := a.writeBare(ctx, i, version); err != nil {
 				return err
 			}
-			return a.ask(ctx, in(target(i), readers), version)
+			return a.ask(ctx, in(home(i), readers), version)
 		})
 		if err != nil {
 			return err
@@ -162,7 +165,7 @@ func in(namespace string, readers []*reader) []*reader {
 func nothing(context.Context, *reader) error { return nil }
 
 func (a *arena) writeBare(ctx context.Context, i int, version string) error {
-	return measure.Update(ctx, a.peer, measure.Secret(target(i), bare, version))
+	return measure.Update(ctx, a.peer, measure.Secret(home(i), bare, version))
 }
 
 // ask changes an annotation of every reader, as Headwater does.

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// manyWorkloads and manySecrets are those of a large cluster.
+	// manyWorkloads and manySecrets are those of a large cluster, which the
+	// budget is for. There may be more Secrets already.
 	manyWorkloads = 5000
 	manySecrets   = 20_000
 )
@@ -29,7 +30,8 @@ func (a *arena) workloads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	more := manySecrets - len(list.Items)
+	more := max(0, manySecrets-len(list.Items))
+	secrets := len(list.Items) + more
 	measure.Progress("making %d more Secrets", more)
 	err = measure.Parallel(ctx, more, func(ctx context.Context, i int) error {
 		return measure.Create(ctx, a.admin, measure.Secret(unrelatedNamespace, "more-"+strconv.Itoa(i), "0"))
@@ -37,13 +39,13 @@ func (a *arena) workloads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.residentAfterStart(ctx, 0); err != nil {
+	if err := a.residentAfterStart(ctx, secrets, 0); err != nil {
 		return err
 	}
 	if err := a.addWorkloads(ctx); err != nil {
 		return err
 	}
-	return a.residentAfterStart(ctx, manyWorkloads)
+	return a.residentAfterStart(ctx, secrets, manyWorkloads)
 }
 
 // addWorkloads makes workloads, and waits until Headwater has all on record.
@@ -75,7 +77,7 @@ func (a *arena) addWorkloads(ctx context.Context) error {
 
 // residentAfterStart starts Headwater anew, so that what was there before does
 // not count.
-func (a *arena) residentAfterStart(ctx context.Context, workloads int) error {
+func (a *arena) residentAfterStart(ctx context.Context, secrets, workloads int) error {
 	if _, _, err := a.restart(ctx); err != nil {
 		return err
 	}
@@ -83,10 +85,15 @@ func (a *arena) residentAfterStart(ctx context.Context, workloads int) error {
 	if err != nil {
 		return err
 	}
-	a.results.Count(measure.Name{
-		Key:  fmt.Sprintf("memory/started/secrets=%d/workloads=%d", manySecrets, workloads),
-		What: fmt.Sprintf("resident memory, at %d Secrets and %d workloads", manySecrets, workloads),
-	}, mib, memoryBudget, measure.MiB)
+	name := measure.Name{
+		Key:  fmt.Sprintf("memory/started/secrets=%d/workloads=%d", secrets, workloads),
+		What: fmt.Sprintf("resident memory, at %d Secrets and %d workloads", secrets, workloads),
+	}
+	if secrets == manySecrets {
+		a.results.Count(name, mib, memoryBudget, measure.MiB)
+	} else {
+		a.results.Number(name, mib, measure.MiB)
+	}
 	return nil
 }
 
