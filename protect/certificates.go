@@ -183,14 +183,19 @@ func (c *CertificateKeeper) observe(bundles []string) {
 	}
 }
 
-func (c *CertificateKeeper) settled(ca *x509.Certificate) bool {
-	return c.published.holds(ca) && c.clock.Since(c.published.Since) >= c.settle
+// settled says what API servers trust at that moment.
+func (c *CertificateKeeper) settled(now time.Time) Settled {
+	return func(ca *x509.Certificate) bool {
+		return c.published.holds(ca) && now.Sub(c.published.Since) >= c.settle
+	}
 }
 
 // reconcile puts in force what is in secret, which is nil when there is none.
-// What cannot be used changes nothing.
+// What cannot be used changes nothing. All of it happens at one moment: what is
+// too early now must be ahead of the next look.
 func (c *CertificateKeeper) reconcile(ctx context.Context, secret *corev1.Secret) (again time.Duration, err error) {
-	wanted, err := c.origin.credential(ctx, secret, c.settled)
+	now := c.clock.Now()
+	wanted, err := c.origin.credential(ctx, secret, c.settled(now))
 	var unusable UnusableError
 	switch {
 	case errors.As(err, &unusable):
@@ -198,18 +203,18 @@ func (c *CertificateKeeper) reconcile(ctx context.Context, secret *corev1.Secret
 	case err != nil:
 		return 0, err
 	}
-	c.adopt(wanted)
-	return c.nextLook(), nil
+	c.adopt(wanted, now)
+	return c.nextLook(now), nil
 }
 
-// nextLook is after how long time alone changes something.
-func (c *CertificateKeeper) nextLook() time.Duration {
+// nextLook is how long after now time alone changes something.
+func (c *CertificateKeeper) nextLook(now time.Time) time.Duration {
 	next, moments := renewalCheck, []time.Time{c.published.Since.Add(c.settle)}
 	for _, old := range c.retired {
 		moments = append(moments, old.until)
 	}
 	for _, moment := range moments {
-		if wait := moment.Sub(c.clock.Now()); wait > 0 {
+		if wait := moment.Sub(now); wait > 0 {
 			next = min(next, wait)
 		}
 	}
@@ -224,8 +229,7 @@ func (c *CertificateKeeper) refuse(why UnusableError) {
 
 // adopt has wanted served as soon as it is trusted; nil changes nothing but
 // what time does.
-func (c *CertificateKeeper) adopt(wanted *Credential) {
-	now := c.clock.Now()
+func (c *CertificateKeeper) adopt(wanted *Credential, now time.Time) {
 	c.mu.Lock()
 	if wanted == nil {
 		wanted = c.wanted

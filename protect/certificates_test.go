@@ -18,12 +18,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const soon = 10 * time.Second
 
-func newKeeper(t *testing.T, client kubernetes.Interface, clk *clocktesting.FakeClock) (*CertificateKeeper, *prometheus.Registry) {
+func newKeeper(t *testing.T, client kubernetes.Interface, clk clock.Clock) (*CertificateKeeper, *prometheus.Registry) {
 	t.Helper()
 	registry, log := prometheus.NewRegistry(), zaptest.NewLogger(t)
 	own := &ownCertificates{client: client, namespace: "headwater", hosts: testHosts(), clock: clk, log: log}
@@ -99,6 +100,38 @@ func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 	}
 	for _, keeper := range keepers {
 		require.Eventually(t, func() bool { return keeper.Ready() == nil && serves(keeper, storedMaterial(t, client)) }, soon, time.Millisecond)
+	}
+}
+
+// passing is a clock by which every look takes a moment.
+type passing struct{ *clocktesting.FakeClock }
+
+func (p passing) Now() time.Time {
+	p.Step(time.Millisecond)
+	return p.FakeClock.Now()
+}
+
+func (p passing) Since(moment time.Time) time.Duration { return p.Now().Sub(moment) }
+
+func TestACertificateThatSettlesDuringALookIsServedSoonAfter(t *testing.T) {
+	for early := range 20 {
+		clk := passing{clocktesting.NewFakeClock(start())}
+		keeper, _ := newKeeper(t, fake.NewClientset(), clk)
+		_, err := keeper.reconcile(t.Context(), nil)
+		require.NoError(t, err)
+		first := keeper.origin.(*ownCertificates).previous
+
+		byAnother, _, err := Maintain(nil, first, testHosts(), always, clk.Now())
+		require.NoError(t, err)
+		data, err := byAnother.Encode()
+		require.NoError(t, err)
+		keeper.observe([]string{string(byAnother.BundlePEM())})
+		clk.SetTime(keeper.published.Since.Add(DefaultSettle - time.Duration(early)*time.Millisecond))
+		again, err := keeper.reconcile(t.Context(), &corev1.Secret{Data: data})
+		require.NoError(t, err)
+		if !serves(keeper, byAnother) {
+			require.LessOrEqual(t, again, time.Duration(early)*time.Millisecond, "%d ms before it settles", early)
+		}
 	}
 }
 
