@@ -12,7 +12,7 @@ import (
 // What finds methods by names that only a run knows, as text/template does, has
 // the linker keep every exported method of every type: the generated clients and
 // types of Kubernetes have so many that the program would be half as large
-// again, in its image and in memory.
+// again.
 func TestTheLinkerMayLeaveOutMethodsThatNobodyCalls(t *testing.T) {
 	build := exec.Command("go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "headwater"), ".")
 	reached, err := build.CombinedOutput()

@@ -16,6 +16,7 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/opsgenie"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/pagerduty"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/ntfy"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/specialized/generic"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
@@ -34,7 +35,7 @@ type known struct {
 
 var services = map[string]known{
 	discord.Scheme:    {func() service { return &discord.Service{} }, "discord://TOKEN@WEBHOOK"},
-	webhookScheme:     {func() service { return &webhook{} }, "https://HOST/PATH, or generic://HOST/PATH?template=json"},
+	generic.Scheme:    {func() service { return &webhook{} }, "https://HOST/PATH, or generic://HOST/PATH?template=json"},
 	googlechat.Scheme: {func() service { return &googlechat.Service{} }, "googlechat://chat.googleapis.com/v1/spaces/SPACE/messages?key=KEY&token=TOKEN"},
 	mattermost.Scheme: {func() service { return &mattermost.Service{} }, "mattermost://HOST/TOKEN"},
 	ntfy.Scheme:       {func() service { return &ntfy.Service{} }, "ntfy://HOST/TOPIC"},
@@ -81,13 +82,13 @@ func ofWebhook(at *url.URL) *url.URL {
 	}
 	query := at.Query()
 	if !query.Has("template") {
-		query.Set("template", "json")
+		query.Set("template", generic.JSONTemplate)
 	}
 	if at.Scheme == "http" {
 		query.Set("disabletls", "yes")
 	}
 	hook := *at
-	hook.Scheme, hook.RawQuery = webhookScheme, query.Encode()
+	hook.Scheme, hook.RawQuery = generic.Scheme, query.Encode()
 	return &hook
 }
 

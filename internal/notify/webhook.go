@@ -3,7 +3,7 @@ package notify
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -11,105 +11,58 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nicholas-fedor/shoutrrr/pkg/format"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/specialized/generic"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/standard"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-// webhookScheme names the service of any webhook, as the library does.
-const webhookScheme = "generic"
-
-// webhook posts to a URL of somebody's own. It takes the options of the
-// library's service of that name, see
-// https://shoutrrr.nickfedor.com/latest/services/specialized/generic/; that one
-// can run templates, and a program that can keeps every method of every type
-// that it has, which would be a third of this one.
+// webhook posts to a URL of somebody's own, as the library's generic service
+// does, whose options it takes. That one can run templates as well, and with
+// them the linker keeps every method of every type, which makes the program
+// half as large again.
 type webhook struct {
 	standard.Standard
 
-	to      url.URL
-	client  types.HTTPClient
+	client types.HTTPClient
+	config *generic.Config
+	// headers and fields, which go into the JSON beside the message, are the
+	// options whose names begin with @ and $.
 	headers http.Header
-	// fields go into the JSON beside the message.
 	fields  map[string]string
-	options webhookOptions
-}
-
-type webhookOptions struct {
-	method, contentType         string
-	messageKey, titleKey, title string
-	asJSON                      bool // or the message alone
 }
 
 // GetID implements types.Service.
-func (*webhook) GetID() string { return webhookScheme }
+func (*webhook) GetID() string { return generic.Scheme }
 
 // SetHTTPClient implements types.HTTPClientSetter.
 func (w *webhook) SetHTTPClient(client types.HTTPClient) { w.client = client }
 
-// Initialize implements types.Service. What of the query is nothing to w is the
-// receiver's, and what two underscores come before.
+// Initialize implements types.Service.
 func (w *webhook) Initialize(at *url.URL, _ types.StdLogger) error {
-	w.to, w.headers, w.fields = *at, http.Header{}, map[string]string{}
-	w.to.Scheme = "https"
-	w.options = webhookOptions{method: http.MethodPost, contentType: "application/json", messageKey: "message", titleKey: "title"}
-	theirs := url.Values{}
+	w.headers, w.fields = http.Header{}, map[string]string{}
 	for key, values := range at.Query() {
-		if name, escaped := strings.CutPrefix(key, "__"); escaped {
-			theirs[name] = values
-		} else if mine, err := w.take(key, values[0]); err != nil {
-			return err
-		} else if !mine {
-			theirs[key] = values
+		if name, is := strings.CutPrefix(key, "@"); is && name != "" {
+			w.headers.Set(hyphenated(name), values[0])
+		} else if name, is := strings.CutPrefix(key, "$"); is && name != "" {
+			w.fields[name] = values[0]
 		}
 	}
-	w.to.RawQuery = theirs.Encode()
+	w.config, _ = generic.DefaultConfig()
+	if err := w.config.SetURL(at); err != nil {
+		return err
+	}
+	if w.config.Template != "" && !w.asJSON() {
+		return errors.New("there is no template but json")
+	}
+	w.config.RequestMethod = strings.ToUpper(w.config.RequestMethod)
+	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, w.config.RequestMethod) {
+		return errors.New("there is no method but POST, PUT and PATCH")
+	}
 	return nil
 }
 
-// take reports whether key is a header (@Authorization), a field ($cluster) or
-// an option, and keeps it.
-func (w *webhook) take(key, value string) (mine bool, err error) {
-	if name, is := strings.CutPrefix(key, "@"); is && name != "" {
-		w.headers.Set(hyphenated(name), value)
-		return true, nil
-	}
-	if name, is := strings.CutPrefix(key, "$"); is && name != "" {
-		w.fields[name] = value
-		return true, nil
-	}
-	if strings.EqualFold(key, "disabletls") {
-		if plain, _ := format.ParseBool(value, false); plain {
-			w.to.Scheme = "http"
-		}
-		return true, nil
-	}
-	return w.options.take(key, value)
-}
-
-func (o *webhookOptions) take(key, value string) (mine bool, err error) {
-	switch strings.ToLower(key) {
-	case "template":
-		if o.asJSON = strings.EqualFold(value, "json"); !o.asJSON && value != "" {
-			err = fmt.Errorf("template %.20q: there is json, or none", value)
-		}
-	case "method":
-		if o.method = strings.ToUpper(value); !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, o.method) {
-			err = fmt.Errorf("method %.20q: there is POST, PUT and PATCH", value)
-		}
-	case "contenttype":
-		o.contentType = value
-	case "messagekey":
-		o.messageKey = value
-	case "titlekey":
-		o.titleKey = value
-	case "title":
-		o.title = value
-	default:
-		return false, nil
-	}
-	return true, err
-}
+// asJSON is false for the message alone.
+func (w *webhook) asJSON() bool { return strings.EqualFold(w.config.Template, generic.JSONTemplate) }
 
 var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
@@ -122,7 +75,7 @@ func (w *webhook) Send(message string, _ *types.Params) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequest(w.options.method, w.to.String(), bytes.NewReader(body)) //nolint:noctx // the client that is set has one
+	request, err := http.NewRequest(w.config.RequestMethod, w.config.WebhookURL().String(), bytes.NewReader(body)) //nolint:noctx // the client that is set has one
 	if err != nil {
 		return err
 	}
@@ -138,14 +91,14 @@ func (w *webhook) Send(message string, _ *types.Params) error {
 }
 
 func (w *webhook) body(message string) (body []byte, contentType string, err error) {
-	if !w.options.asJSON {
+	if !w.asJSON() {
 		return []byte(message), "text/plain; charset=utf-8", nil
 	}
 	fields := maps.Clone(w.fields)
-	fields[w.options.messageKey] = message
-	if w.options.title != "" {
-		fields[w.options.titleKey] = w.options.title
+	fields[w.config.MessageKey] = message
+	if w.config.Title != "" {
+		fields[w.config.TitleKey] = w.config.Title
 	}
 	body, err = json.Marshal(fields)
-	return body, w.options.contentType, err
+	return body, w.config.ContentType, err
 }

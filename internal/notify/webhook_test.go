@@ -34,6 +34,9 @@ func TestAWebhookIsPostedToAsItsURLSays(t *testing.T) {
 		"an option's name that is the receiver's": {
 			"?__title=theirs", http.MethodPost, "/hook?title=theirs", `{"message":"it changed"}`, "", "",
 		},
+		"names that are options only otherwise written": {
+			"?Title=theirs&__of=us", http.MethodPost, "/hook?Title=theirs&__of=us", `{"message":"it changed"}`, "", "",
+		},
 		"by another method": {"?method=put", http.MethodPut, "/hook", `{"message":"it changed"}`, "", ""},
 		"as text":           {"?template=", http.MethodPost, "/hook", "it changed", "Content-Type", "text/plain; charset=utf-8"},
 	} {
