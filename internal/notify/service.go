@@ -64,7 +64,11 @@ func locate(raw string) (service, error) {
 		return nil, fmt.Errorf("%.20q is no service that is known; write https://… for a webhook, or one of %s", at.Scheme, strings.Join(schemes(), ", "))
 	}
 	made := found.make()
-	if err := made.Initialize(at, nil); err != nil || !complete(at) {
+	err = made.Initialize(at, nil)
+	if refused, is := errors.AsType[optionError](err); is {
+		return nil, fmt.Errorf("has an option that cannot be: %w", refused)
+	}
+	if err != nil || !complete(at) {
 		return nil, fmt.Errorf("is no URL of %s; write %s", at.Scheme, found.example)
 	}
 	return made, nil

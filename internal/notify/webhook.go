@@ -3,7 +3,6 @@ package notify
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -31,6 +30,12 @@ type webhook struct {
 	fields  map[string]string
 }
 
+// optionError says of an option of a webhook's URL what it may be, and not what
+// it is: that may be a token in the wrong place.
+type optionError struct{ option, may string }
+
+func (o optionError) Error() string { return o.option + " " + o.may }
+
 // GetID implements types.Service.
 func (*webhook) GetID() string { return generic.Scheme }
 
@@ -52,11 +57,11 @@ func (w *webhook) Initialize(at *url.URL, _ types.StdLogger) error {
 		return err
 	}
 	if w.config.Template != "" && !w.asJSON() {
-		return errors.New("there is no template but json")
+		return optionError{"template", "may be json, or left out"}
 	}
 	w.config.RequestMethod = strings.ToUpper(w.config.RequestMethod)
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, w.config.RequestMethod) {
-		return errors.New("there is no method but POST, PUT and PATCH")
+		return optionError{"method", "may be POST, PUT or PATCH"}
 	}
 	return nil
 }
