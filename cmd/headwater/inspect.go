@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 	"golang.org/x/term"
 
 	"github.com/headwater-k8s/headwater/internal/app"
@@ -21,70 +18,48 @@ import (
 // errChanges makes plan exit 2: there would be changes.
 var errChanges = errors.New("there would be changes")
 
+const kubeconfigUsage = "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)"
+
 // inspection is what these commands have in common: they look at a cluster from
 // outside the service.
 type inspection struct {
-	settings *viper.Viper
-	flags    *pflag.FlagSet
+	command *cobra.Command
+	options inspect.Options
+	output  string
 }
 
 // newConnection is for commands that need no configuration.
-func newConnection(command *cobra.Command) inspection {
-	in := inspection{settings: viper.New(), flags: command.Flags()}
-	in.flags.String("kubeconfig", "", "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
-	in.settings.SetEnvPrefix("HEADWATER")
-	in.settings.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
-	in.settings.AutomaticEnv()
+func newConnection(command *cobra.Command) *inspection {
+	in := &inspection{command: command, options: inspect.Options{UserAgent: "headwater-cli/" + app.Version}}
+	command.Flags().StringVar(&in.options.Kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	return in
 }
 
-func newInspection(command *cobra.Command) inspection {
+func newInspection(command *cobra.Command) *inspection {
 	in := newConnection(command)
-	in.flags.String("config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
-	in.flags.StringP("namespace", "n", "headwater-system", "Headwater's own namespace")
+	flags := command.Flags()
+	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
+	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace")
 	return in
 }
 
-func (in inspection) withOutput(command *cobra.Command) inspection {
-	in.flags.StringP("output", "o", string(inspect.Table), "table, json or yaml")
-	completes(command, "output", string(inspect.Table), string(inspect.JSON), string(inspect.YAML))
+func (in *inspection) withOutput() *inspection {
+	in.command.Flags().StringVarP(&in.output, "output", "o", string(inspect.Table), "table, json or yaml")
+	completes(in.command, "output", string(inspect.Table), string(inspect.JSON), string(inspect.YAML))
 	return in
-}
-
-// open reads the cluster; what is returned is good until ctx ends.
-func (in inspection) open(ctx context.Context) (*inspect.Inspector, error) {
-	options, err := in.options()
-	if err != nil {
-		return nil, err
-	}
-	return inspect.Open(ctx, options)
-}
-
-func (in inspection) options() (inspect.Options, error) {
-	if err := in.settings.BindPFlags(in.flags); err != nil {
-		return inspect.Options{}, err
-	}
-	return inspect.Options{
-		ConfigFile: in.settings.GetString("config"), Kubeconfig: in.settings.GetString("kubeconfig"),
-		Namespace: in.settings.GetString("namespace"), UserAgent: "headwater-cli/" + app.Version,
-	}, nil
 }
 
 // show prints what find finds out, in the form that is asked for.
-func (in inspection) show(command *cobra.Command, find func(context.Context, inspect.Options) (inspect.Printable, error)) error {
-	options, err := in.options()
+func (in *inspection) show(find func(context.Context, inspect.Options) (inspect.Printable, error)) error {
+	format, err := inspect.ParseFormat(in.output)
 	if err != nil {
 		return err
 	}
-	format, err := inspect.ParseFormat(in.settings.GetString("output"))
+	found, err := find(in.command.Context(), in.options)
 	if err != nil {
 		return err
 	}
-	found, err := find(command.Context(), options)
-	if err != nil {
-		return err
-	}
-	return inspect.Print(command.OutOrStdout(), format, found)
+	return inspect.Print(in.command.OutOrStdout(), format, found)
 }
 
 func statusCommand() *cobra.Command {
@@ -98,20 +73,20 @@ Secrets, ConfigMaps and namespaces, and list of Events, which say why clones
 fail and how long the last change took.`,
 		Args: cobra.NoArgs,
 	}
-	in := newInspection(command).withOutput(command)
-	command.Flags().BoolP("watch", "w", false, "show the progress of changes until interrupted")
+	in := newInspection(command).withOutput()
+	watch := command.Flags().BoolP("watch", "w", false, "show the progress of changes until interrupted")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		command.SetContext(ctx)
-		if watch, _ := command.Flags().GetBool("watch"); watch {
-			inspector, err := in.open(ctx)
+		if *watch {
+			inspector, err := inspect.Open(ctx, in.options)
 			if err != nil {
 				return err
 			}
 			return inspector.Watch(ctx, command.OutOrStdout(), term.IsTerminal(int(os.Stdout.Fd())))
 		}
-		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
 			if err != nil {
 				return nil, err
@@ -133,10 +108,10 @@ Exits 0 when nothing would change, 2 when something would, 1 when that could
 not be found out.`,
 		Args: cobra.NoArgs,
 	}
-	in := newInspection(command).withOutput(command)
+	in := newInspection(command).withOutput()
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		var plan inspect.Plan
-		err := in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		err := in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
 			if err != nil {
 				return nil, err
@@ -165,19 +140,18 @@ Headwater's namespace, and taken back when it was used.`,
 		Args: cobra.ExactArgs(1),
 	}
 	in := newInspection(command)
-	command.Flags().Bool("dry-run", false, "only say what would be approved")
+	dryRun := command.Flags().Bool("dry-run", false, "only say what would be approved")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		inspector, err := in.open(command.Context())
+		inspector, err := inspect.Open(command.Context(), in.options)
 		if err != nil {
 			return err
 		}
-		dryRun := in.settings.GetBool("dry-run")
-		approval, err := inspector.Approve(command.Context(), args[0], dryRun)
+		approval, err := inspector.Approve(command.Context(), args[0], *dryRun)
 		if err != nil {
 			return err
 		}
 		verb := "approved"
-		if dryRun {
+		if *dryRun {
 			verb = "would approve"
 		}
 		if approval.Removals > 0 {
@@ -194,9 +168,9 @@ Headwater's namespace, and taken back when it was used.`,
 // ask is a command that prints what answer finds out about its one argument.
 func ask[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
 	command.Args = cobra.ExactArgs(1)
-	in := newInspection(command).withOutput(command)
+	in := newInspection(command).withOutput()
 	command.RunE = func(command *cobra.Command, args []string) error {
-		return in.show(command, func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			return answer(ctx, options, args[0])
 		})
 	}

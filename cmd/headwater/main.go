@@ -53,6 +53,9 @@ with the reason on the standard error. "plan" exits 2 when something would
 change, "migrate" when something is left to decide.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			return readEnvironment(command.Flags())
+		},
 	}
 	if strings.HasPrefix(filepath.Base(called), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headwater"}

@@ -46,13 +46,9 @@ something is left out, and 1 when nothing was found or could be read.`,
 		Args: cobra.NoArgs,
 	}
 	in := newConnection(command)
-	command.Flags().StringSliceP("filename", "f", nil, "files, directories of .yaml, .yml and .json, or - for the standard input, instead of the cluster")
+	files := command.Flags().StringSliceP("filename", "f", nil, "files, directories of .yaml, .yml and .json, or - for the standard input, instead of the cluster")
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		files, err := command.Flags().GetStringSlice("filename")
-		if err != nil {
-			return err
-		}
-		found, err := migratable(command, in, files)
+		found, err := migratable(in, *files)
 		if err != nil {
 			return err
 		}
@@ -76,17 +72,13 @@ something is left out, and 1 when nothing was found or could be read.`,
 	return command
 }
 
-func migratable(command *cobra.Command, in inspection, files []string) (migrate.Input, error) {
+func migratable(in *inspection, files []string) (migrate.Input, error) {
 	if len(files) == 0 {
-		options, err := in.options()
-		if err != nil {
-			return migrate.Input{}, err
-		}
-		return inspect.Migratable(command.Context(), options)
+		return inspect.Migratable(in.command.Context(), in.options)
 	}
 	var found migrate.Input
 	for _, file := range files {
-		if err := readInto(&found, file, command.InOrStdin()); err != nil {
+		if err := readInto(&found, file, in.command.InOrStdin()); err != nil {
 			return migrate.Input{}, err
 		}
 	}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+const environmentPrefix = "HEADWATER"
+
+// dashes are underscores in names of environment variables.
+var dashes = strings.NewReplacer("-", "_")
+
+// readEnvironment sets every flag that was not passed and whose variable is
+// set, as strictly as if it had been passed: --log-level is HEADWATER_LOG_LEVEL.
+// A variable without a value counts as not set.
+func readEnvironment(flags *pflag.FlagSet) error {
+	environment := viper.New()
+	environment.SetEnvPrefix(environmentPrefix)
+	environment.SetEnvKeyReplacer(dashes)
+	environment.AutomaticEnv()
+	var errs []error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed || !environment.IsSet(flag.Name) {
+			return
+		}
+		value := environment.GetString(flag.Name)
+		if err := flags.Set(flag.Name, value); err != nil {
+			variable := environmentPrefix + "_" + strings.ToUpper(dashes.Replace(flag.Name))
+			errs = append(errs, fmt.Errorf("%s=%q: %s", variable, value, wanted(flag, err)))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// wanted says what the value of a flag must be, of which err says that it is not.
+func wanted(flag *pflag.Flag, err error) string {
+	switch flag.Value.Type() {
+	case "bool":
+		return "use true or false"
+	case "duration":
+		return "a duration needs a unit, such as 15s"
+	case "int":
+		return "use a whole number"
+	default:
+		return err.Error()
+	}
+}
