@@ -16,7 +16,8 @@ func checkCommand() *cobra.Command {
 
 Exits 0 when the file is valid, 1 when it is not; every problem is listed with
 its line and path.`,
-		Args: cobra.ExactArgs(1),
+		Args:              oneArgument,
+		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 		RunE: func(command *cobra.Command, args []string) error {
 			loaded, err := config.Load(args[0])
 			if err != nil {

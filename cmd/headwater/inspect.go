@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/headwater-k8s/headwater/internal/app"
+	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/inspect"
 )
 
@@ -71,7 +72,7 @@ func statusCommand() *cobra.Command {
 Needs read access to the cluster, not to the running service: list and watch of
 Secrets, ConfigMaps and namespaces, and list of Events, which say why clones
 fail and how long the last change took.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	in := newInspection(command).withOutput()
 	watch := command.Flags().BoolP("watch", "w", false, "show the progress of changes until interrupted")
@@ -106,7 +107,7 @@ alone, and why. Nothing is written.
 
 Exits 0 when nothing would change, 2 when something would, 1 when that could
 not be found out.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	in := newInspection(command).withOutput()
 	command.RunE = func(command *cobra.Command, _ []string) error {
@@ -137,7 +138,8 @@ safety.maxDeleteFraction allows, or clones that an emptied source would empty.
 Just what is held now is approved: no more removals than there are, and the
 source as it is. The approval is kept in the ConfigMap headwater-approvals of
 Headwater's namespace, and taken back when it was used.`,
-		Args: cobra.ExactArgs(1),
+		Args:              oneArgument,
+		ValidArgsFunction: offersRules(func(rule config.Rule) bool { return rule.Sync != nil }),
 	}
 	in := newInspection(command)
 	dryRun := command.Flags().Bool("dry-run", false, "only say what would be approved")
@@ -167,7 +169,7 @@ Headwater's namespace, and taken back when it was used.`,
 
 // ask is a command that prints what answer finds out about its one argument.
 func ask[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
-	command.Args = cobra.ExactArgs(1)
+	command.Args = oneArgument
 	in := newInspection(command).withOutput()
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
@@ -186,6 +188,7 @@ rule names, who holds a ClusterRole that it names, who holds the verb override,
 also by a wildcard, and Headwater itself.
 
 Needs list of ClusterRoles and ClusterRoleBindings.`,
+		ValidArgsFunction: offersRules(func(rule config.Rule) bool { return rule.Protect != nil }),
 	}, inspect.WhoCanEdit)
 }
 

@@ -60,8 +60,14 @@ change, "migrate" when something is left to decide.`,
 	if strings.HasPrefix(filepath.Base(called), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headwater"}
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
 		explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
+	for _, command := range root.Commands() {
+		if command.ValidArgsFunction == nil {
+			command.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
 	return root
 }
 

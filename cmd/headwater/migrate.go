@@ -43,7 +43,7 @@ Needs list of Secrets, ConfigMaps and Kyverno's policies.
 
 Exits 0 when everything is carried over, 2 when a rule is left as a comment or
 something is left out, and 1 when nothing was found or could be read.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	in := newConnection(command)
 	files := command.Flags().StringSliceP("filename", "f", nil, "files, directories of .yaml, .yml and .json, or - for the standard input, instead of the cluster")

@@ -17,7 +17,7 @@ func runCommand() *cobra.Command {
 
 Every flag can also be given as an environment variable: --log-level is
 HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return app.Run(command.Context(), settings) },
 	}
 	flags := command.Flags()

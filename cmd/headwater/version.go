@@ -13,7 +13,7 @@ func versionCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and what it was built from",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 	}
 	output := command.Flags().StringP("output", "o", "text", "text or json")
 	completes(command, "output", "text", "json")

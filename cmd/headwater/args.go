@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+)
+
+// oneArgument wants the argument that the command's usage names.
+func oneArgument(command *cobra.Command, args []string) error {
+	_, name, _ := strings.Cut(command.Use, " ")
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return seeHelp(command, fmt.Errorf("%s is missing", name))
+	default:
+		return seeHelp(command, fmt.Errorf("takes one %s, not %d: %s", name, len(args), strings.Join(args, " ")))
+	}
+}
+
+func noArguments(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return seeHelp(command, fmt.Errorf("takes no arguments: %s", strings.Join(args, " ")))
+}
+
+// flagError says what is wrong with the flags that were passed.
+func flagError(command *cobra.Command, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		flag := invalid.GetFlag()
+		err = fmt.Errorf("--%s %q: %s", flag.Name, invalid.GetValue(), wanted(flag, invalid.Unwrap()))
+	}
+	return seeHelp(command, err)
+}
+
+func seeHelp(command *cobra.Command, err error) error {
+	return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
+}
+
+// offersRules has the shell offer those rules of the file given with --config
+// that are meant. A cluster is not asked: the shell waits for the answer.
+func offersRules(meant func(config.Rule) bool) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) (names []string, directive cobra.ShellCompDirective) {
+		directive = cobra.ShellCompDirectiveNoFileComp
+		if len(args) > 0 || readEnvironment(command.Flags()) != nil {
+			return nil, directive
+		}
+		loaded, err := config.Load(command.Flag("config").Value.String())
+		if err != nil {
+			return nil, directive
+		}
+		for _, rule := range loaded.Rules {
+			if meant(rule) {
+				names = append(names, rule.Name)
+			}
+		}
+		return names, directive
+	}
+}
