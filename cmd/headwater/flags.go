@@ -7,9 +7,16 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 const environmentPrefix = "HEADWATER"
+
+func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
+	flags.StringVar(&kubeconfig.File, "kubeconfig", "", "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	flags.StringVar(&kubeconfig.Context, "context", "", "which context of the kubeconfig (default: its current one)")
+}
 
 // dashes are underscores in names of environment variables.
 var dashes = strings.NewReplacer("-", "_")

@@ -19,8 +19,6 @@ import (
 // errChanges makes plan exit 2: there would be changes.
 var errChanges = errors.New("there would be changes")
 
-const kubeconfigUsage = "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)"
-
 // inspection is what these commands have in common: they look at a cluster from
 // outside the service.
 type inspection struct {
@@ -32,7 +30,7 @@ type inspection struct {
 // newConnection is for commands that need no configuration.
 func newConnection(command *cobra.Command) *inspection {
 	in := &inspection{command: command, options: inspect.Options{UserAgent: "headwater-cli/" + app.Version}}
-	command.Flags().StringVar(&in.options.Kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	addKubeconfig(command.Flags(), &in.options.Kubeconfig)
 	return in
 }
 
@@ -40,7 +38,7 @@ func newInspection(command *cobra.Command) *inspection {
 	in := newConnection(command)
 	flags := command.Flags()
 	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
-	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace")
+	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace; not the one that kubectl would look at")
 	return in
 }
 

@@ -22,7 +22,7 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&settings.ConfigFile, "config", "", "the configuration file; it is watched, and a change takes effect at once")
-	flags.StringVar(&settings.Kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	addKubeconfig(flags, &settings.Kubeconfig)
 	flags.StringVar(&settings.Namespace, "namespace", "headwater-system", "Headwater's own namespace")
 	flags.StringVar(&settings.WebhookURL, "webhook-url", "", "where the API server reaches the webhook, when not through the Service headwater-webhook; needed outside a cluster")
 	flags.StringVar(&settings.WebhookAddress, "webhook-address", ":9443", "where the webhook listens")

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/protect"
 )
 
@@ -16,7 +17,7 @@ import (
 // is done with which object is in the configuration file alone.
 type Settings struct {
 	ConfigFile     string
-	Kubeconfig     string
+	Kubeconfig     kube.Kubeconfig
 	Namespace      string
 	WebhookURL     string
 	WebhookAddress string

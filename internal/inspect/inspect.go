@@ -35,7 +35,7 @@ const readTimeout = 2 * time.Minute
 type Options struct {
 	// ConfigFile may be empty: the configuration is in the cluster then.
 	ConfigFile string
-	Kubeconfig string
+	Kubeconfig kube.Kubeconfig
 	// Namespace is Headwater's own.
 	Namespace string
 	// UserAgent tells the requests apart in the API server's audit log.
@@ -95,15 +95,15 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err != nil {
 		return nil, err
 	}
+	user, err := kube.WhoAmI(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
 	loaded, err := loadConfig(ctx, clients, options)
 	if err != nil {
 		return nil, err
 	}
 	sets, err := loaded.Compile(options.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	user, err := kube.WhoAmI(ctx, clients)
 	if err != nil {
 		return nil, err
 	}

@@ -1,17 +1,14 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Clients are the connections to one API server.
@@ -27,18 +24,13 @@ type Clients struct {
 	Config *rest.Config
 }
 
-// ErrNoCluster is returned when neither a kubeconfig nor an in-cluster service
-// account was found.
-var ErrNoCluster = errors.New("no cluster to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run inside a cluster")
-
-// Connect builds clients from the kubeconfig file, or, when it is empty, from
-// $KUBECONFIG, ~/.kube/config, or the pod's service account. It sends no
+// Connect builds clients of the cluster that kubeconfig leads to. It sends no
 // request.
 //
 // No client-side rate limit is set: the API server's priority and fairness
 // does that job, and answers 429 with a Retry-After that client-go honours.
-func Connect(kubeconfig, userAgent string) (*Clients, error) {
-	config, err := restConfig(kubeconfig)
+func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
+	config, err := kubeconfig.rest()
 	if err != nil {
 		return nil, err
 	}
@@ -77,22 +69,4 @@ func newTyped(config *rest.Config) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("build client for %s: %w", config.Host, err)
 	}
 	return typed, nil
-}
-
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig != "" {
-		if _, err := os.Stat(kubeconfig); err != nil {
-			return nil, fmt.Errorf("kubeconfig: %w", err)
-		}
-	}
-	loading := clientcmd.NewDefaultClientConfigLoadingRules()
-	loading.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, nil).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, ErrNoCluster
-	}
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
 }

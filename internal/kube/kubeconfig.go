@@ -1,0 +1,59 @@
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Kubeconfig says how to reach a cluster.
+type Kubeconfig struct {
+	// File may be empty: $KUBECONFIG, ~/.kube/config, or the pod's service
+	// account says it then.
+	File string
+	// Context is one of those in the file, or empty for its current one.
+	Context string
+}
+
+// ErrNoCluster is returned when neither a kubeconfig nor an in-cluster service
+// account was found.
+var ErrNoCluster = errors.New("no cluster to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run inside a cluster")
+
+func (k Kubeconfig) rest() (*rest.Config, error) {
+	loading := clientcmd.NewDefaultClientConfigLoadingRules()
+	loading.ExplicitPath, loading.WarnIfAllMissing = k.File, false
+	client := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
+	files := strings.Join(loading.GetLoadingPrecedence(), ", ")
+	raw, err := client.RawConfig()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("--kubeconfig %s: there is no such file", k.File)
+	case err != nil:
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	context, known := cmp.Or(k.Context, raw.CurrentContext), strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", ")
+	if context != "" && raw.Contexts[context] == nil {
+		return nil, fmt.Errorf("kubeconfig %s: there is no context %q; pass --context with one that is there: %s", files, context, cmp.Or(known, "none is"))
+	}
+	config, err := client.ClientConfig()
+	named := cmp.Or(k.File, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	switch empty := clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster); {
+	case empty && known != "":
+		return nil, fmt.Errorf("kubeconfig %s: no context is the current one; pass --context with one that is there: %s", files, known)
+	case empty && named != "":
+		return nil, fmt.Errorf("kubeconfig %s is missing or empty: %w", named, ErrNoCluster)
+	case empty:
+		return nil, ErrNoCluster
+	case err != nil:
+		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
+	}
+	return config, nil
+}
