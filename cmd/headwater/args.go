@@ -34,8 +34,7 @@ func noArguments(command *cobra.Command, args []string) error {
 // flagError says what is wrong with the flags that were passed.
 func flagError(command *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		flag := invalid.GetFlag()
-		err = fmt.Errorf("--%s %q: %s", flag.Name, invalid.GetValue(), wanted(flag, invalid.Unwrap()))
+		err = fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(err))
 	}
 	return seeHelp(command, err)
 }

@@ -1,30 +1,51 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/inspect"
 )
 
+// checked is what is found of a file.
+type checked struct {
+	File     string          `json:"file"`
+	Valid    bool            `json:"valid"`
+	Rules    int             `json:"rules,omitempty"`
+	Problems config.Problems `json:"problems,omitempty"`
+}
+
+func (c checked) Table(out io.Writer) {
+	_, _ = fmt.Fprintf(out, "%s is valid: %d rule(s)\n", c.File, c.Rules)
+}
+
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Validate a configuration file, without a cluster",
 		Long: `Validate a configuration file, without a cluster.
 
 Exits 0 when the file is valid, 1 when it is not; every problem is listed with
-its line and path.`,
+its line and path, on the standard error, and with -o json and yaml on the
+standard output, too.`,
 		Args:              oneArgument,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
-		RunE: func(command *cobra.Command, args []string) error {
-			loaded, err := config.Load(args[0])
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s is valid: %d rule(s)\n", args[0], len(loaded.Rules))
-			return err
-		},
 	}
+	format := addOutput(command)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		found := checked{File: args[0]}
+		loaded, err := config.Load(args[0])
+		switch {
+		case err == nil:
+			found.Valid, found.Rules = true, len(loaded.Rules)
+		case *format == inspect.Table || !errors.As(err, &found.Problems):
+			return err
+		}
+		return errors.Join(inspect.Print(command.OutOrStdout(), *format, found), err)
+	}
+	return command
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
@@ -16,6 +18,13 @@ const environmentPrefix = "HEADWATER"
 func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
 	flags.StringVar(&kubeconfig.File, "kubeconfig", "", "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	flags.StringVar(&kubeconfig.Context, "context", "", "which context of the kubeconfig (default: its current one)")
+}
+
+func addOutput(command *cobra.Command) *inspect.Format {
+	format := inspect.Table
+	command.Flags().VarP(&format, "output", "o", "table, json or yaml")
+	completes(command, "output", inspect.Formats...)
+	return &format
 }
 
 // dashes are underscores in names of environment variables.
@@ -37,15 +46,19 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		value := environment.GetString(flag.Name)
 		if err := flags.Set(flag.Name, value); err != nil {
 			variable := environmentPrefix + "_" + strings.ToUpper(dashes.Replace(flag.Name))
-			errs = append(errs, fmt.Errorf("%s=%q: %s", variable, value, wanted(flag, err)))
+			errs = append(errs, fmt.Errorf("%s=%q: %s", variable, value, wanted(err)))
 		}
 	})
 	return errors.Join(errs...)
 }
 
 // wanted says what the value of a flag must be, of which err says that it is not.
-func wanted(flag *pflag.Flag, err error) string {
-	switch flag.Value.Type() {
+func wanted(err error) string {
+	invalid := (*pflag.InvalidValueError)(nil)
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	switch invalid.GetFlag().Value.Type() {
 	case "bool":
 		return "use true or false"
 	case "duration":
@@ -53,6 +66,6 @@ func wanted(flag *pflag.Flag, err error) string {
 	case "int":
 		return "use a whole number"
 	default:
-		return err.Error()
+		return invalid.Unwrap().Error()
 	}
 }

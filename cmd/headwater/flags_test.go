@@ -37,7 +37,8 @@ func TestAVariableOfTheEnvironmentIsReadAsStrictlyAsItsFlag(t *testing.T) {
 	t.Setenv("HEADWATER_WORKERS", "many")
 	require.Equal(t, "HEADWATER_PAGE=\"on\": use true or false\nHEADWATER_WORKERS=\"many\": use a whole number", fails(t, "run"), "all of them")
 	t.Setenv("HEADWATER_WATCH", "on")
-	require.Equal(t, `HEADWATER_WATCH="on": use true or false`, fails(t, "status"), "of every command")
+	t.Setenv("HEADWATER_OUTPUT", "xml")
+	require.Equal(t, "HEADWATER_OUTPUT=\"xml\": use one of table, json, yaml\nHEADWATER_WATCH=\"on\": use true or false", fails(t, "status"), "of every command")
 }
 
 func TestAFlagWinsOverItsVariable(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,7 +23,7 @@ var errChanges = errors.New("there would be changes")
 type inspection struct {
 	command *cobra.Command
 	options inspect.Options
-	output  string
+	format  *inspect.Format
 }
 
 // newConnection is for commands that need no configuration.
@@ -39,26 +38,17 @@ func newInspection(command *cobra.Command) *inspection {
 	flags := command.Flags()
 	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
 	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace; not the one that kubectl would look at")
-	return in
-}
-
-func (in *inspection) withOutput() *inspection {
-	in.command.Flags().StringVarP(&in.output, "output", "o", string(inspect.Table), "table, json or yaml")
-	completes(in.command, "output", string(inspect.Table), string(inspect.JSON), string(inspect.YAML))
+	in.format = addOutput(command)
 	return in
 }
 
 // show prints what find finds out, in the form that is asked for.
 func (in *inspection) show(find func(context.Context, inspect.Options) (inspect.Printable, error)) error {
-	format, err := inspect.ParseFormat(in.output)
-	if err != nil {
-		return err
-	}
 	found, err := find(in.command.Context(), in.options)
 	if err != nil {
 		return err
 	}
-	return inspect.Print(in.command.OutOrStdout(), format, found)
+	return inspect.Print(in.command.OutOrStdout(), *in.format, found)
 }
 
 func statusCommand() *cobra.Command {
@@ -69,10 +59,13 @@ func statusCommand() *cobra.Command {
 
 Needs read access to the cluster, not to the running service: list and watch of
 Secrets, ConfigMaps and namespaces, and list of Events, which say why clones
-fail and how long the last change took.`,
+fail and how long the last change took.
+
+With --watch, a terminal shows the latest counts alone; elsewhere they are
+written anew with each change, with -o json as one line.`,
 		Args: noArguments,
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command)
 	watch := command.Flags().BoolP("watch", "w", false, "show the progress of changes until interrupted")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
@@ -83,7 +76,7 @@ fail and how long the last change took.`,
 			if err != nil {
 				return err
 			}
-			return inspector.Watch(ctx, command.OutOrStdout(), term.IsTerminal(int(os.Stdout.Fd())))
+			return inspector.Watch(ctx, command.OutOrStdout(), *in.format, term.IsTerminal(int(os.Stdout.Fd())))
 		}
 		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
@@ -107,7 +100,7 @@ Exits 0 when nothing would change, 2 when something would, 1 when that could
 not be found out.`,
 		Args: noArguments,
 	}
-	in := newInspection(command).withOutput()
+	in := newInspection(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		var plan inspect.Plan
 		err := in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
@@ -141,26 +134,14 @@ Headwater's namespace, and taken back when it was used.`,
 	}
 	in := newInspection(command)
 	dryRun := command.Flags().Bool("dry-run", false, "only say what would be approved")
-	command.RunE = func(command *cobra.Command, args []string) error {
-		inspector, err := inspect.Open(command.Context(), in.options)
-		if err != nil {
-			return err
-		}
-		approval, err := inspector.Approve(command.Context(), args[0], *dryRun)
-		if err != nil {
-			return err
-		}
-		verb := "approved"
-		if *dryRun {
-			verb = "would approve"
-		}
-		if approval.Removals > 0 {
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: removal of %d clones of rule %s\n", verb, approval.Removals, args[0])
-		}
-		for source := range approval.Sources {
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: clones of rule %s are emptied like their source %s\n", verb, args[0], source)
-		}
-		return err
+	command.RunE = func(_ *cobra.Command, args []string) error {
+		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			inspector, err := inspect.Open(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return inspector.Approve(ctx, args[0], *dryRun)
+		})
 	}
 	return command
 }
@@ -168,7 +149,7 @@ Headwater's namespace, and taken back when it was used.`,
 // ask is a command that prints what answer finds out about its one argument.
 func ask[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
 	command.Args = oneArgument
-	in := newInspection(command).withOutput()
+	in := newInspection(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			return answer(ctx, options, args[0])

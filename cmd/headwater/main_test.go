@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/app"
+	"github.com/headwater-k8s/headwater/internal/config"
 )
 
 // says runs the program, started as called, and returns what it prints.
@@ -44,6 +47,39 @@ func TestTheVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	var read app.BuildInfo
 	require.NoError(t, json.Unmarshal([]byte(says(t, "headwater", "version", "-o", "json")), &read))
 	require.Equal(t, build, read)
+	require.Contains(t, says(t, "headwater", "version", "-o", "yaml"), "goVersion: "+build.GoVersion+"\n")
+}
+
+func TestCheckListsProblemsAsData(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "headwater.yaml")
+	checks := func(content, format string) (out string, err error) {
+		require.NoError(t, os.WriteFile(file, []byte("apiVersion: headwater.dev/v1alpha1\nkind: Config\n"+content), 0o600))
+		var told bytes.Buffer
+		root := rootCommand("headwater")
+		root.SetOut(&told)
+		root.SetArgs([]string{"check", file, "-o", format})
+		err = root.ExecuteContext(t.Context())
+		return told.String(), err
+	}
+	out, err := checks("ruls: []\n", "json")
+	var problems config.Problems
+	require.ErrorAs(t, err, &problems, "told to people, and by the exit")
+	var found checked
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
+	require.False(t, found.Valid)
+	require.Equal(t, 3, found.Problems[0].Line)
+	require.Equal(t, "ruls", found.Problems[0].Path)
+	require.Contains(t, found.Problems[0].Message, "rules")
+
+	out, err = checks("ruls: []\n", "table")
+	require.ErrorAs(t, err, &problems)
+	require.Empty(t, out)
+	out, err = checks("rules: []\n", "yaml")
+	require.NoError(t, err)
+	require.Equal(t, "file: "+file+"\nvalid: true\n", out)
+	out, err = checks("rules: []\n", "table")
+	require.NoError(t, err)
+	require.Equal(t, file+" is valid: 0 rule(s)\n", out)
 }
 
 func TestShellsAreToldHowToComplete(t *testing.T) {

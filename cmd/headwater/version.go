@@ -1,13 +1,21 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headwater-k8s/headwater/internal/app"
+	"github.com/headwater-k8s/headwater/internal/inspect"
 )
+
+// built is what the program was built from, for people.
+type built struct{ app.BuildInfo }
+
+func (b built) Table(out io.Writer) {
+	_, _ = fmt.Fprintf(out, "headwater %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.GoVersion, b.Platform)
+}
 
 func versionCommand() *cobra.Command {
 	command := &cobra.Command{
@@ -15,22 +23,9 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version, and what it was built from",
 		Args:  noArguments,
 	}
-	output := command.Flags().StringP("output", "o", "text", "text or json")
-	completes(command, "output", "text", "json")
+	format := addOutput(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		build := app.Build()
-		switch *output {
-		case "text":
-			_, err := fmt.Fprintf(command.OutOrStdout(), "headwater %s (commit %s, %s, %s)\n",
-				build.Version, build.Commit, build.GoVersion, build.Platform)
-			return err
-		case "json":
-			encoder := json.NewEncoder(command.OutOrStdout())
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(build)
-		default:
-			return fmt.Errorf("output format %q is not known; use text or json", *output)
-		}
+		return inspect.Print(command.OutOrStdout(), *format, built{app.Build()})
 	}
 	return command
 }

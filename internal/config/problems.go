@@ -9,14 +9,14 @@ import (
 
 // Problem is one thing that is wrong with a configuration file.
 type Problem struct {
-	File string
+	File string `json:"-"`
 	// Line counts from 1.
-	Line int
+	Line int `json:"line"`
 	// Path is the key, such as rules[0].sync.onConflict; empty for the file
 	// as a whole.
-	Path string
+	Path string `json:"path,omitempty"`
 	// Message says what is wrong and what to do about it.
-	Message string
+	Message string `json:"message"`
 }
 
 // String formats p as file:line: path: message.

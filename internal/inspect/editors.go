@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -52,15 +53,12 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	}, nil
 }
 
-func namesOf(set *rules.Set[protect.Rule]) string {
+func namesOf[R rules.Rule](set *rules.Set[R]) string {
 	var names []string
 	for _, rule := range set.All() {
-		names = append(names, rule.Name)
+		names = append(names, rule.RuleBase().Name)
 	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
 func rolePermissions() []kube.Permission {
@@ -84,7 +82,8 @@ func notes(rule protect.Rule) []string {
 	return append(notes, "they also need the permission for the object itself; other authorizers than RBAC may grant the override, too")
 }
 
-func (e Editors) table(out io.Writer) {
+// Table writes a row per editor.
+func (e Editors) Table(out io.Writer) {
 	rows := [][]string{{"SUBJECT", "THROUGH"}}
 	for _, editor := range e.Editors {
 		rows = append(rows, []string{editor.Subject(), editor.Through()})

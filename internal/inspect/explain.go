@@ -179,7 +179,8 @@ func words(reason reload.Reason) string {
 	return cmp.Or(known[reason], string(reason))
 }
 
-func (e Explanation) table(out io.Writer) {
+// Table writes what is to be done, and a row per object that is consumed.
+func (e Explanation) Table(out io.Writer) {
 	_, _ = fmt.Fprintln(out, e.headline())
 	if len(e.Uses) > 0 {
 		rows := [][]string{{"OBJECT", "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY"}}
@@ -221,7 +222,8 @@ func (e Explanation) headline() string {
 	return text
 }
 
-func (c Consumers) table(out io.Writer) {
+// Table writes a row per consumer.
+func (c Consumers) Table(out io.Writer) {
 	if len(c.Consumers) == 0 {
 		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it")
 	} else {

@@ -40,7 +40,7 @@ func TestWhatIsDoneNowInWords(t *testing.T) {
 		e := Explanation{Explanation: reload.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}
 		require.Equal(t, "Deployment/team/web: "+want, e.headline())
 		var table strings.Builder
-		e.table(&table)
+		e.Table(&table)
 		require.Regexp(t, `Secret/team/s +Env k +app, setup \(init\) +annotation of Reloader +Restart +a restart is asked for`, table.String())
 	}
 }

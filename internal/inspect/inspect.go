@@ -164,16 +164,3 @@ func (i *Inspector) look(ctx context.Context) sync.Look {
 		return found
 	}
 }
-
-// Approve records that what is held of rule now is meant, and returns what
-// that is. With dryRun nothing is recorded.
-func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (sync.Approval, error) {
-	approval := i.observer.Approvable(rule, i.maxFraction(), time.Now())
-	if approval.Empty() {
-		return approval, fmt.Errorf("nothing of rule %q is held; see headwater status", rule)
-	}
-	if dryRun {
-		return approval, nil
-	}
-	return approval, sync.SetApproval(ctx, i.clients.Typed, i.options.Namespace, rule, approval)
-}

@@ -25,18 +25,28 @@ const (
 	YAML  Format = "yaml"
 )
 
-// ParseFormat reads the value of a flag.
-func ParseFormat(s string) (Format, error) {
-	switch format := Format(s); format {
-	case Table, JSON, YAML:
-		return format, nil
-	default:
-		return "", fmt.Errorf("output format %q is not known; use table, json or yaml", s)
+// Formats are all of them.
+var Formats = []string{string(Table), string(JSON), string(YAML)}
+
+// Set makes a Format a flag's value.
+func (f *Format) Set(s string) error {
+	if !slices.Contains(Formats, s) {
+		return fmt.Errorf("use one of %s", strings.Join(Formats, ", "))
 	}
+	*f = Format(s)
+	return nil
 }
 
-// Printable can be shown in every form of output.
-type Printable interface{ table(out io.Writer) }
+// Type is what a flag's help calls it.
+func (f *Format) Type() string { return "format" }
+
+func (f *Format) String() string { return string(*f) }
+
+// Printable can be shown in every form of output: as JSON and YAML by its
+// fields.
+type Printable interface {
+	Table(out io.Writer)
+}
 
 // Print writes what to out.
 func Print(out io.Writer, format Format, what Printable) error {
@@ -49,7 +59,7 @@ func Print(out io.Writer, format Format, what Printable) error {
 		text, err = yaml.Marshal(what)
 	default:
 		var table strings.Builder
-		what.table(&table)
+		what.Table(&table)
 		text = []byte(table.String())
 	}
 	if err != nil {
@@ -62,7 +72,8 @@ func Print(out io.Writer, format Format, what Printable) error {
 // shownNames is how many names a table lists before it only counts.
 const shownNames = 5
 
-func (s Status) table(out io.Writer) {
+// Table writes a row per rule, the first few problems of each, and what protects.
+func (s Status) Table(out io.Writer) {
 	columns := []string{"RULE", "SOURCES", "CLONES"}
 	shown := []sync.Standing{sync.Current, sync.Behind, sync.Drifting, sync.Conflicts, sync.Held, sync.Failed}
 	for _, standing := range sync.Standings {
@@ -152,7 +163,8 @@ func (r *RuleStatus) problems(out io.Writer) {
 	}
 }
 
-func (p Plan) table(out io.Writer) {
+// Table writes a row per kind of step of each rule.
+func (p Plan) Table(out io.Writer) {
 	rows := [][]string{{"RULE", "ACTION", "REASON", "COUNT", "CLONES"}}
 	var messages []string
 	for rest := p.Steps; len(rest) > 0; {

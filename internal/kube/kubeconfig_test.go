@@ -54,15 +54,18 @@ func TestAKubeconfigThatLeadsNowhereIsNamed(t *testing.T) {
 		"an empty file":            {Kubeconfig{File: empty}, "", "kubeconfig " + empty + " is missing or empty" + advice},
 		"one of the environment":   {Kubeconfig{}, missing, "kubeconfig " + missing + " is missing or empty" + advice},
 		"a current context that is not there": {
-			Kubeconfig{File: current}, "",
+			Kubeconfig{File: current},
+			"",
 			"kubeconfig " + current + `: there is no context "gone"; pass --context with one that is there: one, two`,
 		},
 		"no current context": {
-			Kubeconfig{File: two}, "",
+			Kubeconfig{File: two},
+			"",
 			"kubeconfig " + two + `: no context is the current one; pass --context with one that is there: one, two`,
 		},
 		"a context that is not there": {
-			Kubeconfig{Context: "three"}, two,
+			Kubeconfig{Context: "three"},
+			two,
 			"kubeconfig " + two + `: there is no context "three"; pass --context with one that is there: one, two`,
 		},
 	} {

@@ -76,30 +76,49 @@ func TestStatusWatchShowsAChangeSpreading(t *testing.T) {
 	f.allHave("v")
 	e.Settled(h)
 	h.Stop()
-	kubeconfig, out := filepath.Join(e.Dir, "watch.kubeconfig"), filepath.Join(e.Dir, "watch.log")
-	require.NoError(t, e.Cluster.KubeconfigFor(kubeconfig, e.Viewer("spread-viewer")))
-	watching, err := process.Start(process.Spec{
-		Name: "status", Binary: e2e.Binary(t), LogFile: out,
-		Args: []string{"status", "--watch", "--config", e.ConfigFile(f.rules), "--kubeconfig", kubeconfig},
-	})
-	require.NoError(t, err)
-	defer watching.Stop(e2e.Settle)
-	shows := func(part string) {
-		t.Helper()
-		e.Eventually(func(context.Context) error {
-			content, err := os.ReadFile(out)
-			if err == nil && !strings.Contains(string(content), part) {
-				err = fmt.Errorf("%q is not in %q", part, content)
-			}
-			return err
-		})
-	}
-	shows("] 3/3 current")
+	user := e.Viewer("spread-viewer")
+	bars, lines := f.watched(user), f.watched(user, "-o", "json")
+	bars.show("] 3/3 current")
+	lines.show(`{"rules":[{"name":"spread","clones":{"current":3}}]}` + "\n")
 	e.Edit("spread-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
-	shows("[----------------------------------------] 0/3 current  3 behind")
-	require.NoError(t, os.Truncate(out, 0))
+	bars.show("[----------------------------------------] 0/3 current  3 behind")
+	lines.show(`{"behind":3}`)
+	require.NoError(t, os.Truncate(bars.file, 0))
 	e.Start(f.rules)
-	shows("[########################################] 3/3 current")
+	bars.show("[########################################] 3/3 current")
+}
+
+// watched is what status --watch writes.
+type watched struct {
+	*fleet
+
+	file string
+}
+
+func (f *fleet) watched(user string, args ...string) watched {
+	f.Helper()
+	name := "watch" + strings.Join(args, "")
+	w := watched{f, filepath.Join(f.Dir, name+".log")}
+	kubeconfig := filepath.Join(f.Dir, name+".kubeconfig")
+	require.NoError(f, f.Cluster.KubeconfigFor(kubeconfig, user))
+	watching, err := process.Start(process.Spec{
+		Name: name, Binary: e2e.Binary(f.T), LogFile: w.file,
+		Args: append([]string{"status", "--watch", "--config", f.ConfigFile(f.rules), "--kubeconfig", kubeconfig}, args...),
+	})
+	require.NoError(f, err)
+	f.Cleanup(func() { watching.Stop(e2e.Settle) })
+	return w
+}
+
+func (w watched) show(part string) {
+	w.Helper()
+	w.Eventually(func(context.Context) error {
+		content, err := os.ReadFile(w.file)
+		if err == nil && !strings.Contains(string(content), part) {
+			err = fmt.Errorf("%q is not in %q", part, content)
+		}
+		return err
+	})
 }
 
 func TestPlanSaysWhatAFileWouldChange(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -109,6 +110,9 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 	_, problem, exit = f.Command(user, "approve", "mass", "--config", file)
 	require.Equal(t, 1, exit)
 	require.Contains(t, problem, `nothing of rule "mass" is held`)
+	_, problem, exit = f.Command(user, "approve", "mas", "--config", file)
+	require.Equal(t, 1, exit)
+	require.Contains(t, problem, `no rule "mas" clones anything; those that do: mass`)
 }
 
 func TestAHeldRemovalEndsWithItsCause(t *testing.T) {
@@ -196,9 +200,9 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 	f.Holds(e2e.Settle, func(context.Context) error {
 		return e2e.SameData(f.Get(f.name(0), "shared"), map[string]string{"k": "v"})
 	})
-	out, problem, exit := f.Command(f.approver(), "approve", "void", "--config", f.ConfigFile(f.rules))
-	require.Zero(t, exit, problem)
-	require.Contains(t, out, "emptied like their source Secret/void-src/shared")
+	var approved inspect.Approved
+	f.Answers(f.approver(), &approved, "approve", "void", "--config", f.ConfigFile(f.rules))
+	require.Equal(t, inspect.Approved{Rule: "void", Emptied: []string{"Secret/void-src/shared"}}, approved)
 	for i := range f.n {
 		f.HasClone(f.name(i), "shared", map[string]string{})
 	}
