@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -102,6 +105,12 @@ func FindConsumers(ctx context.Context, options Options, object string) (Consume
 	observer, notes, err := c.openReload(ctx, options)
 	if err != nil {
 		return Consumers{}, err
+	}
+	resource := c.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource(ref.Kind.Resource()))
+	if _, err := resource.Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		notes = append(notes, fmt.Sprintf("there is no such %s; shown is who would consume it", ref.Kind))
+	} else if err != nil {
+		return Consumers{}, fmt.Errorf("get %s: %w", ref, err)
 	}
 	uses, err := observer.Consumers(ctx, ref, time.Now())
 	return Consumers{Object: ref.String(), Consumers: uses, Notes: notes}, err

@@ -110,7 +110,9 @@ func (e *env) explainedInWords(user, namespace string) {
 	}, "explain", "deploy/explain-a/asks")
 	shows(0, []string{"ignored: headwater.dev/reload: \"always\" is not Auto"}, "explain", "deploy/explain-a/garbled")
 	shows(0, []string{"mounts", "Refresh", "Current (1 of 1 pods)"}, "consumers", "secret/explain-a/shared")
-	shows(0, []string{"Secret/explain-a/none: nobody consumes it"}, "consumers", "secrets/explain-a/none")
+	shows(0, []string{"Secret/explain-a/none: nobody consumes it", "note: there is no such Secret"}, "consumers", "secrets/explain-a/none")
+	out, _, _ := e.Command(user, "consumers", "secret/explain-a/shared", "--config", file)
+	require.NotContains(e, out, "no such")
 	shows(0, []string{"standing: Unknown", "whether workloads run the data of now is not shown"},
 		"explain", "deploy/explain-a/asks", "-o", "yaml", "--namespace", namespace)
 	shows(1, []string{"there is no Deployment/explain-a/none"}, "explain", "deploy/explain-a/none")
