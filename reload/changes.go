@@ -18,7 +18,9 @@ func (c *controller) workloadChanged(change kube.Change[*Workload]) {
 		return
 	}
 	if !change.Added {
-		c.reads.reviewOf(change.Old.Namespace, change.Old.References, change.Old.foreign)
+		for _, w := range c.consumers.family(change.Old) {
+			c.reads.reviewOf(w.Namespace, w.References, w.foreign)
+		}
 	}
 	for _, k := range c.consumers.concerns(change.Latest()) {
 		c.queue.Fresh(k)
@@ -61,8 +63,13 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 		if !change.Added && !change.Deleted {
 			return
 		}
+		now := c.now()
 		for _, w := range c.consumers.workloadsUsing(ref) {
-			c.queue.Fresh(c.consumers.topOf(w).top.key())
+			k := c.consumers.topOf(w).top.key()
+			if change.Deleted { // which may be made anew at once, or its namespace go
+				c.pending.add(k, now, defaultDebounce)
+			}
+			c.queue.Fresh(k)
 		}
 	}
 }
@@ -101,14 +108,14 @@ func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
 	}
 	now := c.now()
 	for _, p := range c.consumers.podsUsing(ref) {
-		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured())) {
+		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesForPod(p, c.honoured())) {
 			c.pending.add(p.key(), now, 0)
 			look(p.key())
 		}
 	}
 	due := c.consumers.targetsIn(ref.Namespace, governing)
 	for _, w := range c.consumers.workloadsUsing(ref) {
-		if len(governing) > 0 || c.asks(ref, w.References, w.wishes(c.honoured())) {
+		if len(governing) > 0 || c.asks(ref, w.References, c.consumers.wishesFor(w, c.honoured())) {
 			due = append(due, c.consumers.topOf(w).top.key())
 		}
 	}
@@ -125,9 +132,9 @@ func (c *controller) asked(ref object.Ref) bool {
 		return false
 	}
 	return slices.ContainsFunc(c.consumers.workloadsUsing(ref), func(w *Workload) bool {
-		return c.asks(ref, w.References, w.wishes(c.honoured()))
+		return c.asks(ref, w.References, c.consumers.wishesFor(w, c.honoured()))
 	}) || slices.ContainsFunc(c.consumers.podsUsing(ref), func(p *Pod) bool {
-		return c.asks(ref, p.References, c.consumers.wishesFor(p, c.honoured()))
+		return c.asks(ref, p.References, c.consumers.wishesForPod(p, c.honoured()))
 	})
 }
 

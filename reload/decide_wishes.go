@@ -71,6 +71,19 @@ func wishesOf(meta *metav1.ObjectMeta, theirs *foreign, settings Settings) (wish
 	return of, faults
 }
 
+// under is w for a workload that another is stamped for: where that one's owner
+// says something to Headwater, it holds for both.
+func (w wishes) under(top wishes) wishes {
+	if top.how != "" {
+		w.how, w.asks = top.how, top.asks
+		w.named, w.patterns, w.minInterval = nil, nil, 0
+	}
+	if top.keys != nil {
+		w.keys = top.keys
+	}
+	return w
+}
+
 // heed adds what the owner tells the tools that are honoured.
 func (w *wishes) heed(theirs *foreign, settings Settings) []fault {
 	var faults []fault

@@ -42,6 +42,31 @@ func TestOwnersWishes(t *testing.T) {
 	}
 }
 
+func TestWhatIsSaidOfTheTopmostOwnerHoldsForWhatItControls(t *testing.T) {
+	ofOne := func(annotations map[string]string) wishes {
+		of, faults := wishesOf(&metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"own": "label"}, Annotations: annotations}, nil, Settings{})
+		require.Empty(t, faults)
+		return of
+	}
+	for sentence, test := range map[string]struct{ top, own, want map[string]string }{
+		"nothing leaves all as it is": {own: map[string]string{mark.Reload: "Restart", mark.ReloadKeys: "a"}, want: map[string]string{mark.Reload: "Restart", mark.ReloadKeys: "a"}},
+		"Off":                         {top: map[string]string{mark.Reload: "Off"}, own: map[string]string{mark.Reload: "Auto"}, want: map[string]string{mark.Reload: "Off"}},
+		"Auto, which asks for all":    {top: map[string]string{mark.Reload: "Auto"}, want: map[string]string{mark.Reload: "Auto"}},
+		"keys, and they alone": {
+			top: map[string]string{mark.ReloadKeys: "b"}, own: map[string]string{mark.Reload: "Refresh", mark.ReloadKeys: "a"},
+			want: map[string]string{mark.Reload: "Refresh", mark.ReloadKeys: "b"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.Equal(t, ofOne(test.want), ofOne(test.own).under(ofOne(test.top)))
+		})
+	}
+	t.Run("other tools are not told any more", func(t *testing.T) {
+		own := wishes{named: []object.Ref{{Name: "s"}}, patterns: []pattern{{}}, minInterval: 1}
+		require.Equal(t, wishes{how: None}, own.under(ofOne(map[string]string{mark.Reload: "Off"})))
+	})
+}
+
 func TestOnlyTheKeysThatCount(t *testing.T) {
 	tests := map[string]struct {
 		wanted, consumed, want []string

@@ -21,11 +21,21 @@ func (w *Workload) wishes(settings Settings) wishes {
 	return of
 }
 
-// wishesFor takes the wishes for a pod from the workload it belongs to. Those
+// wishesFor takes the wishes for w from itself, and from the one that is stamped
+// for it: what made w may take off again whatever is written on w.
+func (c *consumers) wishesFor(w *Workload, settings Settings) wishes {
+	of := w.wishes(settings)
+	if top := c.topOf(w).top; top != w {
+		return of.under(top.wishes(settings))
+	}
+	return of
+}
+
+// wishesForPod takes the wishes for a pod from the workload it belongs to. Those
 // of a pod without one, or whose workload is not cached, are its own.
-func (c *consumers) wishesFor(pod *Pod, settings Settings) wishes {
+func (c *consumers) wishesForPod(pod *Pod, settings Settings) wishes {
 	if owner, found := c.ownerOf(pod); found {
-		return owner.wishes(settings)
+		return c.wishesFor(owner, settings)
 	}
 	of, _ := wishesOf(&pod.ObjectMeta, nil, settings)
 	return of
@@ -42,7 +52,7 @@ func (c *controller) gather(k key, references []Reference, of wishes) (*digest.H
 
 // gatherFamily reads what holds of the objects that w is stamped for.
 func (c *controller) gatherFamily(w *Workload) (*digest.Hasher, []Consumed, error) {
-	return c.gathered(w.key(), func(g *gatherer) []Consumed { return g.family(c.consumers.family(w), c.honoured()) })
+	return c.gathered(w.key(), func(g *gatherer) []Consumed { return g.family(c.consumers, c.consumers.family(w), c.honoured()) })
 }
 
 // gathered has k looked at again where not everything could be read yet.
@@ -79,14 +89,15 @@ type gatherer struct {
 }
 
 // family is what a workload and those that it is stamped for consume, each by
-// the wishes of its own owner; of a target what its rules tell it of.
-func (g *gatherer) family(members []*Workload, settings Settings) []Consumed {
+// the wishes for it; of a target what its rules tell it of.
+func (g *gatherer) family(among *consumers, members []*Workload, settings Settings) []Consumed {
 	var consumed []Consumed
 	for _, w := range members {
+		of := among.wishesFor(w, settings)
 		if w.isTarget() {
-			consumed = append(consumed, g.targetOf(w, w.wishes(settings))...)
+			consumed = append(consumed, g.targetOf(w, of)...)
 		} else {
-			consumed = append(consumed, g.gather(w.Namespace, w.References, w.wishes(settings))...)
+			consumed = append(consumed, g.gather(w.Namespace, w.References, of)...)
 		}
 	}
 	return consumed

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap/zaptest"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,7 +95,9 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	deployment := web()
 	deployment.Labels = map[string]string{"app": "web"}
 	deployment.Annotations = map[string]string{mark.Reload: "Off"}
-	clients := &kube.Clients{Typed: fake.NewClientset(deployment)}
+	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Annotations: map[string]string{mark.Reload: "Off"}}}
+	nightly.Spec.JobTemplate.Spec.Template = deployment.Spec.Template
+	clients := &kube.Clients{Typed: fake.NewClientset(deployment, nightly)}
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
 	consumers, err := newConsumers(clients, &caches, kube.Always, customKinds(func() []WorkloadKind { return nil }, rules.NewLive(rules.NewSet[Rule]())), nil, zaptest.NewLogger(t))
@@ -106,11 +109,13 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})
-	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, how: None}, consumers.wishesFor(pod, Settings{}))
+	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, how: None}, consumers.wishesForPod(pod, Settings{}))
+	pod.OwnerKind, pod.OwnerName = KindCronJob, "nightly"
+	require.Equal(t, wishes{how: None}, consumers.wishesForPod(pod, Settings{}))
 	pod.OwnerName = "unknown"
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesForPod(pod, Settings{}))
 	pod.OwnerKind = ""
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesFor(pod, Settings{}))
+	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesForPod(pod, Settings{}))
 }
 
 func TestPatternsMakeReferencesOfSoMany(t *testing.T) {

@@ -190,11 +190,11 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 func (l *observation) hasher() *digest.Hasher { return l.gatherer.hasher }
 
 func (l *observation) consumedBy(workloads ...*Workload) []Consumed {
-	return l.gatherer.family(workloads, l.settings)
+	return l.gatherer.family(l.consumers, workloads, l.settings)
 }
 
 func (l *observation) consumedByPod(p *Pod) []Consumed {
-	return l.gatherer.gather(p.Namespace, p.References, l.consumers.wishesFor(p, l.settings))
+	return l.gatherer.gather(p.Namespace, p.References, l.consumers.wishesForPod(p, l.settings))
 }
 
 func (l *observation) explainWorkload(w *Workload) Explanation {

@@ -52,7 +52,7 @@ func uidRefused(err error) bool {
 
 func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 	workload, found := c.consumers.workload(k)
-	if !found || workload.DeletionTimestamp != nil {
+	if !found || workload.DeletionTimestamp != nil || c.going(k.namespace) {
 		c.forget(k)
 		return nil
 	}
@@ -91,6 +91,13 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		c.tell(workload, decision)
 	}
 	return err
+}
+
+// going reports whether namespace is being deleted, with all that is in it: what
+// its workloads lack by then is nobody's concern.
+func (c *controller) going(namespace string) bool {
+	found, known := c.caches.Namespaces.Get("", namespace)
+	return known && found.Terminating
 }
 
 func (c *controller) restart(ctx context.Context, w *Workload, decision Decision) error {

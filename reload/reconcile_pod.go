@@ -13,7 +13,7 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 		c.forget(k)
 		return nil
 	}
-	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesFor(pod, c.honoured()))
+	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesForPod(pod, c.honoured()))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ type refreshed struct {
 // its owner replaces, unless that has to wait.
 func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, error) {
 	owner, found := c.consumers.ownerOf(pod)
-	if !found {
+	if !found || owner.Kind == KindCronJob { // whose stamp replaces no pod
 		return decision, nil
 	}
 	owner = c.consumers.topOf(owner).top

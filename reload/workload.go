@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -80,7 +81,8 @@ type Pod struct {
 	IP      string
 	Phase   corev1.PodPhase
 	// Owner is that controller when it may be a workload, else empty. For a pod
-	// of a Deployment it is told by the name of the ReplicaSet between the two.
+	// of a Deployment or CronJob it is told by the name of the ReplicaSet or Job
+	// between the two.
 	OwnerKind Kind
 	OwnerName string
 }
@@ -199,7 +201,7 @@ const (
 
 // owner returns the workload that made the pod. A ReplicaSet is named after
 // its Deployment or Rollout and the hash of the pod template, which labels the
-// pod.
+// pod, and a Job after its CronJob.
 func owner(pod *corev1.Pod) (Kind, string) {
 	controller := metav1.GetControllerOfNoCopy(pod)
 	if controller == nil {
@@ -215,6 +217,11 @@ func owner(pod *corev1.Pod) (Kind, string) {
 				return kind, name
 			}
 		}
+	case "Job.batch":
+		if name := scheduledFrom(controller.Name); name != "" {
+			return KindCronJob, name
+		}
+		return kind, controller.Name
 	case "ReplicationController":
 		if name := pod.Annotations[deploymentConfigName]; name != "" {
 			return KindDeploymentConfig, name
@@ -223,6 +230,19 @@ func owner(pod *corev1.Pod) (Kind, string) {
 		return kind, controller.Name
 	}
 	return "", ""
+}
+
+// scheduledFrom is the CronJob that a Job of that name is from, if it was made by
+// schedule: such a name ends in the minute, counted from 1970, that it was due.
+func scheduledFrom(job string) string {
+	at := strings.LastIndexByte(job, '-')
+	if at < 0 {
+		return ""
+	}
+	if _, err := strconv.ParseUint(job[at+1:], 10, 64); err != nil {
+		return ""
+	}
+	return job[:at]
 }
 
 // sameInputs reports whether a and b lead to the same decision. A workload's

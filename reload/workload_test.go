@@ -87,6 +87,8 @@ func TestOwnerOfAPod(t *testing.T) {
 		"a ReplicaSet of its own":           {owners: controlledBy("apps/v1", "ReplicaSet", "web-")},
 		"a ReplicaSet of another hash":      {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "6e0"},
 		"a Job, which is no workload":       {owners: controlledBy("batch/v1", "Job", "j"), kind: "Job.batch", name: "j"},
+		"a Job of another name with a dash": {owners: controlledBy("batch/v1", "Job", "j-2b"), kind: "Job.batch", name: "j-2b"},
+		"a CronJob, by its Job":             {owners: controlledBy("batch/v1", "Job", "night-29401920"), kind: KindCronJob, name: "night"},
 		"a kind of the same name is not it": {owners: controlledBy("apps.kruise.io/v1", "StatefulSet", "s"), kind: "StatefulSet.apps.kruise.io", name: "s"},
 		"a Rollout, by its ReplicaSet": {
 			owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), labels: map[string]string{rolloutHash: "5d9"}, kind: KindRollout, name: "web",

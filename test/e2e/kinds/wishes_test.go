@@ -53,6 +53,34 @@ func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 		"consumers", "Secret/asking-a/own")
 }
 
+// Who owns an App cannot annotate what its operator makes of it.
+func TestWhatIsSaidOfAnOwnerHoldsForWhatItControls(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.Stage("above")
+	apps := e.kind("example.com", "v1", "App")
+	apps.install()
+	apps.grant()
+	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App, template: spec.pod}]}\n"
+	with := func(annotation, value string) string {
+		return "metadata: {annotations: {" + annotation + ": '" + value + "'}}\nspec: {pod: " + podReading + "}"
+	}
+	for name, content := range map[string]string{
+		"off": with(mark.Reload, "Off"), "keys": with(mark.ReloadKeys, "unused"), "restarted": "spec: {pod: " + podReading + "}",
+	} {
+		e.controlledDeployment(namespace, name+"-child", apps.create(namespace, name, content))
+	}
+	h := e.Start(e2e.ReloadRule("above"))
+	e.Cloned("above", "used", "1")
+	restarted := apps.adopted(namespace, "restarted")
+	e.Settled(h)
+	before := e.Cluster.Mark()
+	e.Change("above", "used", "2")
+	apps.stamped(namespace, "restarted", restarted, "spec", "pod")
+	e.Settled(h)
+	require.Len(t, e.writesTo(before, "apps"), 1, "neither for one that is off, nor for another key")
+	require.Empty(t, e.writesTo(before, "deployments"))
+}
+
 func TestKindIsDeclaredWhileRunning(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Stage("later")

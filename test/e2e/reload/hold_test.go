@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -94,4 +96,27 @@ func TestASourceMadeAnewWithTheSameDataRestartsNothing(t *testing.T) {
 	remove()
 	e.Secret("anew-src", "shared", map[string]string{"used": "2", "unused": "2"})
 	e.Restarted(namespace, before, "Deployment/by-env")
+}
+
+// To whoever deletes a namespace nothing is missing in it.
+func TestANamespaceThatGoesHoldsNoRestart(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.Stage("going")
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	for _, name := range names {
+		e.Deployment(namespace, name, harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
+	}
+	h := e.StartAlone(e2e.ReloadRule("going"))
+	e.Adopted(h, namespace, names...)
+	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
+	e.Eventually(func(ctx context.Context) error {
+		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		return harness.Gone(err)
+	})
+	e.Settled(h)
+	log, err := h.Log()
+	require.NoError(t, err)
+	require.NotContains(t, log, "restart held")
+	require.NotContains(t, log, "Server rejected event")
 }

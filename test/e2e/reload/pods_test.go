@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -41,4 +43,33 @@ func TestAPodThatAlsoMountsItIsRestartedOrRefreshedByTheKey(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAPodOfACronJobFollowsWhatIsSaidOfTheCronJob(t *testing.T) {
+	e := newEnv(t)
+	e.Node("nightly-node")
+	namespace := e.Stage("nightly")
+	pods := map[string]string{}
+	for name, annotations := range map[string]map[string]string{"silent": nil, "off": {mark.Reload: "Off"}} {
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}}, Spec: harness.ByVolume("shared")}
+		template.Spec.NodeName, template.Spec.RestartPolicy = "nightly-node", corev1.RestartPolicyNever
+		job := batchv1.JobSpec{Template: template}
+		_, err := e.Admin.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+			Spec:       batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: job}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		// As it would be made on the first of January.
+		_, err = e.Admin.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name + "-29401920"}, Spec: job}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		pods[name] = e.RunningPod(namespace, name)
+	}
+	h := e.Start(e2e.ReloadRule("nightly"))
+	e.Cloned("nightly", "used", "1")
+	e.Settled(h)
+	before := e.Refreshes(namespace)
+	e.Change("nightly", "used", "2")
+	e.Refreshed(namespace, pods["silent"], before[pods["silent"]])
+	e.Settled(h)
+	require.Empty(t, e.Refreshes(namespace)[pods["off"]])
 }
