@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"bytes"
 	"errors"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -126,4 +127,37 @@ func toFull(obj runtime.Object) *object.Full {
 func decode(data []byte, into any) bool {
 	strict, err := json.UnmarshalStrict(data, into, json.DisallowDuplicateFields)
 	return err == nil && len(strict) == 0
+}
+
+// elements counts the objects, lists and what is in them of a JSON text, which a
+// few bytes make take many in memory.
+func elements(text []byte) int {
+	count := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[', ',':
+			count++
+		case '"':
+			i += stringLength(text[i+1:])
+		}
+	}
+	return count
+}
+
+// stringLength is how much of text belongs to the string that begins it, with
+// the quotation mark that ends it.
+func stringLength(text []byte) int {
+	for at := 0; ; at++ {
+		next := bytes.IndexAny(text[at:], `"\\`)
+		if next < 0 {
+			return len(text)
+		}
+		if at += next; text[at] == '"' {
+			return at + 1
+		}
+		at++ // what is escaped
+		if at >= len(text) {
+			return len(text)
+		}
+	}
 }

@@ -18,14 +18,18 @@ import (
 )
 
 // What a review may take. Objects are at most 1.5 MiB; a review holds two of
-// them, escaped.
+// them, escaped. Together these bound the memory that reviews take, whoever
+// sends them: some ten bytes for each of a text, and some 200 for each of its
+// elements.
 const (
-	maxReviewBytes   = 8 << 20
-	maxReviewsAtOnce = 32
-	// A review of more than so many bytes is read once there is room for it;
-	// most are smaller, and one that is sent slowly holds up no other.
+	maxReviewBytes    = 8 << 20
+	maxReviewElements = 50_000
+	maxReviewsAtOnce  = 16
+	// A review of more than so many bytes is read once there is room for it,
+	// which it keeps until it is answered; most are smaller, and one that is sent
+	// slowly holds up no other.
 	smallReviewBytes  = 64 << 10
-	maxLargeAtOnce    = 8
+	maxLargeAtOnce    = 4
 	maxWaitForRoom    = time.Second
 	retryAfterSeconds = "1"
 )
@@ -40,7 +44,7 @@ type Reviewer struct {
 	record func(Request, Verdict, time.Duration)
 	clock  clock.Clock
 	log    *zap.Logger
-	// rooms are for reviews that are judged, large for those that are read.
+	// rooms are for reviews that are judged, large for those of any size.
 	rooms, large chan struct{}
 }
 
@@ -71,7 +75,8 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		tryAgain(w, "still reading the cluster")
 		return
 	}
-	body, ok := v.read(w, r)
+	body, done, ok := v.read(w, r)
+	defer done()
 	if !ok {
 		return
 	}
@@ -124,30 +129,32 @@ func tryAgain(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// read returns the whole body, or answers why not.
-func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+// read returns the whole body, or answers why not; done is to be called when the
+// body is of no use any more.
+func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, done func(), ok bool) {
+	done = func() {}
 	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
 	body, err := io.ReadAll(io.LimitReader(limited, smallReviewBytes))
 	if err == nil && len(body) == smallReviewBytes {
 		if !v.enter(r, v.large) {
 			tryAgain(w, "too many large reviews at once")
-			return nil, false
+			return nil, done, false
 		}
-		defer leave(v.large)
+		done = func() { leave(v.large) }
 		var rest []byte
 		rest, err = io.ReadAll(limited)
 		body = append(body, rest...)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.As(err, &tooLarge), err == nil && elements(body) > maxReviewElements:
 		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
-		return nil, false
+		return nil, done, false
 	case err != nil:
 		http.Error(w, "body could not be read", http.StatusBadRequest)
-		return nil, false
+		return nil, done, false
 	}
-	return body, true
+	return body, done, true
 }
 
 // judge turns a panic into a denial: the API server asks about protected

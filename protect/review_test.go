@@ -3,9 +3,11 @@ package protect
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -163,6 +165,7 @@ func TestReviewRefusesWhatIsNoReview(t *testing.T) {
 		"a user given twice":      {body: replaced(`"username":"alice",`, `"username":"alice","username":"root",`), want: http.StatusBadRequest},
 		"a request by other case": {body: replaced(`"request"`, `"Request"`), want: http.StatusBadRequest},
 		"too large a body":        {body: replaced(`"options":null`, `"options":"`+strings.Repeat("a", maxReviewBytes)+`"`), want: http.StatusRequestEntityTooLarge},
+		"too many elements":       {body: replaced(`"options":null`, `"options":[`+strings.Repeat("{},", maxReviewElements/2)+`{}]`), want: http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.method == "" {
@@ -230,6 +233,47 @@ func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
 	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
 	require.Len(t, reviewer.large, maxLargeAtOnce-1, "a review leaves its room")
 	require.Empty(t, reviewer.rooms)
+}
+
+// Whoever sends it: a pod that reaches the port can make up any.
+func TestALargeReviewTakesBoundedMemory(t *testing.T) {
+	const bound = 64 << 20 // of which maxLargeAtOnce are far from what the chart allows
+	list := func(field, item string, most int) string {
+		return `"` + field + `":[` + strings.TrimSuffix(strings.Repeat(item+",", most), ",") + `]`
+	}
+	many := maxReviewElements/2 - 100
+	labels := make([]string, 0, 2*many)
+	for i := range 2 * many {
+		labels = append(labels, fmt.Sprintf(`"%d":""`, i))
+	}
+	for sentence, field := range map[string]string{
+		"managed fields": list("managedFields", "{}", many),
+		"owners":         list("ownerReferences", "{}", many),
+		"finalizers":     list("finalizers", `""`, 2*many),
+		"labels":         `"labels":{` + strings.Join(labels, ",") + `}`,
+		"one long value": `"annotations":{"a":"` + strings.Repeat("a", maxReviewBytes-10_000) + `"}`,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			object := strings.Replace(oldSecret, `"metadata":{`, `"metadata":{`+field+",", 1)
+			body := reviewOf("DELETE", object, "null")
+			reviewer := newTestReviewer(reviewerSetup{})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			answer := post(reviewer, body)
+			runtime.ReadMemStats(&after)
+			require.Equal(t, http.StatusOK, answer.Code, "it is read")
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(bound))
+			require.Empty(t, reviewer.large, "a review leaves its room")
+		})
+	}
+}
+
+func TestElementsAreCountedOutsideOfStrings(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"a":[1,2],"b":{}}`: 5, `"{[,"`: 0, `"\\",`: 1, `"\",",`: 1, `"`: 0, `"\`: 0, ``: 0,
+	} {
+		require.Equal(t, want, elements([]byte(text)), text)
+	}
 }
 
 func TestAReviewThatIsSentSlowlyTakesNoRoom(t *testing.T) {
