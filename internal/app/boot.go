@@ -101,7 +101,7 @@ func (b *boot) work(ctx, cacheCtx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all := append([]kube.Runnable{
-		{Name: "configuration", Run: func(ctx context.Context) error { return b.reloader.run(ctx, cacheCtx) }},
+		{Name: "configuration", Run: func(ctx context.Context) error { b.reloader.run(ctx, cacheCtx); return nil }},
 		{Name: "leader", Run: b.lead},
 	}, b.replica...)
 	failures := make(chan error, len(all))

@@ -77,8 +77,11 @@ func newReloader(p reloaderParams) *reloader {
 
 // run watches the file until ctx ends; caches that a change needs run until
 // cacheCtx does.
-func (r *reloader) run(ctx, cacheCtx context.Context) error {
-	return config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(cacheCtx) })
+func (r *reloader) run(ctx, cacheCtx context.Context) {
+	config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(cacheCtx) }, func(err error) {
+		r.log.Warn("changes of the configuration file are seen some seconds later: its directory cannot be watched; on Linux, "+
+			"raise fs.inotify.max_user_instances of the node", zap.Error(err))
+	})
 }
 
 func (r *reloader) trackSources(cacheCtx context.Context) error {

@@ -19,61 +19,92 @@ const (
 	// recheck is how often the file is read even though nothing was heard:
 	// some file systems report nothing, and events can be lost.
 	recheck = time.Minute
+	// recheckDeaf is how often where nothing can be heard.
+	recheckDeaf = 10 * time.Second
 )
 
 // Watch calls onChange after each change of the content of the file at path,
-// until ctx ends; then it returns nil. A change since the Config of that
-// revision was read is reported at once.
+// until ctx ends. A change since the Config of that revision was read is
+// reported at once.
 //
 // The file's directory is watched, so that a file that is replaced is seen as
 // well as one that is written to, and so is a mounted ConfigMap, of which only
-// a symbolic link changes. While the file is absent nothing is reported.
-// onChange is called from Watch's goroutine, and what happens meanwhile is
-// seen after it returns. An error means that the directory cannot be watched.
-func Watch(ctx context.Context, path, revision string, onChange func()) error {
-	w := watcher{path: path, known: revision, recheck: recheck, onChange: onChange, checked: func() {}}
-	return w.run(ctx)
+// a symbolic link changes. While the file is absent nothing is reported. Where
+// the directory cannot be watched, such as on a node that has run out of
+// watches, deaf is told why, and the file is read every ten seconds until it
+// can. onChange is called from Watch's goroutine, and what happens meanwhile is
+// seen after it returns.
+func Watch(ctx context.Context, path, revision string, onChange func(), deaf func(error)) {
+	w := watcher{path: path, known: revision, recheck: recheck, recheckDeaf: recheckDeaf, listen: listen, onChange: onChange, deaf: deaf, checked: func() {}}
+	w.run(ctx)
 }
 
 type watcher struct {
-	path     string
-	known    string
-	recheck  time.Duration
-	onChange func()
+	path  string
+	known string
+	// recheck and recheckDeaf are how often the file is read in any case.
+	recheck, recheckDeaf time.Duration
+	listen               func(directory string) (*fsnotify.Watcher, error)
+	onChange             func()
+	deaf                 func(error)
 	// checked is called after the file was compared with what is known.
 	checked func()
 }
 
-func (w *watcher) run(ctx context.Context) error {
-	directory := filepath.Dir(w.path)
-	events, err := fsnotify.NewWatcher()
+func listen(directory string) (*fsnotify.Watcher, error) {
+	heard, err := fsnotify.NewWatcher()
+	if err == nil {
+		err = heard.Add(directory)
+	}
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", directory, err)
+		if heard != nil {
+			_ = heard.Close()
+		}
+		return nil, fmt.Errorf("watch %s: %w", directory, err)
 	}
-	defer func() { _ = events.Close() }()
-	if err := events.Add(directory); err != nil {
-		return fmt.Errorf("watch %s: %w", directory, err)
-	}
-	w.check()
+	return heard, nil
+}
 
+func (w *watcher) run(ctx context.Context) {
+	directory := filepath.Dir(w.path)
+	heard, err := w.listen(directory) // nil while nothing can be heard
+	defer func() {
+		if heard != nil {
+			_ = heard.Close()
+		}
+	}()
 	ticker := time.NewTicker(w.recheck)
 	defer ticker.Stop()
+	if err != nil {
+		w.deaf(err)
+		ticker.Reset(w.recheckDeaf)
+	}
+	w.check()
 	settle := settler{}
 	for {
+		var events <-chan fsnotify.Event
+		var lost <-chan error
+		if heard != nil {
+			events, lost = heard.Events, heard.Errors
+		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-events.Events:
+			return
+		case <-events:
 			settle.disturb()
-		case <-events.Errors: //nolint:errcheck // events were lost; the file itself says what is true
+		case <-lost: //nolint:errcheck // the file itself says what is true
 			settle.disturb()
 		case <-settle.done():
 			settle = settler{}
 			w.check()
 		case <-ticker.C:
-			// The directory may have been replaced, which ends its watch. If
-			// it is gone now, the next tick tries again.
-			_ = events.Add(directory)
+			if heard != nil {
+				// The directory may have been replaced, which ends its watch. If
+				// it is gone now, the next tick tries again.
+				_ = heard.Add(directory)
+			} else if heard, err = w.listen(directory); err == nil {
+				ticker.Reset(w.recheck)
+			}
 			w.check()
 		}
 	}

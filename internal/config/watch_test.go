@@ -4,10 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -24,16 +27,24 @@ type watched struct {
 
 func watch(t *testing.T, path string, recheck time.Duration) *watched {
 	t.Helper()
+	return watchWith(t, path, watcher{recheck: recheck, recheckDeaf: time.Hour, listen: listen, deaf: func(err error) { require.NoError(t, err) }})
+}
+
+func watchWith(t *testing.T, path string, under watcher) *watched {
+	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
 	w := &watched{t: t, path: path, changes: make(chan string, 100), checks: make(chan struct{}, 100)}
-	under := watcher{path: path, known: revision([]byte("one")), recheck: recheck, onChange: w.changed, checked: w.checked}
+	under.path, under.known, under.onChange, under.checked = path, revision([]byte("one")), w.changed, w.checked
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- under.run(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		under.run(ctx)
+	}()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, receive(t, ended))
+		receive(t, ended)
 	})
 	receive(t, w.checks)
 	return w
@@ -167,10 +178,10 @@ func TestWatchFromReportsWhatChangedBefore(t *testing.T) {
 	path := mount(t, "two")
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	require.NoError(t, Watch(ctx, path, revision([]byte("one")), func() {
+	Watch(ctx, path, revision([]byte("one")), func() {
 		calls++
 		cancel()
-	}))
+	}, func(err error) { require.NoError(t, err) })
 	require.Equal(t, 1, calls)
 }
 
@@ -178,14 +189,41 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, Watch(ctx, mount(t, "one"), revision([]byte("one")), func() { require.Fail(t, "nothing has changed") }))
+	unwanted := func() { require.Fail(t, "nothing has changed") }
+	Watch(ctx, mount(t, "one"), revision([]byte("one")), unwanted, func(err error) { require.NoError(t, err) })
 	goleak.VerifyNone(t, leaks)
 }
 
-func TestWatchNeedsADirectory(t *testing.T) {
+func TestADirectoryThatCannotBeWatchedIsReadUntilItCan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headwater.yaml")
+	write(t, path, "one")
+	var refused atomic.Bool
+	refused.Store(true)
+	heard, told := make(chan struct{}, 1), make(chan error, 1)
+	w := watchWith(t, path, watcher{
+		recheck: time.Hour, recheckDeaf: time.Millisecond, deaf: func(err error) { told <- err },
+		listen: func(directory string) (*fsnotify.Watcher, error) {
+			if refused.Load() {
+				return nil, syscall.EMFILE
+			}
+			defer func() { heard <- struct{}{} }()
+			return listen(directory)
+		},
+	})
+	require.ErrorIs(t, receive(t, told), syscall.EMFILE)
+	replace(t, path, "two")
+	w.requireChange("two")
+	refused.Store(false)
+	receive(t, heard)
+	replace(t, path, "three")
+	w.requireChange("three")
+	require.Empty(t, told, "once")
+}
+
+func TestADirectoryThatIsNotThereIsNotWatched(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
-	missing := filepath.Join(t.TempDir(), "missing", "headwater.yaml")
-	require.ErrorIs(t, Watch(t.Context(), missing, "", func() {}), os.ErrNotExist)
+	_, err := listen(filepath.Join(t.TempDir(), "missing"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 	goleak.VerifyNone(t, leaks)
 }
 
