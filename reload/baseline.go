@@ -17,10 +17,11 @@ import (
 // Baseline is the data that a workload is known to run, or that a pod's
 // volumes were last refreshed for: one short sum per reference. As text it is
 //
-//	v1:<key id>:<reference>=<sum>,<reference>=<sum>,…
+//	v2:<key id>:<reference>=<sum>,<reference>=<sum>,…
 //
-// in lower-case hexadecimal, sorted. References and sums are keyed, so the
-// text tells nothing about names or values.
+// in lower-case hexadecimal, sorted. References and sums are keyed, and made for
+// one reference of one object alone, so that the text tells nothing about names
+// or values: not even whether two objects read the same value.
 type Baseline struct {
 	// KeyID names the key that the sums were made with.
 	KeyID   string
@@ -33,7 +34,7 @@ type (
 )
 
 const (
-	baselineVersion = "v1"
+	baselineVersion = "v2"
 	keyIDSize       = 4
 )
 
@@ -112,24 +113,33 @@ func (b Baseline) equal(other Baseline) bool {
 // UID makes an annotation that was copied to another object a first sight
 // there, not a change.
 func identify(hasher *digest.Hasher, owner types.UID, r Reference) entryID {
+	sum := placeOf(hasher, owner, r)
+	return entryID(sum[:])
+}
+
+// placeOf is what a reference of the object with that UID is made different by
+// from every other reference.
+func placeOf(hasher *digest.Hasher, owner types.UID, r Reference) digest.Sum {
 	parts := [][]byte{[]byte(owner), []byte(r.Kind), []byte(r.Name)}
 	for _, key := range r.Keys {
 		parts = append(parts, []byte(key))
 	}
-	sum := hasher.Of("reload reference", parts...)
-	return entryID(sum[:])
+	return hasher.Of("reload reference", parts...)
 }
 
 // sumOf sums up the keys that are consumed, nil meaning all. A key that is
-// missing counts, as missing.
-func sumOf(hasher *digest.Hasher, keys []string, digests object.Digests) entrySum {
-	var parts [][]byte
-	if keys == nil {
+// missing counts, as missing. Owners may list objects of their own making, so a
+// sum that depended on the data alone would tell them whether they guessed what
+// others keep secret.
+func sumOf(hasher *digest.Hasher, owner types.UID, r Reference, digests object.Digests) entrySum {
+	place := placeOf(hasher, owner, r)
+	parts := [][]byte{place[:]}
+	if r.Keys == nil {
 		for _, digest := range digests {
 			parts = append(parts, []byte(digest.Key), digest.Sum[:])
 		}
 	}
-	for _, key := range keys {
+	for _, key := range r.Keys {
 		var content []byte
 		if sum, found := digests.Sum(key); found {
 			content = sum[:]

@@ -27,10 +27,10 @@ func digests(h *digest.Hasher, data map[string]string) object.Digests {
 
 func TestBaselineText(t *testing.T) {
 	b := newBaseline("0a1b2c3d")
-	require.Equal(t, "v1:0a1b2c3d:", b.String())
+	require.Equal(t, "v2:0a1b2c3d:", b.String())
 	b.entries[entryID{0xff}] = entrySum{1}
 	b.entries[entryID{0x01}] = entrySum{2}
-	require.Equal(t, "v1:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000", b.String())
+	require.Equal(t, "v2:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000", b.String())
 
 	parsed, err := ParseBaseline(b.String())
 	require.NoError(t, err)
@@ -41,16 +41,16 @@ func TestBaselineOfOthersIsUnreadable(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":                "",
 		"garbage":              "\x00\xff,,==::",
-		"another version":      "v2:0a1b2c3d:",
-		"no key id":            "v1",
-		"a short key id":       "v1:0a1b:",
-		"no list":              "v1:0a1b2c3d",
-		"upper case":           "v1:0A1B2C3D:",
-		"an entry cut short":   "v1:0a1b2c3d:01000000=02",
-		"an entry without sum": "v1:0a1b2c3d:01000000",
-		"an empty entry":       "v1:0a1b2c3d:,",
-		"an entry twice":       "v1:0a1b2c3d:01000000=0200000000000000,01000000=0200000000000000",
-		"blanks":               "v1:0a1b2c3d: 01000000=0200000000000000",
+		"another version":      "v1:0a1b2c3d:",
+		"no key id":            "v2",
+		"a short key id":       "v2:0a1b:",
+		"no list":              "v2:0a1b2c3d",
+		"upper case":           "v2:0A1B2C3D:",
+		"an entry cut short":   "v2:0a1b2c3d:01000000=02",
+		"an entry without sum": "v2:0a1b2c3d:01000000",
+		"an empty entry":       "v2:0a1b2c3d:,",
+		"an entry twice":       "v2:0a1b2c3d:01000000=0200000000000000,01000000=0200000000000000",
+		"blanks":               "v2:0a1b2c3d: 01000000=0200000000000000",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseBaseline(text)
@@ -81,17 +81,38 @@ func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
 	without := digests(h, map[string]string{"a": "1"})
 	empty := digests(h, map[string]string{"a": "1", "b": ""})
 
-	require.Equal(t, sumOf(h, []string{"a"}, before), sumOf(h, []string{"a"}, after))
-	require.NotEqual(t, sumOf(h, []string{"b"}, before), sumOf(h, []string{"b"}, after))
-	require.NotEqual(t, sumOf(h, nil, before), sumOf(h, nil, after))
-	require.NotEqual(t, sumOf(h, []string{"a", "b"}, before), sumOf(h, []string{"a", "b"}, without), "a missing key counts")
-	require.NotEqual(t, sumOf(h, []string{"b"}, empty), sumOf(h, []string{"b"}, without), "empty is not missing")
+	sum := func(data object.Digests, keys ...string) entrySum {
+		return sumOf(h, "uid", Reference{Kind: object.Secret, Name: "s", Keys: keys}, data)
+	}
+	require.Equal(t, sum(before, "a"), sum(after, "a"))
+	require.NotEqual(t, sum(before, "b"), sum(after, "b"))
+	require.NotEqual(t, sum(before), sum(after))
+	require.NotEqual(t, sum(before, "a", "b"), sum(without, "a", "b"), "a missing key counts")
+	require.NotEqual(t, sum(empty, "b"), sum(without, "b"), "empty is not missing")
+}
+
+func TestWhoSeesTwoBaselinesCannotTellEqualValues(t *testing.T) {
+	h := testHasher(t, 1)
+	value := digests(h, map[string]string{"password": "hunter2"})
+	one := Reference{Kind: object.Secret, Name: "db", Keys: []string{"password"}, Mode: Env}
+	whole, guess := one, one
+	whole.Keys, guess.Name = nil, "guess"
+	sums := map[entrySum]string{}
+	for sentence, sum := range map[string]entrySum{
+		"a key of a Secret":                   sumOf(h, "uid", one, value),
+		"the same, of another workload":       sumOf(h, "uid-2", one, value),
+		"a Secret of another name":            sumOf(h, "uid", guess, value),
+		"all of the Secret, which is no more": sumOf(h, "uid", whole, value),
+	} {
+		require.NotContains(t, sums, sum, sentence)
+		sums[sum] = sentence
+	}
 }
 
 func FuzzParseBaseline(f *testing.F) {
-	f.Add("v1:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000")
-	f.Add("v1:0a1b2c3d:")
-	f.Add("v2:x")
+	f.Add("v2:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000")
+	f.Add("v2:0a1b2c3d:")
+	f.Add("v1:x")
 	f.Fuzz(func(t *testing.T, text string) {
 		parsed, err := ParseBaseline(text)
 		if err != nil {

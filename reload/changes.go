@@ -64,7 +64,7 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 			return
 		}
 		now := c.now()
-		for _, w := range c.consumers.workloadsUsing(ref) {
+		for _, w := range c.consumers.workloadsUsing(ref, c.honoured()) {
 			k := c.consumers.topOf(w).top.key()
 			if change.Deleted { // which may be made anew at once, or its namespace go
 				c.pending.add(k, now, defaultDebounce)
@@ -114,7 +114,7 @@ func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
 		}
 	}
 	due := c.consumers.targetsIn(ref.Namespace, governing)
-	for _, w := range c.consumers.workloadsUsing(ref) {
+	for _, w := range c.consumers.workloadsUsing(ref, c.honoured()) {
 		if len(governing) > 0 || c.asks(ref, w.References, c.consumers.wishesFor(w, c.honoured())) {
 			due = append(due, c.consumers.topOf(w).top.key())
 		}
@@ -131,7 +131,7 @@ func (c *controller) asked(ref object.Ref) bool {
 	if source, _ := c.caches.Sources.Get(ref); source != nil {
 		return false
 	}
-	return slices.ContainsFunc(c.consumers.workloadsUsing(ref), func(w *Workload) bool {
+	return slices.ContainsFunc(c.consumers.workloadsUsing(ref, c.honoured()), func(w *Workload) bool {
 		return c.asks(ref, w.References, c.consumers.wishesFor(w, c.honoured()))
 	}) || slices.ContainsFunc(c.consumers.podsUsing(ref), func(p *Pod) bool {
 		return c.asks(ref, p.References, c.consumers.wishesForPod(p, c.honoured()))

@@ -6,9 +6,13 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// workloadsUsing returns the workloads that consume ref, or list it.
-func (c *consumers) workloadsUsing(ref object.Ref) []*Workload {
+// workloadsUsing returns the workloads that consume ref, or list it. Patterns
+// are matched where somebody heeds them alone.
+func (c *consumers) workloadsUsing(ref object.Ref, settings Settings) []*Workload {
 	found := c.byIndex(byReference, ref.String())
+	if !settings.honours(Reloader) {
+		return found
+	}
 	for _, w := range c.byIndex(byPattern, ref.Namespace) {
 		listed := slices.ContainsFunc(w.foreign.patterns(), func(p pattern) bool { return p.matches(ref) })
 		if listed && !slices.Contains(found, w) {

@@ -235,7 +235,7 @@ func compare(hasher *digest.Hasher, uid types.UID, known Baseline, consumed []Co
 	now = newBaseline(hasher.ID())
 	for _, c := range consumed {
 		id := identify(hasher, uid, c.Reference)
-		sum := sumOf(hasher, c.Keys, c.Digests)
+		sum := sumOf(hasher, uid, c.Reference, c.Digests)
 		if !keep(now, id, sum) {
 			continue // the same keys in two modes
 		}

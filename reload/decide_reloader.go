@@ -14,11 +14,11 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// The bounds of a pattern, which anybody may write: in characters, no name being
-// longer than 253, and in steps of its compiled form.
+// The bounds of patterns, which anybody may write: in characters, no name being
+// longer than 253, and in steps of the compiled form of all of a workload's.
 const (
 	maxPattern      = 512
-	maxPatternSteps = 1000
+	maxPatternSteps = 2000
 )
 
 // reloaderAsk is what an owner asks of Reloader, which restarts.
@@ -28,6 +28,8 @@ type reloaderAsk struct {
 	excluded     map[object.Kind][]string
 	names        []object.Ref
 	patterns     []pattern
+	// steps are what it takes at most to match all patterns, per character.
+	steps int
 	// pause is the least time between two restarts.
 	pause  time.Duration
 	faults []fault
@@ -82,7 +84,7 @@ func (a *reloaderAsk) readKind(kind object.Kind, namespace string, says map[stri
 			a.names = append(a.names, object.Ref{Kind: kind, Namespace: namespace, Name: item})
 			continue
 		}
-		compiled, err := readPattern(item)
+		compiled, err := a.readPattern(item)
 		if err != nil {
 			a.faults = append(a.faults, fault{annotation: mark.ReloaderNames(kind), problem: err.Error(), inPart: true})
 			continue
@@ -93,7 +95,7 @@ func (a *reloaderAsk) readKind(kind object.Kind, namespace string, says map[stri
 
 // readPattern anchors a pattern as Reloader does, which is not the same for one
 // with alternatives.
-func readPattern(item string) (*regexp.Regexp, error) {
+func (a *reloaderAsk) readPattern(item string) (*regexp.Regexp, error) {
 	if len(item) > maxPattern {
 		return nil, fmt.Errorf("the pattern %.40q… is longer than %d characters", item, maxPattern)
 	}
@@ -103,9 +105,10 @@ func readPattern(item string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("%.40q is neither a name nor a regular expression", item)
 	}
 	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil || len(program.Inst) > maxPatternSteps {
-		return nil, fmt.Errorf("the pattern %.40q is too costly to match", item)
+	if err != nil || a.steps+len(program.Inst) > maxPatternSteps {
+		return nil, fmt.Errorf("the pattern %.40q is too costly to match, with those before it", item)
 	}
+	a.steps += len(program.Inst)
 	return regexp.Compile(anchored)
 }
 

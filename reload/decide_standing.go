@@ -48,7 +48,7 @@ func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) S
 	switch {
 	case !recorded:
 		return FirstSight
-	case sum == sumOf(hasher, c.Keys, c.Digests):
+	case sum == sumOf(hasher, uid, c.Reference, c.Digests):
 		return Current
 	default:
 		return Behind
@@ -68,7 +68,7 @@ func podStanding(hasher *digest.Hasher, pod *Pod, stored string, c Consumed, now
 	}
 	known, _ := recall(hasher, stored)
 	sum, recorded := known.entries[identify(hasher, pod.UID, c.Reference)]
-	if recorded && sum != sumOf(hasher, c.Keys, c.Digests) || !recorded && isStale(pod, c, now) {
+	if recorded && sum != sumOf(hasher, pod.UID, c.Reference, c.Digests) || !recorded && isStale(pod, c, now) {
 		return Behind
 	}
 	return Current

@@ -274,7 +274,8 @@ func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {
 		loud   bool
 	}{
 		"garbage":                            {"garbage", ReasonUnreadable, true},
-		"a version of the future":            {"v2:00000000:", ReasonUnreadable, true},
+		"a version of the future":            {"v3:00000000:", ReasonUnreadable, true},
+		"a version of the past":              {"v1:00000000:", ReasonUnreadable, true},
 		"the key is lost":                    {ofOther, ReasonOtherKey, true},
 		"the workload was copied from other": {ofCopy, ReasonReferences, false},
 	}

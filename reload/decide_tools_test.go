@@ -88,7 +88,11 @@ func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 			annotations: notes{secretNames: strings.Repeat("x*", 600)}, faults: []string{"is longer than 512 characters"},
 		},
 		"Reloader: a pattern that takes long": {
-			annotations: notes{secretNames: "x{900}y{900}"}, faults: []string{"is too costly to match"},
+			annotations: notes{secretNames: "x{900}y{900}z{900}"}, faults: []string{"is too costly to match"},
+		},
+		"Reloader: patterns that take long together": {
+			annotations: notes{secretNames: "x{900},y{900},z{900},unuse."}, want: []string{"Secret/unused"}, by: Reloader,
+			faults: []string{`"z{900}" is too costly to match, with those before it`},
 		},
 		"Reloader: too many": {
 			annotations: notes{secretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: []string{consumedSecret}, by: Reloader,

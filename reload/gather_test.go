@@ -91,20 +91,26 @@ func TestWhatIsGoverned(t *testing.T) {
 	})
 }
 
-func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
-	deployment := web()
-	deployment.Labels = map[string]string{"app": "web"}
-	deployment.Annotations = map[string]string{mark.Reload: "Off"}
-	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Annotations: map[string]string{mark.Reload: "Off"}}}
-	nightly.Spec.JobTemplate.Spec.Template = deployment.Spec.Template
-	clients := &kube.Clients{Typed: fake.NewClientset(deployment, nightly)}
+// consumersAmong are full caches of objects.
+func consumersAmong(t *testing.T, objects ...runtime.Object) *consumers {
+	t.Helper()
+	clients := &kube.Clients{Typed: fake.NewClientset(objects...)}
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
 	consumers, err := newConsumers(clients, &caches, kube.Always, customKinds(func() []WorkloadKind { return nil }, rules.NewLive(rules.NewSet[Rule]())), nil, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	return consumers
+}
 
+func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
+	deployment := web()
+	deployment.Labels = map[string]string{"app": "web"}
+	deployment.Annotations = map[string]string{mark.Reload: "Off"}
+	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Annotations: map[string]string{mark.Reload: "Off"}}}
+	nightly.Spec.JobTemplate.Spec.Template = deployment.Spec.Template
+	consumers := consumersAmong(t, deployment, nightly)
 	pod := testPod(func(p *Pod) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
@@ -116,6 +122,15 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesForPod(pod, Settings{}))
 	pod.OwnerKind = ""
 	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesForPod(pod, Settings{}))
+}
+
+func TestPatternsThatNobodyHeedsFindNobody(t *testing.T) {
+	deployment := web()
+	deployment.Annotations = map[string]string{secretNames: "ow."}
+	consumers := consumersAmong(t, deployment)
+	own := object.Ref{Kind: object.Secret, Namespace: "team", Name: "own"}
+	require.Empty(t, consumers.workloadsUsing(own, Settings{}))
+	require.Len(t, consumers.workloadsUsing(own, Settings{Compatibility: []Tool{Reloader}}), 1)
 }
 
 func TestPatternsMakeReferencesOfSoMany(t *testing.T) {

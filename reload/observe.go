@@ -173,7 +173,7 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 			}
 		}
 	}
-	workloads := o.consumers.workloadsUsing(ref)
+	workloads := o.consumers.workloadsUsing(ref, o.settings)
 	for _, w := range append(workloads, o.consumers.optional.ByIndex(byTarget, ref.Namespace)...) {
 		add(look.usesOfWorkload(w))
 	}

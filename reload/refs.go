@@ -111,6 +111,8 @@ type volumeSource struct {
 	mode Mode
 	// items maps keys to paths; empty means every key at its own name.
 	items []corev1.KeyToPath
+	// projected is true where the volume may have a path from another source.
+	projected bool
 }
 
 func sourcesOf(volume *corev1.Volume) []volumeSource {
@@ -142,6 +144,9 @@ func sourcesOf(volume *corev1.Volume) []volumeSource {
 			add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
 		}
 	}
+	for i := range sources {
+		sources[i].projected = true
+	}
 	return sources
 }
 
@@ -168,10 +173,10 @@ func (s volumeSource) keysUnder(subPath string) (keys []string, some bool) {
 // required returns the keys that must be there for a mount that shows keys: of
 // a volume with items every one, shown or not.
 func (s volumeSource) required(keys []string) []string {
-	if s.optional {
+	switch {
+	case s.optional, s.projected && len(s.items) == 0:
 		return nil
-	}
-	if len(s.items) == 0 {
+	case len(s.items) == 0:
 		return keys
 	}
 	all := make([]string, 0, len(s.items))

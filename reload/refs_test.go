@@ -132,6 +132,16 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Volume},
 			},
 		},
+		"which source of a projected volume has a path is not known, and so required of none": {
+			spec: corev1.PodSpec{
+				Volumes:    []corev1.Volume{projectedVolume("v", projectedSecret("s"), projectedSecret("t"))},
+				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
+			},
+			want: []Reference{
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: SubPath},
+				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: SubPath},
+			},
+		},
 		"a volume that nobody mounts is consumed by nobody": {
 			spec: corev1.PodSpec{Volumes: []corev1.Volume{secretVolume("v", "s")}, Containers: mounting()},
 		},

@@ -131,7 +131,7 @@ func (a *arena) bareRestart(ctx context.Context, namespace, name, version string
 }
 
 // baseline is as long as one of Headwater's.
-func baseline(version string) string { return fmt.Sprintf("v1:01234567:01234567=%016s", version) }
+func baseline(version string) string { return fmt.Sprintf("v2:01234567:01234567=%016s", version) }
 
 // untilStamped times act until every Deployment of app has another stamp. It
 // returns once the control plane has taken note of all, too.
