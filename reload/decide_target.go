@@ -69,13 +69,13 @@ func decideTarget(rule string, wanted target, t *SetTarget, current *object.Dige
 }
 
 // holders returns who else's configuration holds one of paths, so that it would
-// be written again: a field manager that applies. What was edited or patched is
-// no such claim. Field ownership is described in
+// be written again: a field manager that applies, and is not one of ours. What
+// was edited or patched is no such claim. Field ownership is described in
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
-func holders(entries []metav1.ManagedFieldsEntry, own string, paths []string) []string {
+func holders(entries []metav1.ManagedFieldsEntry, ours func(manager string) bool, paths []string) []string {
 	var found []string
 	for _, entry := range entries {
-		if entry.Manager == own || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
+		if ours(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
 			continue
 		}
 		var fields map[string]any

@@ -144,6 +144,10 @@ func sourcesOf(volume *corev1.Volume) []volumeSource {
 			add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
 		}
 	}
+	return asProjected(sources)
+}
+
+func asProjected(sources []volumeSource) []volumeSource {
 	for i := range sources {
 		sources[i].projected = true
 	}

@@ -139,12 +139,15 @@ func (s *setter) drifted(ctx context.Context, client dynamic.ResourceInterface, 
 	if err != nil {
 		return "", false, err
 	}
-	if others := holders(live.GetManagedFields(), mark.TargetManager(w.rule.Name), paths); len(others) > 0 {
+	ours := func(manager string) bool {
+		rule, is := mark.RuleOfTargetManager(manager)
+		return is && s.inherits(w.rule, rule)
+	}
+	if others := holders(live.GetManagedFields(), ours, paths); len(others) > 0 {
 		return strings.Join(others, ", "), false, nil
 	}
 	for _, path := range paths {
-		ours := strings.HasPrefix(path, "metadata.annotations.") || slices.Contains(w.target.Set[w.rule.Name], path)
-		if !ours {
+		if !strings.HasPrefix(path, "metadata.annotations.") && !s.hasSet(w, path) {
 			return "what was there before", false, nil
 		}
 	}
@@ -154,6 +157,24 @@ func (s *setter) drifted(ctx context.Context, client dynamic.ResourceInterface, 
 		return "somebody who changes it again and again", false, nil
 	}
 	return "", true, nil
+}
+
+// inherits reports whether rule may take over the fields that another of that
+// name has set: itself, or one that the file does not have any more, such as by
+// the name it had before.
+func (s *setter) inherits(rule Rule, former string) bool {
+	_, known := s.rules.Load().Named(former)
+	return former == rule.Name || !known
+}
+
+// hasSet reports whether path is one that the rule has set, or inherits.
+func (s *setter) hasSet(w work, path string) bool {
+	for rule, paths := range w.target.Set {
+		if slices.Contains(paths, path) && s.inherits(w.rule, rule) {
+			return true
+		}
+	}
+	return false
 }
 
 // record notes what was written, and whether all of it is there.

@@ -32,4 +32,11 @@ func SetFields(annotations map[string]string) map[string][]string {
 
 // TargetManager is the field manager of what the rule sets. Each rule has its
 // own, so that a field that it no longer sets is given back.
-func TargetManager(rule string) string { return FieldManager + "-set-" + rule }
+func TargetManager(rule string) string { return targetManagers + rule }
+
+// RuleOfTargetManager is the inverse of TargetManager; false for another manager.
+func RuleOfTargetManager(manager string) (rule string, is bool) {
+	return strings.CutPrefix(manager, targetManagers)
+}
+
+const targetManagers = FieldManager + "-set-"

@@ -21,3 +21,11 @@ func TestTheLongestNameOfARuleFits(t *testing.T) {
 	require.Empty(t, validation.IsQualifiedName(SetBy(longest)))
 	require.LessOrEqual(t, len(TargetManager(longest)), 128, "what the API server allows")
 }
+
+func TestAFieldManagerNamesItsRule(t *testing.T) {
+	rule, is := RuleOfTargetManager(TargetManager("rule"))
+	require.True(t, is)
+	require.Equal(t, "rule", rule)
+	_, is = RuleOfTargetManager(FieldManager)
+	require.False(t, is, "what Headwater writes otherwise")
+}

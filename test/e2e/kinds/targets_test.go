@@ -141,6 +141,21 @@ func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 	buckets.hasField(namespace, "chosen", "1", "spec", "first") // nobody asks for it any more, so it stays
 }
 
+func TestFieldOfARuleThatWasRenamedIsTakenOver(t *testing.T) {
+	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
+	namespace := e.Stage("renamed")
+	buckets := e.buckets()
+	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
+	h := e.Start(targetRule("renamed", setting))
+	buckets.hasField(namespace, "chosen", "1")
+	e.ConfigFile(strings.Replace(targetRule("renamed", setting), "- name: renamed", "- name: renamed-anew", 1))
+	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	e.Change("renamed", "used", "2")
+	buckets.hasField(namespace, "chosen", "2")
+	e.requireNoValue(h, namespace)
+}
+
 func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
 	e.Plain() // the values are read where a rule sets them
