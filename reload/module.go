@@ -111,11 +111,12 @@ func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 		}
 	}
 	for _, form := range optionalForms(settings.Workloads) {
-		needed = append(needed, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart})
+		needed = append(needed, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Spared: true})
 	}
 	for _, t := range targetsOf(set) {
 		toTarget := kube.Permission{
 			Group: t.form.Group, Resource: t.form.Resource, Verbs: verbs, For: "tell the targets of rule " + t.rule.Name + " of changes",
+			Spared: true,
 		}
 		if !t.annotates() {
 			toTarget.Verbs = append([]string{"get"}, verbs...)

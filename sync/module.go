@@ -2,6 +2,7 @@ package sync
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/locked"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -76,16 +78,21 @@ func New(p Params) (Result, error) {
 	return Result{
 		View:        &View{c},
 		Leader:      kube.Runnable{Name: "sync", Run: c.Run},
-		Permissions: permissions(),
+		Permissions: permissions(len(p.Live.Load().All()) > 0),
 	}, nil
 }
 
-func permissions() []kube.Permission {
-	const why = "keep clones right"
-	verbs := []string{"list", "watch", "create", "update", "delete"}
-	return []kube.Permission{
-		{Resource: "secrets", Verbs: append(verbs, "get"), For: why},
-		{Resource: "configmaps", Verbs: append(verbs, "get"), For: why},
-		{Resource: "namespaces", Verbs: []string{"list", "watch"}, For: "know which namespaces there are"},
+// permissions are what the rules in force at the start need: where nothing is
+// cloned, no more than to know what there is.
+func permissions(clones bool) []kube.Permission {
+	read := []string{"list", "watch"}
+	needed := []kube.Permission{{Resource: "namespaces", Verbs: read, For: "know which namespaces there are"}}
+	for _, kind := range object.Kinds {
+		verbs, why := read, "know which objects there are"
+		if clones {
+			verbs, why = append(slices.Clone(read), "create", "update", "delete", "get"), "keep clones right"
+		}
+		needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: verbs, For: why})
 	}
+	return needed
 }

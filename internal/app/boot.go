@@ -162,7 +162,7 @@ func (b *boot) identify(ctx context.Context) error {
 }
 
 func (b *boot) checkPermissions(ctx context.Context) error {
-	return kube.CheckPermissions(ctx, b.clients.Typed, b.identity.Name(), b.permissions)
+	return kube.CheckPermissions(ctx, b.clients.Typed, b.identity.Name(), "headwater", b.permissions)
 }
 
 func (b *boot) checkNamespace(ctx context.Context) error {

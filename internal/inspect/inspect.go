@@ -107,7 +107,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err != nil {
 		return nil, err
 	}
-	if err := kube.CheckPermissions(ctx, clients.Typed, user, needed); err != nil {
+	if err := kube.CheckPermissions(ctx, clients.Typed, user, "headwater-view", needed); err != nil {
 		return nil, err
 	}
 	return &connection{clients: clients, config: loaded, sets: sets}, nil

@@ -26,6 +26,9 @@ type Permission struct {
 	Name string
 	// For says what it is used for, for messages and for the RBAC table.
 	For string
+	// Spared is true for what nothing else hangs on: what it is for is left out
+	// where it is missing, and that is told elsewhere.
+	Spared bool
 }
 
 // FatalError is a fault of the surroundings that waiting does not heal.
@@ -62,47 +65,67 @@ func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 const askedAtOnce = 8
 
 // CheckPermissions asks the API server for each of permissions and returns a
-// FatalError naming every one that is missing. user is whose they are.
-func CheckPermissions(ctx context.Context, client kubernetes.Interface, user string, permissions []Permission) error {
+// FatalError naming every one that is missing, and role, which has them all. user
+// is whose they are.
+func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, role string, permissions []Permission) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	verbs := singly(permissions)
-	lacking := make([]string, len(verbs))
 	workqueue.ParallelizeUntil(ctx, askedAtOnce, len(verbs), func(i int) {
 		allowed, err := verbs[i].allowed(ctx, client)
-		switch {
-		case err != nil:
+		if err != nil {
 			giveUp(err)
-		case !allowed:
-			lacking[i] = verbs[i].lacks()
 		}
+		verbs[i].lacking = !allowed
 	})
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("check permissions: %w", err)
 	}
-	slices.Sort(lacking)
-	missing := slices.DeleteFunc(slices.Compact(lacking), func(lack string) bool { return lack == "" })
+	missing := lacking(verbs)
 	if len(missing) == 0 {
 		return nil
 	}
-	return FatalError{fmt.Errorf("missing permissions, grant them to %s: %s", user, strings.Join(missing, "; "))}
+	return FatalError{fmt.Errorf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which has them all:\n  %s",
+		role, user, strings.Join(missing, "\n  "))}
 }
 
 // permittedVerb is one verb of a Permission, as the API server is asked.
 type permittedVerb struct {
 	Permission
 
-	verb string
+	verb    string
+	lacking bool
 }
 
 func singly(permissions []Permission) []permittedVerb {
 	var verbs []permittedVerb
 	for _, permission := range permissions {
 		for _, verb := range permission.Verbs {
-			verbs = append(verbs, permittedVerb{permission, verb})
+			if !permission.Spared {
+				verbs = append(verbs, permittedVerb{Permission: permission, verb: verb})
+			}
 		}
 	}
 	return verbs
+}
+
+// lacking is a line for each resource that verbs lack something of, in order.
+func lacking(verbs []permittedVerb) []string {
+	type place struct{ resource, why string }
+	of := map[place][]string{}
+	for _, verb := range verbs {
+		if verb.lacking {
+			at := place{verb.resource(), verb.For}
+			of[at] = append(of[at], verb.verb)
+		}
+	}
+	var lines []string
+	for at, lacks := range of {
+		slices.Sort(lacks)
+		lines = append(lines, fmt.Sprintf("%s: %s (to %s)", at.resource, strings.Join(slices.Compact(lacks), ", "), at.why))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 func (p permittedVerb) allowed(ctx context.Context, client kubernetes.Interface) (bool, error) {
@@ -118,7 +141,8 @@ func (p permittedVerb) allowed(ctx context.Context, client kubernetes.Interface)
 	return review.Status.Allowed, nil
 }
 
-func (p permittedVerb) lacks() string {
+// resource names what the permission is for, and where.
+func (p Permission) resource() string {
 	resource := p.Resource
 	if p.Group != "" {
 		resource += "." + p.Group
@@ -130,5 +154,5 @@ func (p permittedVerb) lacks() string {
 	if p.Namespace != "" {
 		where = "in namespace " + p.Namespace
 	}
-	return fmt.Sprintf("%s %s %s (to %s)", p.verb, resource, where, p.For)
+	return resource + " " + where
 }

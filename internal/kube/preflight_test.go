@@ -32,7 +32,9 @@ func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
 		{Group: "apps", Resource: "deployments", Verbs: []string{"patch"}, For: "restart"},
 		{Resource: "configmaps", Name: "own", Namespace: "ns", Verbs: []string{"update"}, For: "write"},
 		{Resource: "secrets", Verbs: []string{"get"}, For: "read"},
+		{Group: "example.com", Resource: "widgets", Verbs: []string{"patch"}, For: "restart", Spared: true},
 	}
+	const missing = "missing permissions: bind ClusterRole headwater to me (deploy/rbac.yaml), which has them all:"
 	tests := map[string]struct {
 		lacks []string
 		want  string
@@ -40,20 +42,20 @@ func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
 		"nothing is missing": {},
 		"some are": {
 			lacks: []string{"secrets", "configmaps"},
-			want: "missing permissions, grant them to me: get secrets cluster-wide (to read); list secrets cluster-wide (to read); " +
-				"update configmaps/own in namespace ns (to write); watch secrets cluster-wide (to read)",
+			want:  missing + "\n  configmaps/own in namespace ns: update (to write)\n  secrets cluster-wide: get, list, watch (to read)",
 		},
 		"one of a group is": {
 			lacks: []string{"deployments"},
-			want:  "missing permissions, grant them to me: patch deployments.apps cluster-wide (to restart)",
+			want:  missing + "\n  deployments.apps cluster-wide: patch (to restart)",
 		},
+		"one is that nothing else hangs on": {lacks: []string{"widgets"}},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			client, asked := answering(func(of authorizationv1.ResourceAttributes) (bool, error) {
 				return !slices.Contains(test.lacks, of.Resource), nil
 			})
-			err := CheckPermissions(t.Context(), client, "me", permissions)
+			err := CheckPermissions(t.Context(), client, "me", "headwater", permissions)
 			require.EqualValues(t, 6, asked.Load())
 			if test.want == "" {
 				require.NoError(t, err)
@@ -68,7 +70,7 @@ func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
 func TestAPermissionThatCannotBeAskedAboutIsAnErrorThatPasses(t *testing.T) {
 	many := []Permission{{Resource: "secrets", Verbs: slices.Repeat([]string{"get"}, 100)}}
 	client, asked := answering(func(authorizationv1.ResourceAttributes) (bool, error) { return false, errors.New("too busy") })
-	err := CheckPermissions(t.Context(), client, "me", many)
+	err := CheckPermissions(t.Context(), client, "me", "headwater", many)
 	require.EqualError(t, err, "check permissions: too busy")
 	require.NotErrorAs(t, err, new(FatalError))
 	require.LessOrEqual(t, asked.Load(), int32(askedAtOnce), "it gives up")

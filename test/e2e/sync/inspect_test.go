@@ -63,7 +63,8 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 
 	_, problem, exit = e.Command("stand-nobody", "status", "--config", file)
 	require.Equal(t, 1, exit)
-	require.Contains(t, problem, "missing permissions, grant them to stand-nobody: get configmaps cluster-wide (to compare clones with their sources)")
+	require.Contains(t, problem, "missing permissions: bind ClusterRole headwater-view to stand-nobody (deploy/rbac.yaml)")
+	require.Contains(t, problem, "configmaps cluster-wide: get")
 	_, problem, exit = e.Command(user, "status")
 	require.Equal(t, 1, exit)
 	require.Contains(t, problem, "there is no ConfigMap headwater-system/headwater, key headwater.yaml; pass --config FILE")
