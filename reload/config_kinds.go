@@ -39,9 +39,13 @@ func (k CustomKind) groupVersionKind() schema.GroupVersionKind {
 // ConsumerKind is what the kind is called among the consumers.
 func (k CustomKind) ConsumerKind() Kind { return KindOf(k.groupVersionKind().GroupKind()) }
 
-// resource is the plural name that permissions are granted for.
+// resource is the plural name that permissions are granted for. The library would
+// have a Gateway be one of gatewaies.
 func (k CustomKind) resource() string {
 	guess, _ := meta.UnsafeGuessKindToResource(k.groupVersionKind())
+	if singular := strings.ToLower(k.Kind); vowelAndY.MatchString(singular) {
+		guess.Resource = singular + "s"
+	}
 	return cmp.Or(k.Resource, guess.Resource)
 }
 
@@ -59,6 +63,7 @@ var (
 	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 	pathPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	vowelAndY      = regexp.MustCompile(`[aeiou]y$`)
 )
 
 func (k CustomKind) validate(at *field.Path) field.ErrorList {

@@ -56,13 +56,21 @@ func TestPermissionsFollowTheDeclaredKinds(t *testing.T) {
 		{CustomKind: CustomKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}},
 		{CustomKind: CustomKind{Group: "example.com", Version: "v1", Kind: "Mouse", Resource: "mice"}},
 	}
-	known := len(permissions(Settings{}, rules.NewSet[Rule]()))
-	added := permissions(Settings{Workloads: declared}, rules.NewSet[Rule]())[known:]
+	known := len(permissions(withDefaults(Settings{}), rules.NewSet[Rule]()))
+	added := permissions(withDefaults(Settings{Workloads: declared}), rules.NewSet[Rule]())[known:]
 	require.Len(t, added, 2)
 	require.Equal(t, "clonesets", added[0].Resource)
 	require.Equal(t, "apps.kruise.io", added[0].Group)
 	require.Equal(t, "mice", added[1].Resource)
 	require.Equal(t, []string{"list", "watch", "patch"}, added[1].Verbs)
+}
+
+func TestTheResourceOfAKindIsItsPlural(t *testing.T) {
+	for kind, want := range map[string]string{
+		"CloneSet": "clonesets", "Gateway": "gateways", "Policy": "policies", "Ingress": "ingresses",
+	} {
+		require.Equal(t, want, CustomKind{Group: "example.com", Version: "v1", Kind: kind}.resource())
+	}
 }
 
 func TestKindsAreToldApartByTheirGroup(t *testing.T) {
