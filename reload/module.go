@@ -51,7 +51,11 @@ type Result struct {
 
 // needed says whether consumers are read: as soon as there is a rule, or they may
 // do without one.
-func (p Params) needed() bool { return p.Settings.Load().optIn() || len(p.Rules.Load().All()) > 0 }
+func (p Params) needed() bool { return needed(p.Settings.Load(), p.Rules.Load()) }
+
+func needed(settings Settings, set *rules.Set[Rule]) bool {
+	return settings.optIn() || len(set.All()) > 0
+}
 
 // newDefinitions adds its cache to caches.
 func newDefinitions(p Params) (*kube.View[*kube.Definition], error) {
@@ -92,9 +96,12 @@ func newResult(c *controller, s *setter) Result {
 
 // permissions are what the module needs for what the file says at the start.
 func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
+	if !needed(settings, set) {
+		return nil
+	}
 	verbs := []string{"list", "watch", "patch"}
 	const restart = "restart consumers"
-	needed := []kube.Permission{
+	all := []kube.Permission{
 		{Group: "apps", Resource: "deployments", Verbs: verbs, For: restart},
 		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: restart},
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: restart},
@@ -107,11 +114,11 @@ func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 	}
 	for _, kind := range object.Kinds {
 		if settings.optIn() {
-			needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads ask about"})
+			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads ask about"})
 		}
 	}
 	for _, form := range optionalForms(settings.Workloads) {
-		needed = append(needed, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Spared: true})
+		all = append(all, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Spared: true})
 	}
 	for _, t := range targetsOf(set) {
 		toTarget := kube.Permission{
@@ -120,11 +127,11 @@ func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 		}
 		if !t.annotates() {
 			toTarget.Verbs = append([]string{"get"}, verbs...)
-			needed = append(needed, kube.Permission{
+			all = append(all, kube.Permission{
 				Resource: t.rule.Source.Kind.Resource(), Verbs: []string{"get"}, For: "set fields of the targets of rule " + t.rule.Name,
 			})
 		}
-		needed = append(needed, toTarget)
+		all = append(all, toTarget)
 	}
-	return needed
+	return all
 }

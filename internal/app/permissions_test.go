@@ -27,9 +27,11 @@ import (
 )
 
 const (
-	rbacFile  = "../../deploy/rbac.yaml"
-	tableFile = "../../deploy/RBAC.md"
-	tableHead = "<!-- made from the modules by UPDATE=1 go test ./internal/app -->\n"
+	rbacFile       = "../../deploy/rbac.yaml"
+	everythingFile = "../../test/deploy/testdata/everything.golden.yaml"
+	leastFile      = "../../test/deploy/testdata/least.golden.yaml"
+	tableFile      = "../../deploy/RBAC.md"
+	tableHead      = "<!-- made from the modules by UPDATE=1 go test ./internal/app -->\n"
 )
 
 // asked is what one module asks for.
@@ -38,22 +40,21 @@ type asked struct {
 	permissions []kube.Permission
 }
 
-// asks lists what each module asks for when rules want all of it, and what the
-// process asks for itself.
-func asks(t *testing.T) []asked {
+// asks lists what each module asks for with the configuration of content, and
+// what the process asks for itself.
+func asks(t *testing.T, settings Settings, content []byte) []asked {
 	t.Helper()
-	loaded, err := config.Parse("headwater.yaml", configs.Sample())
+	loaded, err := config.Parse("headwater.yaml", content)
 	require.NoError(t, err)
-	all := []asked{{"the process", ownPermissions(testSettings())}}
+	all := []asked{{"the process", ownPermissions(settings)}}
 	for name, module := range map[string]fx.Option{"sync": sync.Module, "protect": protect.Module, "reload": reload.Module} {
 		var got struct {
 			fx.In
 
 			Permissions []kube.Permission `group:"permissions"`
 		}
-		graph := fx.New(core(testSettings(), loaded, fakeClients(t), zap.NewNop()), module, fx.Populate(&got))
+		graph := fx.New(core(settings, loaded, fakeClients(t), zap.NewNop()), module, fx.Populate(&got))
 		require.NoError(t, graph.Err())
-		require.NotEmpty(t, got.Permissions, name)
 		all = append(all, asked{name, got.Permissions})
 	}
 	order := []string{"sync", "protect", "reload", "the process"}
@@ -74,31 +75,43 @@ func rights(permission kube.Permission) []right {
 	return all
 }
 
-// granted reads what the service account headwater is granted.
-func granted(t *testing.T) []right {
+// manifest is what of a rendered object is read here.
+type manifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Rules []rbacv1.PolicyRule
+	Data  map[string]string
+}
+
+func manifests(t *testing.T, file string) []manifest {
 	t.Helper()
-	content, err := os.ReadFile(rbacFile)
+	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
-	var all []right
+	var all []manifest
 	for {
-		var role struct {
-			metav1.TypeMeta   `json:",inline"`
-			metav1.ObjectMeta `json:"metadata"`
-
-			Rules []rbacv1.PolicyRule
-		}
-		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+		var one manifest
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
 			return all
-		} else {
-			require.NoError(t, err)
 		}
+		require.NoError(t, err)
+		all = append(all, one)
+	}
+}
+
+// granted reads what the service account headwater is granted.
+func granted(all []manifest) []right {
+	var rights []right
+	for _, role := range all {
 		if role.Name == "headwater" && (role.Kind == "ClusterRole" || role.Kind == "Role") {
 			for _, rule := range role.Rules {
-				all = append(all, pieces(rule, role.Namespace)...)
+				rights = append(rights, pieces(rule, role.Namespace)...)
 			}
 		}
 	}
+	return rights
 }
 
 func pieces(rule rbacv1.PolicyRule, namespace string) []right {
@@ -126,35 +139,66 @@ func covers(grant, asked right) bool {
 		(grant.name == "" || grant.name == asked.name) && (grant.namespace == "" || grant.namespace == asked.namespace)
 }
 
+// guarded are settings with which the process asks for all that it may.
+func guarded() Settings {
+	settings := testSettings()
+	settings.MetricsAuth = true
+	return settings
+}
+
+const cloning = `
+apiVersion: headwater.dev/v1alpha1
+kind: Config
+rules:
+- {name: cloned, source: {kind: Secret, namespace: platform, name: cloned}, sync: {}}
+reload: {optIn: false}
+`
+
 // Least privilege, from both sides.
 func TestWhatIsGrantedIsWhatTheModulesAskFor(t *testing.T) {
-	grants := granted(t)
-	var wanted []right
-	for _, module := range asks(t) {
-		for _, permission := range module.permissions {
-			require.NotEmpty(t, permission.For, "%s does not say what it needs %s for", module.module, permission.Resource)
-			wanted = append(wanted, rights(permission)...)
-		}
-	}
-	for _, asked := range wanted {
-		require.True(t, slices.ContainsFunc(grants, func(grant right) bool { return covers(grant, asked) }), "not granted: %+v", asked)
-	}
-	for _, grant := range grants {
-		// As wide as it is granted, not wider.
-		require.Contains(t, wanted, grant, "granted, but no module asks for it")
+	everything := manifests(t, everythingFile)
+	i := slices.IndexFunc(everything, func(one manifest) bool { return one.Kind == "ConfigMap" && one.Name == "headwater" })
+	require.NotEqual(t, -1, i)
+	for sentence, test := range map[string]struct {
+		rendered []manifest
+		settings Settings
+		config   string
+	}{
+		"by default":                       {manifests(t, rbacFile), testSettings(), string(configs.Sample())},
+		"with metrics.auth and more kinds": {everything, guarded(), everything[i].Data["headwater.yaml"]},
+		"to clone and no more":             {manifests(t, leastFile), testSettings(), cloning},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			grants := granted(test.rendered)
+			var wanted []right
+			for _, module := range asks(t, test.settings, []byte(test.config)) {
+				for _, permission := range module.permissions {
+					require.NotEmpty(t, permission.For, "%s does not say what it needs %s for", module.module, permission.Resource)
+					wanted = append(wanted, rights(permission)...)
+				}
+			}
+			for _, asked := range wanted {
+				require.True(t, slices.ContainsFunc(grants, func(grant right) bool { return covers(grant, asked) }), "not granted: %+v", asked)
+			}
+			for _, grant := range grants {
+				// As wide as it is granted, not wider.
+				require.Contains(t, wanted, grant, "granted, but no module asks for it")
+			}
+		})
 	}
 }
 
 func TestTheTableOfPermissionsIsCurrent(t *testing.T) {
+	want := table(asks(t, guarded(), configs.Sample()))
 	document, err := os.ReadFile(tableFile)
 	require.NoError(t, err)
 	before, after, found := strings.Cut(string(document), tableHead)
 	require.True(t, found, "%s has lost the line that its table begins after", tableFile)
 	if os.Getenv("UPDATE") != "" {
-		require.NoError(t, os.WriteFile(tableFile, []byte(before+tableHead+table(asks(t))), 0o644))
+		require.NoError(t, os.WriteFile(tableFile, []byte(before+tableHead+want), 0o644))
 		return
 	}
-	require.Equal(t, table(asks(t)), after, "write it anew: UPDATE=1 go test ./internal/app")
+	require.Equal(t, want, after, "write it anew: UPDATE=1 go test ./internal/app")
 }
 
 func table(all []asked) string {
