@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -60,7 +61,7 @@ func requireFile(t *testing.T, path, want string) {
 	}
 	found, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, want, string(found), "%s is not what the chart renders: make chart UPDATE=1", path)
+	require.Equal(t, want, string(found), "%s is not what it is made from: make chart UPDATE=1", path)
 }
 
 var byHelm = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/managed-by: Helm|helm\.sh/chart: .*|# Source: .*)\n`)
@@ -108,6 +109,34 @@ func TestTheKustomizeBaseIsWhatTheChartRenders(t *testing.T) {
 	require.Equal(t, chart, base)
 }
 
+// The overlay that deploy/README.md shows builds, with the patch it shows too.
+func TestTheOverlayOfTheManualBuilds(t *testing.T) {
+	manual, err := os.ReadFile(deployDir + "/README.md")
+	require.NoError(t, err)
+	between := func(from, to string) string {
+		_, rest, found := strings.Cut(string(manual), from)
+		require.True(t, found, from)
+		text, _, found := strings.Cut(rest, to)
+		require.True(t, found, to)
+		return text
+	}
+	files := filesys.MakeFsInMemory()
+	for _, name := range []string{"kustomization.yaml", "namespace.yaml", "headwater.yaml"} {
+		content, err := os.ReadFile(deployDir + "/kustomize/" + name)
+		require.NoError(t, err)
+		require.NoError(t, files.WriteFile("/deploy/kustomize/"+name, content))
+	}
+	require.NoError(t, files.WriteFile("/overlay/headwater.yaml", []byte(between("cat > overlay/headwater.yaml <<EOF\n", "EOF\n"))))
+	require.NoError(t, files.WriteFile("/overlay/kustomization.yaml",
+		[]byte(between("cat > overlay/kustomization.yaml <<EOF\n", "EOF\n")+"patches:\n"+between("\npatches:\n", "```"))))
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/overlay")
+	require.NoError(t, err)
+	text, err := built.AsYaml()
+	require.NoError(t, err)
+	policy := object[networkingv1.NetworkPolicy](t, string(text), "NetworkPolicy/"+namespace+"/headwater")
+	require.Equal(t, apiServerPorts+", 443 53 53, 9090", egress(policy))
+}
+
 func TestThePermissionsAreThoseOfTheChart(t *testing.T) {
 	namespaceFile, err := os.ReadFile(deployDir + "/kustomize/namespace.yaml")
 	require.NoError(t, err)
@@ -148,6 +177,8 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 		"a digest that is none":           {"image.digest=latest", "digest"},
 		"a version of another day":        {"config.apiVersion=headwater.dev/v9", "apiVersion"},
 		"a rule without a source":         {"config.rules[0].name=lonely", "source"},
+		"a key that no rule has":          {"config.rules[0].snyc.onConflict=Skip", "snyc"},
+		"a duration without a unit":       {"config.rules[0].reload.debounce=5", "debounce"},
 		"an interval without a unit":      {"metrics.serviceMonitor.interval=thirty", "interval"},
 		"a part of metrics there is not":  {"metrics.enabled=true", "enabled"},
 		"a port that nobody can have":     {"networkPolicy.apiServerPorts={70000}", "apiServerPorts"},
@@ -160,6 +191,20 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 			require.Contains(t, problem, test.want)
 		})
 	}
+}
+
+// Whoever sets values hears of a slip in a rule as early as whoever writes the
+// file. It is the last property, so that all that follows is made from it.
+func TestTheConfigurationIsCheckedByItsOwnSchema(t *testing.T) {
+	const file, last = chartDir + "/values.schema.json", "\n    \"config\": "
+	service, err := os.ReadFile("../../configs/headwater.schema.json")
+	require.NoError(t, err)
+	schema, err := os.ReadFile(file)
+	require.NoError(t, err)
+	chart, _, found := strings.Cut(string(schema), last)
+	require.True(t, found)
+	indented := strings.ReplaceAll(strings.TrimSpace(string(service)), "\n", "\n    ")
+	requireFile(t, file, chart+last+indented+"\n  }\n}\n")
 }
 
 func TestEveryValueHasASchema(t *testing.T) {
@@ -178,25 +223,6 @@ func TestEveryValueHasASchema(t *testing.T) {
 		delete(known, name)
 	}
 	require.Empty(t, known, "in the schema, but not in values.yaml")
-}
-
-// What a pod security policy, an auditor or a drain asks for is there whatever
-// the values say.
-func TestPodsAreRestrictedAlways(t *testing.T) {
-	for _, args := range [][]string{nil, {"--values", "testdata/values-everything.yaml"}, {"--values", "testdata/values-least.yaml"}} {
-		deployment, ok := objects(t, template(t, args...))["Deployment/"+namespace+"/headwater"].(map[string]any)
-		require.True(t, ok)
-		text, err := yaml.Marshal(deployment["spec"])
-		require.NoError(t, err)
-		for _, want := range []string{
-			"runAsNonRoot: true", "runAsUser: 65532", "type: RuntimeDefault", "- ALL", "readOnlyRootFilesystem: true",
-			"allowPrivilegeEscalation: false", "priorityClassName: system-cluster-critical", "memory: 128Mi",
-		} {
-			require.Contains(t, string(text), want)
-		}
-		require.NotContains(t, string(text), "subPath")
-		require.NotContains(t, string(text), "checksum")
-	}
 }
 
 func TestThePackageHoldsItsFiles(t *testing.T) {
