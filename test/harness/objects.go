@@ -27,6 +27,17 @@ import (
 // Apply creates or overwrites every object of a YAML file, as kubectl apply
 // --server-side would.
 func Apply(ctx context.Context, config *rest.Config, file string) error {
+	return apply(ctx, config, file, metav1.ApplyOptions{})
+}
+
+// Accepted is Apply without an effect: it fails where the API server refuses an
+// object. Their namespace must be there.
+func Accepted(ctx context.Context, config *rest.Config, file string) error {
+	return apply(ctx, config, file, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+func apply(ctx context.Context, config *rest.Config, file string, options metav1.ApplyOptions) error {
+	options.FieldManager, options.Force = "harness", true
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
@@ -58,7 +69,7 @@ func Apply(ctx context.Context, config *rest.Config, file string) error {
 			return fmt.Errorf("apply %s: %w", file, err)
 		}
 		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).
-			Apply(ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: "harness", Force: true})
+			Apply(ctx, object.GetName(), &object, options)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
 		}
