@@ -40,7 +40,7 @@ unit: ## unit tests alone, without a control plane
 	go test $(RACE) $(UNIT)
 
 .PHONY: chart
-chart: ## lint and render the Helm chart, try the alerts; UPDATE=1 writes what is made from the chart
+chart: ## lint and render the Helm chart, try the alerts, build the binary twice; UPDATE=1 writes what is made from the chart
 	cd test/deploy && UPDATE=$(UPDATE) go test -count=1 ./...
 
 .PHONY: test-page
