@@ -13,8 +13,8 @@ import (
 )
 
 // The story that `make run` tells is true. Invariant 1: it kills Headwater in
-// the middle, and the next start converges. It is also what the permissions of
-// the service account are measured by.
+// the middle, and the next start converges. Together with the side jobs it is what
+// the permissions of the service account are measured by.
 func TestMainJob(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{})
 	e := e2e.On(t, c)
@@ -28,6 +28,8 @@ func TestMainJob(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(story.Stop)
 	require.NoError(t, story.Play(t.Context()), "log: %s", story.Log())
+	story.Stop()
+	sideJobs(&env{e})
 	requireLeastPrivilege(t, c)
 	logs, err := filepath.Glob(filepath.Join(c.Dir(), "headwater-*.log"))
 	require.NoError(t, err)
