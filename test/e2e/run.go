@@ -143,5 +143,10 @@ func Ends(t *testing.T, h *harness.Headwater) string {
 	log, err := h.Log()
 	require.NoError(t, err)
 	require.NotContains(t, log, "goroutine ", "no stack trace")
-	return tail(log, 1)
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	begins := len(lines)
+	for begins > 0 && !strings.HasPrefix(lines[begins-1], "{") { // unlike the lines of its log
+		begins--
+	}
+	return strings.Join(lines[begins:], "\n")
 }

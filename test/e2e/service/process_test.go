@@ -128,12 +128,12 @@ func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "system:serviceaccount:headwater-system:weak"))
-	line := e2e.Ends(t, e.Launch(o))
-	require.Contains(t, line, "missing permissions")
-	require.Contains(t, line, "create secrets cluster-wide")
-	require.Contains(t, line, "patch deployments.apps cluster-wide")
-	require.Contains(t, line, "update leases.coordination.k8s.io/headwater in namespace headwater-system")
-	require.NotContains(t, line, "list configmaps", "what the role grants is not missing")
+	told := e2e.Ends(t, e.Launch(o))
+	require.Contains(t, told, "missing permissions: bind ClusterRole headwater to system:serviceaccount:headwater-system:weak")
+	require.Contains(t, told, "\n  secrets cluster-wide: create, delete, get, list, update, watch (to keep clones right)")
+	require.Contains(t, told, "\n  deployments.apps cluster-wide: patch (to restart consumers)")
+	require.Contains(t, told, "\n  leases.coordination.k8s.io/headwater in namespace headwater-system: ")
+	require.Contains(t, told, "\n  configmaps cluster-wide: create, delete, update (to keep clones right)", "what the role grants is not missing")
 }
 
 func TestAnUnreachableServerIsWaitedFor(t *testing.T) {
