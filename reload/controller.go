@@ -106,6 +106,7 @@ func (c *controller) run(ctx context.Context) error {
 	if !c.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
+	c.rollouts.lead()
 	c.log.Info("started", zap.Int("rules", len(c.rules.Load().All())))
 	var beside sync.WaitGroup
 	defer beside.Wait()

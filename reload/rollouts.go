@@ -7,16 +7,18 @@ import (
 )
 
 // rollouts counts the rollouts that Headwater began and that are under way,
-// and holds the restarts that would be too many. What it counts follows from
-// the cached workloads, so that the next leader counts the same; what waits
-// comes back by itself. A decision costs the same however many there are.
+// and holds the restarts that would be too many. What earlier leaders began
+// follows from the workloads that are cached at the start; what waits comes
+// back by itself. A decision costs the same however many there are.
 type rollouts struct {
 	settings *LiveSettings
 	// wake is called for a workload that may begin.
 	wake func(key)
 	now  func() time.Time
 
-	mu          sync.Mutex
+	mu sync.Mutex
+	// leading is true once what earlier leaders began was seen.
+	leading     bool
 	running     map[key]running
 	inNamespace map[string]int
 	// waiting has the replicas of each workload that may not begin yet.
@@ -73,18 +75,30 @@ func (r *rollouts) leave(k key) {
 }
 
 // observe takes the cached state of a workload into account: until when its
-// rollout counts, and the version that says so.
+// rollout counts, and the version that says so. Both are its owner's to write,
+// so they may end what was admitted, and never prolong it; they add only what an
+// earlier leader can have begun.
 func (r *rollouts) observe(k key, until time.Time, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, counts := r.running[k]
+	underWay := until.After(r.now()) && !until.After(r.now().Add(rolloutPatience))
 	switch {
 	case counts && (last.version == "" || older(version, last.version)):
-	case until.After(r.now()):
-		r.put(k, running{until, version})
+	case counts && underWay:
+		r.put(k, running{last.until, version})
 	case counts:
 		r.drop(k)
+	case underWay && !r.leading && r.roomIn(k.namespace):
+		r.put(k, running{until, version})
 	}
+}
+
+// lead says that all there was at the start was observed.
+func (r *rollouts) lead() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = true
 }
 
 // gone forgets a workload.
@@ -145,7 +159,11 @@ func (r *rollouts) before(a, b key) bool {
 }
 
 func (r *rollouts) room(namespace string) bool {
-	limits := r.settings.load()
-	return (limits.maxRollouts == 0 || len(r.running) < limits.maxRollouts) &&
-		(limits.maxRolloutsPerNamespace == 0 || r.inNamespace[namespace] < limits.maxRolloutsPerNamespace)
+	most := r.settings.load().maxRollouts
+	return (most == 0 || len(r.running) < most) && r.roomIn(namespace)
+}
+
+func (r *rollouts) roomIn(namespace string) bool {
+	most := r.settings.load().maxRolloutsPerNamespace
+	return most == 0 || r.inNamespace[namespace] < most
 }

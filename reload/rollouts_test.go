@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,6 +85,47 @@ func TestAPlaceThatIsNotUsedIsPassedOn(t *testing.T) {
 	r.leave(a) // the write failed
 	r.leave(b) // it was woken, and had nothing to do
 	require.Equal(t, []key{b, c}, *woken)
+}
+
+// What says that a rollout of Headwater's is under way, its owner can write, too.
+func TestNobodyTakesPlacesByWhatTheyWriteOnTheirWorkloads(t *testing.T) {
+	until := func(at time.Duration) time.Time { return birth.Add(at) }
+	for sentence, test := range map[string]struct {
+		until   time.Time
+		leading bool
+		counted int
+	}{
+		"begun an hour ahead":                           {until(time.Hour + rolloutPatience), false, 0},
+		"begun long ago":                                {until(-time.Second), false, 0},
+		"begun before this leader, as many as can be":   {until(time.Minute), false, 10},
+		"begun under this leader, who did not begin it": {until(time.Minute), true, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r, _, _ := limited(50, 10)
+			if test.leading {
+				r.lead()
+			}
+			for i := range 50 {
+				r.observe(inNamespace("forging", fmt.Sprint(i)), test.until, "10")
+			}
+			require.Len(t, r.running, test.counted)
+			require.True(t, r.admit(inNamespace("other", "web"), 3))
+		})
+	}
+}
+
+func TestNobodyKeepsAPlaceByWhatTheyWriteOnTheirWorkload(t *testing.T) {
+	r, woken, clock := limited(1, 0)
+	r.lead()
+	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	require.True(t, r.admit(a, 1))
+	r.began(a, "10")
+	require.False(t, r.admit(b, 1))
+	*clock = clock.Add(rolloutPatience - time.Second)
+	r.observe(a, clock.Add(rolloutPatience), "11") // as if it began just now
+	*clock = clock.Add(time.Second)
+	r.expire()
+	require.Equal(t, []key{b}, *woken)
 }
 
 func TestARolloutThatNeverEndsDoesNotCountForEver(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -271,4 +272,37 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 		e.rolledOut(namespace, name)
 	}
 	e.Waits(h, 0, "rollouts")
+}
+
+// forging makes a Deployment that never gets on, and that says of itself that
+// Headwater restarted it at that time.
+func (e *env) forging(namespace, name string, restartedAt time.Time) {
+	e.Helper()
+	deployment := harness.Deployment(namespace, name, 1, harness.ByEnv("own", "used"))
+	deployment.Annotations = map[string]string{mark.Reload: "Auto", mark.RestartedAt: mark.FormatTime(restartedAt)}
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), deployment, metav1.CreateOptions{})
+	require.NoError(e, err)
+}
+
+func TestForgedRestartsTakeThePlacesOfNobodyElse(t *testing.T) {
+	e := newEnv(t)
+	e.Node("forged-node")
+	namespace := e.Stage("forged")
+	e.serving(namespace, "web", 1, harness.ByEnv("shared", "used"))
+	early, late := e.Namespace("forging-early"), e.Namespace("forging-late")
+	for _, name := range []string{"a", "b", "c"} {
+		e.forging(early, name, time.Now())
+		e.forging(early, "ahead-"+name, time.Now().AddDate(70, 0, 0))
+	}
+	e.Secret(late, "own", map[string]string{"used": "1"})
+	e.Sections = "reload: {maxConcurrentRollouts: 2, maxConcurrentRolloutsPerNamespace: 1}\n"
+	h := e.Start(e2e.ReloadRule("forged"))
+	e.Cloned("forged", "used", "1")
+	e.forging(late, "now", time.Now())
+	e.adoptedAnew(late, "now", "") // it was seen
+	e.Settled(h)
+	before := e.Stamps(namespace)
+
+	e.Change("forged", "used", "2")
+	e.Restarted(namespace, before, "Deployment/web")
 }
