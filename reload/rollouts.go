@@ -21,8 +21,7 @@ type rollouts struct {
 	leading     bool
 	running     map[key]running
 	inNamespace map[string]int
-	// waiting has the replicas of each workload that may not begin yet.
-	waiting map[key]int32
+	waiting     map[key]waiter
 }
 
 // running is one rollout that counts.
@@ -33,10 +32,16 @@ type running struct {
 	version string
 }
 
+// waiter is a workload that may not begin yet.
+type waiter struct {
+	replicas int32
+	since    time.Time
+}
+
 func newRollouts(settings *LiveSettings, wake func(key), now func() time.Time) *rollouts {
 	return &rollouts{
 		settings: settings, wake: wake, now: now,
-		running: map[key]running{}, inNamespace: map[string]int{}, waiting: map[key]int32{},
+		running: map[key]running{}, inNamespace: map[string]int{}, waiting: map[key]waiter{},
 	}
 }
 
@@ -46,7 +51,11 @@ func (r *rollouts) admit(k key, replicas int32) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, counts := r.running[k]; !counts && !r.room(k.namespace) {
-		r.waiting[k] = replicas
+		since := r.now()
+		if before, waits := r.waiting[k]; waits {
+			since = before.since
+		}
+		r.waiting[k] = waiter{replicas, since}
 		return false
 	}
 	delete(r.waiting, k)
@@ -75,9 +84,9 @@ func (r *rollouts) leave(k key) {
 }
 
 // observe takes the cached state of a workload into account: until when its
-// rollout counts, and the version that says so. Both are its owner's to write,
-// so they may end what was admitted, and never prolong it; they add only what an
-// earlier leader can have begun.
+// rollout counts, and the version that says so. That is its owner's to write, so
+// it may end what was admitted, and never prolong it; it adds only what an earlier
+// leader can have begun.
 func (r *rollouts) observe(k key, until time.Time, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +136,7 @@ func (r *rollouts) put(k key, state running) {
 	r.running[k] = state
 }
 
-// drop frees the place of k, for the smallest workload that waits for it.
+// drop frees the place of k, for the next workload that waits for it.
 func (r *rollouts) drop(k key) {
 	if _, counts := r.running[k]; !counts {
 		return
@@ -144,18 +153,25 @@ func (r *rollouts) drop(k key) {
 	}
 }
 
-// next is the smallest workload that waits and has room.
-func (r *rollouts) next() (smallest key, found bool) {
+// next is the first of the workloads that wait and have room.
+func (r *rollouts) next() (first key, found bool) {
 	for k := range r.waiting {
-		if r.room(k.namespace) && (!found || r.before(k, smallest)) {
-			smallest, found = k, true
+		if r.room(k.namespace) && (!found || r.before(k, first)) {
+			first, found = k, true
 		}
 	}
-	return smallest, found
+	return first, found
 }
 
+// before reports whether a is to begin before b: the smaller one, but the older
+// where one has waited for long, lest small ones keep a large one waiting.
 func (r *rollouts) before(a, b key) bool {
-	return cmp.Or(cmp.Compare(r.waiting[a], r.waiting[b]), cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name)) < 0
+	x, y := r.waiting[a], r.waiting[b]
+	order := cmp.Compare(x.replicas, y.replicas)
+	if long := r.now().Add(-rolloutPatience); !x.since.After(long) || !y.since.After(long) {
+		order = x.since.Compare(y.since)
+	}
+	return cmp.Or(order, cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name)) < 0
 }
 
 func (r *rollouts) room(namespace string) bool {

@@ -128,6 +128,23 @@ func TestNobodyKeepsAPlaceByWhatTheyWriteOnTheirWorkload(t *testing.T) {
 	require.Equal(t, []key{b}, *woken)
 }
 
+func TestALargeWorkloadDoesNotWaitForEver(t *testing.T) {
+	const each = 30 * time.Second // of a small rollout
+	r, woken, clock := limited(1, 0)
+	large, running := inNamespace("x", "large"), inNamespace("x", "small")
+	require.True(t, r.admit(running, 1))
+	require.False(t, r.admit(large, 100))
+	for i := 0; len(*woken) == 0 || (*woken)[len(*woken)-1] != large; i++ {
+		require.LessOrEqual(t, clock.Sub(birth), rolloutPatience)
+		small := inNamespace("x", fmt.Sprint("small", i))
+		require.False(t, r.admit(small, 1))
+		require.False(t, r.admit(large, 100), "asking again is no new beginning")
+		*clock = clock.Add(each)
+		r.gone(running)
+		running = (*woken)[len(*woken)-1]
+	}
+}
+
 func TestARolloutThatNeverEndsDoesNotCountForEver(t *testing.T) {
 	r, woken, clock := limited(1, 0)
 	a, b := inNamespace("x", "a"), inNamespace("x", "b")
