@@ -89,21 +89,21 @@ type refreshed struct {
 }
 
 // unlessReplaced is decision, or to do nothing about a pod that a restart of
-// its owner replaces, unless that has to wait.
+// its owner replaces, unless that has to wait, or lets pods be.
 func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, error) {
 	owner, found := c.consumers.ownerOf(pod)
 	if !found || owner.Kind == KindCronJob { // whose stamp replaces no pod
 		return decision, nil
 	}
-	owner = c.consumers.topOf(owner).top
-	if c.waits.has(owner.key()) {
+	top := c.consumers.topOf(owner).top
+	if c.waits.has(top.key()) || owner.Rollout.keeps() || top.Rollout.keeps() {
 		return decision, nil
 	}
-	due, err := c.decide(owner)
+	due, err := c.decide(top)
 	if err != nil {
 		return Decision{}, err
 	}
-	restartedAt := mark.ParseTime(c.echoes.read(owner.key(), owner, mark.RestartedAt))
+	restartedAt := mark.ParseTime(c.echoes.read(top.key(), top, mark.RestartedAt))
 	if replaces(pod, due, restartedAt, c.now()) {
 		return Decision{Step: StepNothing, Reason: ReasonReplaced}, nil
 	}

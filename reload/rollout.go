@@ -112,6 +112,9 @@ func templateID(template *corev1.PodTemplateSpec) uint64 {
 // moves reports whether a new pod template makes pods be replaced.
 func (r *Rollout) moves() bool { return r != nil && !r.Still && r.Replicas > r.Kept }
 
+// keeps reports whether pods may stay as they are when the pod template changes.
+func (r *Rollout) keeps() bool { return r != nil && (r.Still || r.Kept > 0) }
+
 // complete reports whether every pod is there, of the template and available.
 func (r *Rollout) complete() bool {
 	return r.Observed >= r.Generation &&

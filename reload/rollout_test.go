@@ -86,6 +86,15 @@ func TestHowFarARolloutIs(t *testing.T) {
 	}
 }
 
+func TestWhoseNewTemplateLetsPodsBe(t *testing.T) {
+	var none *Rollout
+	require.False(t, none.keeps())
+	require.False(t, (&Rollout{Replicas: 3}).keeps())
+	require.False(t, (&Rollout{}).keeps(), "pods of a workload without replicas go")
+	require.True(t, (&Rollout{Replicas: 3, Still: true}).keeps(), "paused, or OnDelete")
+	require.True(t, (&Rollout{Replicas: 3, Kept: 1}).keeps(), "a partition")
+}
+
 func progressing(d *appsv1.Deployment, status corev1.ConditionStatus, reason string) {
 	d.Status.AvailableReplicas = 1
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: status, Reason: reason}}

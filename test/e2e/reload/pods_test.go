@@ -15,14 +15,20 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
+// bothWays reads key used of Secret shared into the environment, and mounts all
+// of them, on that node.
+func bothWays(node string) corev1.PodSpec {
+	spec := harness.ByVolume("shared")
+	spec.Containers[0].Env = harness.ByEnv("shared", "used").Containers[0].Env
+	spec.NodeName = node
+	return spec
+}
+
 func TestAPodThatAlsoMountsItIsRestartedOrRefreshedByTheKey(t *testing.T) {
 	e := newEnv(t)
 	e.Node("bothways-node")
 	namespace := e.Stage("bothways")
-	spec := harness.ByVolume("shared")
-	spec.Containers[0].Env = harness.ByEnv("shared", "used").Containers[0].Env
-	spec.NodeName = "bothways-node"
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, spec), metav1.CreateOptions{})
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, bothWays("bothways-node")), metav1.CreateOptions{})
 	require.NoError(t, err)
 	pod := e.RunningPod(namespace, "both")
 	h := e.Start(e2e.ReloadRule("bothways"))
@@ -72,4 +78,22 @@ func TestAPodOfACronJobFollowsWhatIsSaidOfTheCronJob(t *testing.T) {
 	e.Refreshed(namespace, pods["silent"], before[pods["silent"]])
 	e.Settled(h)
 	require.Empty(t, e.Refreshes(namespace)[pods["off"]])
+}
+
+func TestAPodThatARestartLetsBeIsRefreshed(t *testing.T) {
+	e := newEnv(t)
+	e.Node("paused-node")
+	namespace := e.Stage("paused")
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, bothWays("paused-node")), metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod := e.RunningPod(namespace, "both")
+	e.patched(namespace, "both", `{"spec":{"paused":true}}`)
+	h := e.Start(e2e.ReloadRule("paused"))
+	e.Cloned("paused", "used", "1")
+	e.Settled(h)
+	stamps, last := e.Stamps(namespace), e.Refreshes(namespace)[pod]
+
+	e.Change("paused", "used", "2")
+	e.Restarted(namespace, stamps, "Deployment/both") // for the pods that it makes some day
+	e.Refreshed(namespace, pod, last)
 }
