@@ -34,6 +34,8 @@ func keepCustom(form *Form) func(any) (*Workload, error) {
 			kept.References = append(keepReferences(&template.Spec), listed(meta)...)
 			kept.foreign = readForeign(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
 			_, kept.Stamped = template.Annotations[mark.RestartedFor]
+			kept.Rollout = customRollout(custom, template, kept.Kind)
+			kept.RecordedAt = mark.WrittenAt(custom.GetManagedFields())
 		} else {
 			kept.Bare = true
 			kept.Borrows = borrowed(form, custom)

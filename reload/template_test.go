@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,4 +181,16 @@ func FuzzCustomTemplate(f *testing.F) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+func TestWhenHeadwaterLastWroteToACustomWorkloadIsKept(t *testing.T) {
+	kept, err := keepCustom(appForm())(custom(t, `
+metadata:
+  managedFields:
+  - {manager: headwater, operation: Update, apiVersion: example.com/v1, time: "2026-01-02T03:04:05Z", fieldsType: FieldsV1, fieldsV1: {}}
+  - {manager: owner, operation: Update, apiVersion: example.com/v1, time: "2027-01-02T03:04:05Z", fieldsType: FieldsV1, fieldsV1: {}}
+spec: {template: {spec: {containers: []}}}
+`))
+	require.NoError(t, err)
+	require.True(t, kept.RecordedAt.Equal(birth.Truncate(time.Second)), kept.RecordedAt)
 }

@@ -34,8 +34,6 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	if wait := due.Pace.wait(c.restarts(w), now); wait.Reason != "" {
 		return due, wait
 	}
-	// The kinds that a cluster may lack say in ways of their own how far they
-	// are rolled out, so that they have no Rollout, and are not counted.
 	if w.Rollout.moves() && !c.rollouts.admit(k, w.Rollout.Replicas) {
 		return due, Wait{Reason: WaitRollouts}
 	}

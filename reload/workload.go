@@ -29,8 +29,8 @@ type Workload struct {
 	metav1.ObjectMeta
 	Kind       Kind
 	References []Reference
-	// Rollout is nil where there is nothing to do about the workload, and for
-	// the kinds whose status Headwater cannot read.
+	// Rollout is nil where there is nothing to do about the workload, and where
+	// its status does not tell.
 	Rollout *Rollout
 	// foreign is what its owner tells other tools; mostly nil.
 	foreign *foreign

@@ -101,6 +101,18 @@ func (e *Env) SettledFor(h *harness.Headwater, period time.Duration) {
 	})
 }
 
+// SecondLater waits until the second is over that API servers date in.
+func (e *Env) SecondLater() {
+	e.Helper()
+	began := time.Now()
+	e.Eventually(func(context.Context) error {
+		if time.Since(began) < time.Second {
+			return fmt.Errorf("the second is not over")
+		}
+		return nil
+	})
+}
+
 // HasEvent waits for an Event of this reason about the named object.
 func (e *Env) HasEvent(namespace, name, reason string) string {
 	e.Helper()

@@ -53,6 +53,7 @@ spec:
   - name: %s
     served: true
     storage: true
+    subresources: {status: {}}
     schema: {openAPIV3Schema: %s}
 `, k.GroupResource(), k.Group, k.name, k.Resource, k.Version, schema))
 	k.Eventually(func(ctx context.Context) error {
@@ -125,14 +126,15 @@ func (k kind) object(ctx context.Context, namespace, name string) (*unstructured
 	return k.Dynamic().Resource(k.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// merge patches an object as the administrator.
-func (k kind) merge(namespace, name, content string) {
+// merge patches an object, or its status, as the administrator.
+func (k kind) merge(namespace, name, content string, subresource ...string) *unstructured.Unstructured {
 	k.Helper()
 	body, err := yaml.YAMLToJSON([]byte(content))
 	require.NoError(k, err)
-	_, err = k.Dynamic().Resource(k.GroupVersionResource).Namespace(namespace).
-		Patch(k.Context(), name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "test"})
+	merged, err := k.Dynamic().Resource(k.GroupVersionResource).Namespace(namespace).
+		Patch(k.Context(), name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "test"}, subresource...)
 	require.NoError(k, err)
+	return merged
 }
 
 // adopted waits until the object has a baseline, which is returned.

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ import (
 // is not refreshed for that.
 func (e *env) mounting(namespace, name, node, address string) {
 	e.Helper()
-	e.secondLater()
+	e.SecondLater()
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
@@ -36,18 +35,6 @@ func (e *env) mounting(namespace, name, node, address string) {
 	require.NoError(e, err)
 	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
 	require.NoError(e, harness.SetRunning(e.Context(), e.Admin, pod))
-}
-
-// secondLater waits until the second is over that API servers date in.
-func (e *env) secondLater() {
-	e.Helper()
-	began := time.Now()
-	e.Eventually(func(context.Context) error {
-		if time.Since(began) < time.Second {
-			return fmt.Errorf("the second is not over")
-		}
-		return nil
-	})
 }
 
 // marks are the annotations of a pod.

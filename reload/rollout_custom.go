@@ -1,0 +1,91 @@
+package reload
+
+import (
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// rollingCustom are the fields of a Deployment that other kinds took over to say
+// how far they are rolled out.
+type rollingCustom struct {
+	Metadata struct {
+		Generation int64 `json:"generation"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas *int32 `json:"replicas"`
+		Paused   bool   `json:"paused"`
+	} `json:"spec"`
+	Status struct {
+		// ObservedGeneration is a text in Argo's Rollout.
+		ObservedGeneration *intstr.IntOrString `json:"observedGeneration"`
+		Replicas           *int32              `json:"replicas"`
+		UpdatedReplicas    *int32              `json:"updatedReplicas"`
+		AvailableReplicas  *int32              `json:"availableReplicas"`
+		Conditions         []rollingCondition  `json:"conditions"`
+	} `json:"status"`
+}
+
+type rollingCondition struct {
+	Type   string                 `json:"type"`
+	Status corev1.ConditionStatus `json:"status"`
+	Reason string                 `json:"reason"`
+}
+
+// customRollout reads the rollout of an object of a kind that a cluster may lack;
+// nil where it does not say how far it is, or in a way of its own. Of the kinds
+// that are known from the start a count that is left out is zero; of any other
+// it is one that the kind may not have.
+func customRollout(custom *unstructured.Unstructured, template *corev1.PodTemplateSpec, kind Kind) *Rollout {
+	var is rollingCustom
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, &is); err != nil {
+		return nil
+	}
+	observed := is.observed()
+	counts := []*int32{is.Spec.Replicas, is.Status.Replicas, is.Status.UpdatedReplicas, is.Status.AvailableReplicas}
+	if observed == 0 || !isKnown(kind) && slices.Contains(counts, nil) {
+		return nil
+	}
+	updated := ptr.Deref(is.Status.UpdatedReplicas, 0)
+	return &Rollout{
+		Template: templateID(template), Generation: is.Metadata.Generation, Observed: observed,
+		Replicas: ptr.Deref(is.Spec.Replicas, 1), Still: is.Spec.Paused,
+		Updated: updated, Old: ptr.Deref(is.Status.Replicas, 0) - updated, Available: ptr.Deref(is.Status.AvailableReplicas, 0),
+		Stalled: slices.ContainsFunc(is.Status.Conditions, rollingCondition.stalled),
+	}
+}
+
+// observed is the generation that the status speaks of; 0 when it does not say.
+func (is *rollingCustom) observed() int64 {
+	generation := is.Status.ObservedGeneration
+	if generation == nil {
+		return 0
+	}
+	observed, err := strconv.ParseInt(generation.String(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return observed
+}
+
+// rolloutAborted is the Argo controller's word for a rollout that was given up.
+const rolloutAborted = "RolloutAborted"
+
+// stalled reports whether c says that nothing gets on: by itself, or before
+// somebody has a look, as at a step of a canary.
+func (c rollingCondition) stalled() bool {
+	switch c.Type {
+	case string(appsv1.DeploymentProgressing):
+		return c.Status == corev1.ConditionFalse && (c.Reason == progressDeadlineExceeded || c.Reason == rolloutAborted)
+	case "Paused":
+		return c.Status == corev1.ConditionTrue
+	default:
+		return false
+	}
+}
