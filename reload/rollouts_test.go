@@ -89,16 +89,15 @@ func TestAPlaceThatIsNotUsedIsPassedOn(t *testing.T) {
 
 // What says that a rollout of Headwater's is under way, its owner can write, too.
 func TestNobodyTakesPlacesByWhatTheyWriteOnTheirWorkloads(t *testing.T) {
-	until := func(at time.Duration) time.Time { return birth.Add(at) }
 	for sentence, test := range map[string]struct {
 		until   time.Time
 		leading bool
 		counted int
 	}{
-		"begun an hour ahead":                           {until(time.Hour + rolloutPatience), false, 0},
-		"begun long ago":                                {until(-time.Second), false, 0},
-		"begun before this leader, as many as can be":   {until(time.Minute), false, 10},
-		"begun under this leader, who did not begin it": {until(time.Minute), true, 0},
+		"begun an hour ahead":                           {birth.Add(time.Hour + rolloutPatience), false, 0},
+		"begun long ago":                                {birth.Add(-time.Second), false, 0},
+		"begun before this leader, as many as can be":   {birth.Add(time.Minute), false, 10},
+		"begun under this leader, who did not begin it": {birth.Add(time.Minute), true, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r, _, _ := limited(50, 10)
