@@ -31,10 +31,12 @@ func (c *consumers) podsUsing(ref object.Ref) []*Pod {
 // that read anything that these do.
 func (c *consumers) podsOf(w *Workload) []*Pod {
 	var pods []*Pod
+	seen := map[key]bool{}
 	for _, member := range c.family(w) {
 		for _, value := range indexValues(member.Namespace, member.References) {
 			for _, pod := range c.pods.ByIndex(byReference, value) {
-				if c.made(member, pod) && !slices.Contains(pods, pod) {
+				if !seen[pod.key()] && c.made(member, pod) {
+					seen[pod.key()] = true
 					pods = append(pods, pod)
 				}
 			}
