@@ -66,6 +66,24 @@ func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
 	require.Zero(t, p.debounce(k, birth))
 }
 
+func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
+	var p pending
+	k := key{KindDeployment, "ns", "w"}
+	p.postponed(k)
+	_, found := p.done(k)
+	require.False(t, found, "nothing has changed")
+
+	p.add(k, birth, time.Second)
+	p.postponed(k)
+	later := birth.Add(time.Minute)
+	for i := range 100 {
+		p.add(k, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+	}
+	require.Equal(t, maxDebounce, p.debounce(k, later), "put off, but not for ever")
+	at, _ := p.done(k)
+	require.Equal(t, birth, at, "what waits has waited since the first")
+}
+
 func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
 	var p pending
 	k := key{KindDeployment, "ns", "w"}

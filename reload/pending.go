@@ -13,6 +13,9 @@ type pending struct{ changes sync.Map }
 type seen struct {
 	// at is when the first change was seen.
 	at time.Time
+	// burst is when the first of those was seen that are put off together; zero
+	// once nothing puts them off any more.
+	burst time.Time
 	// due is when the consumer may be restarted for it.
 	due time.Time
 	// template is the resourceVersion at which the pod template of the consumer
@@ -25,27 +28,41 @@ type seen struct {
 // restarted maxDebounce after the first.
 func (p *pending) add(k key, at time.Time, debounce time.Duration) {
 	for {
-		value, waits := p.changes.LoadOrStore(k, seen{at: at, due: at.Add(debounce)})
+		value, waits := p.changes.LoadOrStore(k, seen{at: at, burst: at, due: at.Add(debounce)})
 		if !waits {
 			return
 		}
 		change, _ := value.(seen)
-		change.due = change.putOff(at.Add(debounce))
+		change = change.and(at, debounce)
 		if p.changes.CompareAndSwap(k, value, change) {
 			return
 		}
 	}
 }
 
-// putOff is when s is due if another change asks for it to be then.
-func (s seen) putOff(then time.Time) time.Time {
-	if last := s.at.Add(maxDebounce); then.After(last) {
+// and is s and another change, which was seen at that time.
+func (s seen) and(at time.Time, debounce time.Duration) seen {
+	if s.burst.IsZero() {
+		s.burst = at
+	}
+	then := at.Add(debounce)
+	if last := s.burst.Add(maxDebounce); then.After(last) {
 		then = last
 	}
-	if then.Before(s.due) {
-		return s.due
+	if then.After(s.due) {
+		s.due = then
 	}
-	return then
+	return s
+}
+
+// postponed says that k waits for something other than that its objects come to
+// rest: the change after that is the first of others.
+func (p *pending) postponed(k key) {
+	if value, found := p.changes.Load(k); found {
+		change, _ := value.(seen)
+		change.burst = time.Time{}
+		p.changes.CompareAndSwap(k, value, change)
+	}
 }
 
 // debounce returns how long a restart of k has to wait.

@@ -64,6 +64,7 @@ func (c *controller) restarts(w *Workload) mark.Restarts {
 // stay, so that the files they mount are refreshed.
 func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
 	k := w.key()
+	c.pending.postponed(k)
 	if c.waits.begin(k, wait.Reason) {
 		for _, pod := range c.consumers.podsOf(w) {
 			c.queue.Fresh(pod.key())
