@@ -39,6 +39,13 @@ type key struct {
 // String formats the key as Kind/namespace/name.
 func (k key) String() string { return string(k.kind) + "/" + k.namespace + "/" + k.name }
 
+// consumer is a workload or a pod.
+type consumer interface {
+	metav1.Object
+	key() key
+	form() *Form
+}
+
 // consumers are the caches of everything that can reference an object.
 type consumers struct {
 	workloads map[Kind]*kube.View[*Workload]
@@ -162,5 +169,7 @@ func (w *Workload) relevant() bool {
 }
 
 func (p *Pod) key() key { return key{KindPod, p.Namespace, p.Name} }
+
+func (p *Pod) form() *Form { return typedForms[KindPod] }
 
 func (p *Pod) relevant() bool { return len(p.References) > 0 }

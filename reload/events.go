@@ -5,8 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	"go.uber.org/zap"
-
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -18,16 +16,6 @@ const maxNamed = 2
 // maxMissing is that bound for what is missing, where the name of a key is
 // added to the object's.
 const maxMissing = 1
-
-// tell records an Event about what was done to w, if its owner should know.
-func (c *controller) tell(w *Workload, decision Decision) {
-	switch {
-	case decision.Step == StepRestart:
-		c.events.Record(restarted(w, decision))
-	case decision.lostBaseline():
-		c.events.Record(baselineAdopted(w, decision))
-	}
-}
 
 // complain tells the owner of w once which of its annotations mean nothing, as
 // far as anybody would heed them. Of what is wrong with one, the first counts.
@@ -47,21 +35,6 @@ func (c *controller) complain(w *Workload, decision Decision) {
 		}
 	}
 }
-
-// tellHeld tells the owner of w once that it is not restarted, and for want of
-// what.
-func (c *controller) tellHeld(w *Workload, decision Decision) {
-	if !c.told.first(w.key(), held, strings.Join(decision.Missing, ", ")) {
-		return
-	}
-	c.metrics.record(decision)
-	c.log.Warn("restart held", zap.Stringer("consumer", w.key()), zap.String("rule", decision.Rule), zap.Strings("missing", decision.Missing))
-	c.show(w.key(), decision)
-	c.events.Record(restartHeld(w, decision))
-}
-
-// held is the topic of tellHeld.
-const held = "held"
 
 // told remembers what owners were told, so that they hear it once. It is lost
 // with the process, and with it no more than that an Event is repeated.
@@ -85,21 +58,21 @@ func (t *told) first(k key, about, text string) bool {
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range append(mark.WishAnnotations(), held, waiting, reverted, templateless) {
+	for _, about := range append(mark.WishAnnotations(), waiting, failing, reverted, templateless) {
 		t.said.Delete(topic{k, about})
 	}
 }
 
-func about(w *Workload) kube.Event {
-	form := w.form()
-	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, w)}
+func about(one consumer) kube.Event {
+	form := one.form()
+	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, one)}
 }
 
-func restarted(w *Workload, decision Decision) kube.Event {
+func restarted(w consumer, decision Decision) kube.Event {
 	event := about(w)
 	event.Rule, event.Reason, event.Action = decision.Rule, "Restarted", "Restart"
 	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
-	if w.isTarget() {
+	if w.form().Template == nil { // a target
 		event.Reason, event.Action = "Annotated", "Annotate"
 		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
 	}
@@ -115,6 +88,26 @@ func someOf(names []string, most int) string {
 	return text
 }
 
+// failed is about a write that the API server answered so.
+func failed(to consumer, decision Decision, answer string) kube.Event {
+	event := about(to)
+	event.Warning, event.Rule = true, decision.Rule
+	switch decision.Step {
+	case StepRestart:
+		event.Reason, event.Action = "RestartFailed", "Restart"
+		event.Note = "Not restarted, though what it reads has changed: " + someOf(decision.Changed, maxNamed)
+	case StepRefresh, StepConfirm:
+		event.Reason, event.Action = "RefreshFailed", "Refresh"
+		event.Note = "Its volumes are not refreshed, though what they mount has changed: " + someOf(decision.Changed, maxNamed)
+	default:
+		event.Reason, event.Action = "AdoptFailed", "Adopt"
+		event.Note = "What it runs could not be noted on it, without which it is not restarted for what changes next"
+	}
+	event.Note += ". The API server refuses it: " + someName(answer) +
+		"; see which permission, policy or webhook does. Headwater's log has the whole answer, and it is tried again with growing pauses"
+	return event
+}
+
 func restartHeld(w *Workload, decision Decision) kube.Event {
 	event := about(w)
 	event.Warning = true
@@ -124,7 +117,7 @@ func restartHeld(w *Workload, decision Decision) kube.Event {
 	return event
 }
 
-func baselineAdopted(w *Workload, decision Decision) kube.Event {
+func baselineAdopted(w consumer, decision Decision) kube.Event {
 	event := about(w)
 	event.Reason, event.Action = "BaselineAdopted", "Adopt"
 	event.Note = "Nothing was restarted: the annotation " + mark.Baseline + " cannot be compared with, since "

@@ -16,15 +16,15 @@ const maxNote = 1024 // what the API server accepts
 func TestOwnersAreToldOnce(t *testing.T) {
 	var told told
 	k := key{KindDeployment, "ns", "w"}
-	require.False(t, told.first(k, held, ""), "nothing to say")
-	require.True(t, told.first(k, held, "one"))
-	require.False(t, told.first(k, held, "one"), "said already")
+	require.False(t, told.first(k, waiting, ""), "nothing to say")
+	require.True(t, told.first(k, waiting, "one"))
+	require.False(t, told.first(k, waiting, "one"), "said already")
 	require.True(t, told.first(k, mark.Reload, "one"), "about something else")
-	require.True(t, told.first(k, held, "two"))
-	require.False(t, told.first(k, held, ""))
-	require.True(t, told.first(k, held, "two"), "it began anew")
+	require.True(t, told.first(k, waiting, "two"))
+	require.False(t, told.first(k, waiting, ""))
+	require.True(t, told.first(k, waiting, "two"), "it began anew")
 	told.forget(k)
-	require.True(t, told.first(k, held, "two"))
+	require.True(t, told.first(k, waiting, "two"))
 	require.True(t, told.first(k, mark.Reload, "one"))
 }
 

@@ -20,8 +20,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return &metrics{
 		actions: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_actions_total",
-			Help: "Restarts, refreshes, their confirmations and adopted baselines that were written, by the rule that governs the (first) object; empty where its owner opts in.",
-		}, []string{"rule", "action", "reason"}),
+			Help: "Restarts, refreshes, their confirmations and adopted baselines, by the rule that governs the (first) object, empty where its owner opts in, and by what came of it: Done, Failed, which is tried again, or Held for want of what its pods need.",
+		}, []string{"rule", "action", "reason", "result"}),
 		reverted: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_reverted_total",
 			Help: "Stamps and baselines that somebody took off a workload again, by its kind.",
@@ -46,6 +46,17 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	}
 }
 
-func (m *metrics) record(decision Decision) {
-	m.actions.WithLabelValues(decision.Rule, string(decision.Step), string(decision.Reason)).Inc()
+// The results of an action.
+const (
+	resultDone   = "Done"
+	resultFailed = "Failed"
+	resultHeld   = "Held"
+)
+
+func (m *metrics) record(decision Decision, result string) {
+	action := decision.Step
+	if action == StepHold {
+		action = StepRestart // which is what is held
+	}
+	m.actions.WithLabelValues(decision.Rule, string(action), string(decision.Reason), result).Inc()
 }

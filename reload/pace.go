@@ -53,10 +53,12 @@ const (
 	WaitInterval WaitReason = "interval"
 	// WaitRollouts: too many other rollouts are under way.
 	WaitRollouts WaitReason = "rollouts"
+	// WaitMissing: its pods could not start without what is missing.
+	WaitMissing WaitReason = "missing"
 )
 
 func waitReasons() []WaitReason {
-	return []WaitReason{WaitOwner, WaitWindow, WaitBreaker, WaitInterval, WaitRollouts}
+	return []WaitReason{WaitOwner, WaitWindow, WaitBreaker, WaitInterval, WaitRollouts, WaitMissing}
 }
 
 const (

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // conflictDelay is how long a consumer is left alone that was written, or
@@ -31,11 +29,17 @@ func (c *controller) reconcile(ctx context.Context, k key) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil // deleted meanwhile
-	case apierrors.IsConflict(err), uidRefused(err):
+	case overtaken(err):
 		c.queue.After(k, conflictDelay)
 		return nil
 	}
 	return err
+}
+
+// overtaken reports whether somebody else wrote, replaced or deleted the consumer
+// at the same moment.
+func overtaken(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || uidRefused(err)
 }
 
 // uidRefused reports whether another object has taken the name of the one that
@@ -68,9 +72,6 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 			c.queue.After(k, wait)
 			return nil
 		}
-	}
-	c.tellHeld(workload, decision)
-	if decision.Step == StepRestart {
 		var wait Wait
 		if decision, wait = c.pace(workload, decision); wait.Reason != "" {
 			c.postpone(workload, decision, wait)
@@ -79,18 +80,14 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 	}
 	c.proceed(k)
 	switch decision.Step {
-	case StepNothing, StepHold:
+	case StepNothing:
 		c.pending.done(k)
 		return nil
 	case StepRestart:
-		err = c.restart(ctx, workload, decision)
+		return c.restart(ctx, workload, decision)
 	default:
-		err = c.adopt(ctx, workload, decision)
+		return c.adopt(ctx, workload, decision)
 	}
-	if err == nil {
-		c.tell(workload, decision)
-	}
-	return err
 }
 
 // going reports whether namespace is being deleted, with all that is in it: what
@@ -102,7 +99,7 @@ func (c *controller) going(namespace string) bool {
 
 func (c *controller) restart(ctx context.Context, w *Workload, decision Decision) error {
 	restarts := c.restarts(w).With(c.now())
-	version, err := c.apply(ctx, w.key(), w.UID, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, restarts))
+	version, err := c.apply(ctx, w, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, restarts))
 	if err == nil {
 		c.rollouts.began(w.key(), version)
 		c.recollections.keep(w, decision.Baseline, restarts)
@@ -112,7 +109,7 @@ func (c *controller) restart(ctx context.Context, w *Workload, decision Decision
 
 func (c *controller) adopt(ctx context.Context, w *Workload, decision Decision) error {
 	restarts := c.restarts(w)
-	_, err := c.apply(ctx, w.key(), w.UID, decision, adoptPatch(w.UID, decision.Baseline))
+	_, err := c.apply(ctx, w, decision, adoptPatch(w.UID, decision.Baseline))
 	if err == nil {
 		c.recollections.keep(w, decision.Baseline, restarts)
 	}
@@ -139,37 +136,16 @@ func (c *controller) decide(w *Workload) (Decision, error) {
 
 // apply writes what was decided and records it. It returns the resourceVersion
 // that was written.
-func (c *controller) apply(ctx context.Context, k key, uid types.UID, decision Decision, content patch) (version string, err error) {
+func (c *controller) apply(ctx context.Context, to consumer, decision Decision, content patch) (version string, err error) {
+	k := to.key()
 	version, err = c.patcher.send(ctx, k, content)
 	if err != nil {
+		c.recordFailure(to, decision, err)
 		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
-	c.echoes.expect(k, uid, version, content.Metadata.Annotations)
-	c.metrics.record(decision)
-	if at, found := c.pending.done(k); found {
-		c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(c.now().Sub(at).Seconds())
-	}
-	c.logDone(k, decision)
-	c.show(k, decision)
+	c.echoes.expect(k, to.GetUID(), version, content.Metadata.Annotations)
+	c.record(to, decision)
 	return version, nil
-}
-
-func (c *controller) logDone(k key, decision Decision) {
-	log := c.log.With(zap.Stringer("consumer", k), zap.String("rule", decision.Rule), zap.String("reason", string(decision.Reason)))
-	switch {
-	case decision.Step == StepRestart:
-		log.Info("restarted", zap.Strings("changed", decision.Changed))
-	case decision.Step == StepRefresh:
-		log.Debug("refreshed", zap.Strings("changed", decision.Changed))
-	case decision.Step == StepConfirm:
-		log.Debug("refresh confirmed", zap.Strings("changed", decision.Changed))
-	case decision.Reason == ReasonDelivered:
-		log.Info("not restarted, its pods were replaced after the change already", zap.Strings("changed", decision.Changed))
-	case decision.lostBaseline():
-		log.Warn("adopted a new baseline in place of one that cannot be compared with")
-	default:
-		log.Debug("adopted")
-	}
 }
 
 // forget drops everything that is remembered of a consumer that is gone.

@@ -38,7 +38,7 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 // refresh asks the kubelet for the files once, and leaves the rest to confirm.
 func (c *controller) refresh(ctx context.Context, pod *Pod, decision Decision) error {
 	k := pod.key()
-	if _, err := c.apply(ctx, k, pod.UID, decision, refreshPatch(pod.UID, decision.Baseline)); err != nil {
+	if _, err := c.apply(ctx, pod, decision, refreshPatch(pod.UID, decision.Baseline)); err != nil {
 		return err
 	}
 	c.turns.forget(k)
@@ -74,7 +74,7 @@ func (c *controller) confirm(ctx context.Context, pod *Pod, consumed []Consumed)
 		c.queue.After(k, wait)
 		return nil
 	}
-	if _, err := c.apply(ctx, k, pod.UID, decision, confirmPatch(pod.UID, decision.Baseline)); err != nil {
+	if _, err := c.apply(ctx, pod, decision, confirmPatch(pod.UID, decision.Baseline)); err != nil {
 		return err
 	}
 	c.posts.send(pod, decision.Posts)

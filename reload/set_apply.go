@@ -217,21 +217,13 @@ func (w work) event() kube.Event {
 	return kube.Event{Rule: w.rule.Name, About: kube.Reference(form.GroupVersion().String(), form.Kind, w.target)}
 }
 
-// withoutValues is err without its text, into which the API server, or a webhook
-// of the kind's owner, may have put the value that it refuses.
+// withoutValues is err without the text of the API server's answer.
 func withoutValues(w work, err error) error {
-	var refusal apierrors.APIStatus
-	if !errors.As(err, &refusal) {
+	answer, code := answerIn(err)
+	if code == 0 {
 		return fmt.Errorf("apply %s: %w", w.targetKey, err)
 	}
-	status := refusal.Status()
-	fields := ""
-	if status.Details != nil {
-		for _, cause := range status.Details.Causes {
-			fields += " " + cause.Field
-		}
-	}
-	return fmt.Errorf("apply %s: the API server refuses it: %s (%d)%s", w.targetKey, status.Reason, status.Code, fields)
+	return fmt.Errorf("apply %s: the API server refuses it: %s", w.targetKey, answer)
 }
 
 // healed remembers when drift was healed, so that nobody is fought for long.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -17,6 +18,9 @@ import (
 // whatever changes meanwhile makes one restart.
 func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	k, now := w.key(), c.now()
+	if due.Step == StepHold {
+		return due, Wait{Reason: WaitMissing}
+	}
 	if w.Kind == KindCronJob {
 		return due, Wait{} // its stamp replaces no pod
 	}
@@ -73,6 +77,9 @@ func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
 			c.metrics.breaker.WithLabelValues(due.Rule).Inc()
 		}
 	}
+	if wait.Reason == WaitMissing {
+		c.pending.done(k) // that it is there again is a change of its own
+	}
 	if !wait.Until.IsZero() {
 		c.queue.After(k, max(0, wait.Until.Sub(c.now())))
 	}
@@ -115,17 +122,32 @@ const waiting = "waiting"
 // tellWaiting tells the owner of w once that its restart waits, for what, and
 // until when.
 func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
-	note := waitNote(due, wait)
-	if !c.told.first(w.key(), waiting, note) {
+	event := restartWaits(w, due, wait)
+	if !c.told.first(w.key(), waiting, event.Note) {
 		return
 	}
-	c.log.Info("restart waits", zap.Stringer("consumer", w.key()), zap.String("rule", due.Rule),
-		zap.String("reason", string(wait.Reason)), zap.Time("until", wait.Until))
+	if due.Step == StepHold {
+		c.metrics.record(due, resultHeld)
+		c.show(w.key(), due)
+	}
+	level := zapcore.InfoLevel
+	if event.Warning {
+		level = zapcore.WarnLevel
+	}
+	c.log.Log(level, "restart waits", zap.Stringer("consumer", w.key()), zap.String("rule", due.Rule),
+		zap.String("reason", string(wait.Reason)), zap.Strings("missing", due.Missing), zap.Time("until", wait.Until))
+	c.events.Record(event)
+}
+
+func restartWaits(w *Workload, due Decision, wait Wait) kube.Event {
+	if wait.Reason == WaitMissing {
+		return restartHeld(w, due)
+	}
 	event := about(w)
 	event.Warning = wait.Reason == WaitBreaker
 	event.Rule = due.Rule
-	event.Reason, event.Action, event.Note = "RestartWaits", "Wait", note
-	c.events.Record(event)
+	event.Reason, event.Action, event.Note = "RestartWaits", "Wait", waitNote(due, wait)
+	return event
 }
 
 func waitNote(due Decision, wait Wait) string {
@@ -141,6 +163,7 @@ func waitNote(due Decision, wait Wait) string {
 			"or raise maxRestartsPerHour of the rule", at, due.Pace.PerHour)
 	case WaitInterval:
 		why = "until " + at + ", the least time after its last restart"
+	case WaitMissing: // see restartHeld
 	case WaitRollouts:
 		why = "until others are rolled out that Headwater restarted, as reload.maxConcurrentRollouts says"
 	}

@@ -34,6 +34,9 @@ func byDefault() []Topic {
 // of a workload alone, who sees it there.
 var topics = map[string]Topic{
 	"CloneFailed":   Failed,
+	"RestartFailed": Failed,
+	"RefreshFailed": Failed,
+	"AdoptFailed":   Failed,
 	"StampReverted": Failed,
 	"TargetLost":    Failed,
 

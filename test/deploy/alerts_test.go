@@ -34,6 +34,7 @@ var healthy = []string{
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="+Inf"} 0+1x120`,
 	`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0x120`,
 	`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x120`,
+	`headwater_reload_waiting{job="headwater", instance="a", reason="missing"} 0x120`,
 	`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x120`,
 	`headwater_reload_waiting{job="headwater", instance="a", reason="window"} 7x120`, // they are to wait
 	`headwater_reload_waiting{job="headwater", instance="b", reason="breaker"} 0x120`,
@@ -143,6 +144,10 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		"somebody is refused again and again": {
 			series: but(`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0+4x120`),
 			want:   map[string]string{"HeadwaterManyRefusals": `{rule="r"}`},
+		},
+		"what a workload needs is missing": {
+			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="missing"} 0x60 2x60`),
+			want:   map[string]string{"HeadwaterRestartsLackData": `{}`},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

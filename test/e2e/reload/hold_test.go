@@ -36,11 +36,14 @@ func TestARequiredKeyThatIsMissingHoldsTheRestart(t *testing.T) {
 	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartHeld"), "key used of Secret/nokey-a/shared")
 	e.Restarted(namespace, before, "Deployment/by-optional")
 	e.Settled(h)
+	e.Waits(h, 1, "missing")
+	e.HasMetric(h, 1, actions, map[string]string{"action": "Restart", "result": "Held"})
 
 	without := e.Stamps(namespace)
 	e.Change("nokey", "used", "1")
 	e.Cloned("nokey", "used", "1")
 	e.Restarted(namespace, without, "Deployment/by-optional") // to the other, it is as it was
+	e.Waits(h, 0, "missing")
 
 	before = e.Stamps(namespace)
 	e.withoutKey("nokey", "used")
