@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -43,6 +44,7 @@ type controller struct {
 	waits    *waits
 	rollouts *rollouts
 	turns    turns
+	tallies  *locked.Value[tallies]
 	// recollections are what was written on workloads that others control.
 	recollections recollections
 	// refreshed has when pods were refreshed that are still to be confirmed.
@@ -68,7 +70,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Metadata, consumers.optional.Resource},
 		events:  d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
-		waits: newWaits(metrics.waiting),
+		waits: newWaits(metrics.waiting), tallies: locked.New(tallies{}),
 	}
 	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
@@ -112,23 +114,28 @@ func (c *controller) run(ctx context.Context) error {
 	defer beside.Wait()
 	beside.Go(func() { c.posts.queue.Run(ctx) })
 	beside.Go(func() { c.reads.queue.Run(ctx) })
-	beside.Go(func() { c.expireRollouts(ctx) })
+	beside.Go(func() { every(ctx, expireEvery, c.rollouts.expire) })
+	beside.Go(func() { every(ctx, tellEvery, c.tellTallies) })
 	c.queue.Run(ctx)
 	return nil
 }
 
-// expireEvery is how far a rollout may outlive rolloutPatience.
-const expireEvery = 5 * time.Second
+const (
+	// expireEvery is how far a rollout may outlive rolloutPatience.
+	expireEvery = 5 * time.Second
+	// tellEvery is how much later a tally may be told than it is due.
+	tellEvery = time.Second
+)
 
-func (c *controller) expireRollouts(ctx context.Context) {
-	ticker := time.NewTicker(expireEvery)
+func every(ctx context.Context, period time.Duration, do func()) {
+	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			c.rollouts.expire()
+			do()
 		}
 	}
 }

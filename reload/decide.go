@@ -104,9 +104,11 @@ func (c Consumed) lacks() []string {
 	return keys
 }
 
+func (c Consumed) lacking() bool { return len(c.lacks()) > 0 }
+
 // known reports whether there is data to compare. What lacks a key that is
 // needed does not count: it is compared when it is whole again.
-func (c Consumed) known() bool { return c.governed() && c.Exists && len(c.lacks()) == 0 }
+func (c Consumed) known() bool { return c.governed() && c.Exists && !c.lacking() }
 
 // governed reports whether anybody wants something done about a change.
 func (c Consumed) governed() bool { return c.Rule != "" || c.OptIn != "" }
@@ -132,6 +134,9 @@ type Decision struct {
 	// Missing names what the pods need and is not there, when a restart is
 	// held for it.
 	Missing []string
+	// Causes are the objects of both, as far as anybody wants something done
+	// about them.
+	Causes []Cause
 	// Baseline is to be stored; empty means that there is nothing to store
 	// any more.
 	Baseline string
@@ -163,9 +168,10 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 			keep(next, id, sum)
 		}
 	}
-	missing := heldFor(hasher, uid, known, consumed, changed)
+	missing, causes := heldFor(hasher, uid, known, consumed, changed), causesOf(changed)
 	if missing != nil {
 		postpone(hasher, uid, next, known, changed)
+		causes = causesOf(slices.Concat(changed, filter(consumed, Consumed.lacking)))
 		changed = nil
 	}
 	decision := Decision{Step: StepNothing, Reason: ReasonUnchanged, Rule: firstRule(consumed)}
@@ -175,14 +181,14 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 	switch {
 	case len(changed) > 0:
 		decision.Step, decision.Reason = StepRestart, ReasonChanged
-		decision.Rule, decision.Changed = changed[0].Rule, names(changed)
+		decision.Rule, decision.Changed, decision.Causes = changed[0].Rule, names(changed), causes
 		decision.Pace, decision.Data = paceOf(changed), writtenOf(changed)
 	case trouble != "" && len(next.entries) > 0:
 		decision.Step, decision.Reason = StepAdopt, trouble
 	case trouble == "" && !next.equal(known):
 		decision.Step, decision.Reason = StepAdopt, ReasonReferences
 	case missing != nil:
-		decision.Step, decision.Reason, decision.Missing = StepHold, ReasonMissing, missing
+		decision.Step, decision.Reason, decision.Missing, decision.Causes = StepHold, ReasonMissing, missing, causes
 	}
 	return decision
 }

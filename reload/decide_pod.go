@@ -37,7 +37,7 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 	}
 	return Decision{
 		Step: StepRefresh, Reason: ReasonChanged,
-		Rule: changed[0].Rule, Changed: names(changed), Baseline: next.String(), Posts: postsOf(changed),
+		Rule: changed[0].Rule, Changed: names(changed), Causes: causesOf(changed), Baseline: next.String(), Posts: postsOf(changed),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -86,6 +88,15 @@ func someOf(names []string, most int) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// reloaded is about an object that changed.
+func reloaded(one summary, about *corev1.ObjectReference) kube.Event {
+	event := kube.Event{About: about, Rule: one.Rule, Reason: "Reloaded", Action: "Reload", Note: one.note}
+	if one.Rule != "" {
+		event.Note = fmt.Sprintf("rule %q: %s", one.Rule, one.note)
+	}
+	return event
 }
 
 // failed is about a write that the API server answered so.

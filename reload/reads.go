@@ -124,7 +124,7 @@ func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
 // of it until then, or nil.
 func digestsOf(read, before *object.Digested) *object.Digested {
 	return &object.Digested{
-		ObjectMeta: metav1.ObjectMeta{Namespace: read.Namespace, Name: read.Name, ResourceVersion: read.ResourceVersion},
+		ObjectMeta: metav1.ObjectMeta{Namespace: read.Namespace, Name: read.Name, UID: read.UID, ResourceVersion: read.ResourceVersion},
 		Kind:       read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: changedAt(read, before),
 	}
 }

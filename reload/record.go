@@ -3,10 +3,17 @@ package reload
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // record tells what was done to a consumer.
@@ -19,6 +26,9 @@ func (c *controller) record(to consumer, decision Decision) {
 	c.told.first(k, failing, "")
 	c.logDone(k, decision)
 	c.show(k, decision)
+	if came, news := outcomeOf(to, decision.Step); news {
+		c.tally(c.origins(decision.Causes), k, came)
+	}
 	switch {
 	case decision.Step == StepRestart:
 		c.events.Record(restarted(to, decision))
@@ -54,6 +64,7 @@ func (c *controller) recordFailure(to consumer, decision Decision, err error) {
 	c.metrics.record(decision, resultFailed)
 	answer, refused := refusal(err)
 	if refused && c.told.first(to.key(), failing, string(decision.Step)+answer) {
+		c.tally(c.origins(decision.Causes), to.key(), outcomeFailed)
 		c.events.Record(failed(to, decision, answer))
 	}
 }
@@ -84,4 +95,57 @@ func answerIn(err error) (answer string, code int32) {
 		}
 	}
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " "), is.Code
+}
+
+// origins are what people edit: the source of a clone that a rule governs, and
+// any other object itself.
+func (c *controller) origins(causes []Cause) []Cause {
+	var origins []Cause
+	for _, cause := range causes {
+		clone, found := c.caches.Clones[cause.Object.Kind].Get(cause.Object.Namespace, cause.Object.Name)
+		if found && cause.Rule != "" {
+			if marks, readable := mark.Of(clone); readable {
+				cause.Object = marks.Source
+			}
+		}
+		if !slices.Contains(origins, cause) {
+			origins = append(origins, cause)
+		}
+	}
+	return origins
+}
+
+func (c *controller) tally(origins []Cause, k key, came outcome) {
+	c.tallies.Use(func(t tallies) { t.add(origins, k, came, c.now()) })
+}
+
+// tellTallies tells on the objects that changed what came of it.
+func (c *controller) tellTallies() {
+	var due []summary
+	c.tallies.Use(func(t tallies) {
+		if len(t) > 0 {
+			due = t.take(c.now(), c.waits.byCause())
+		}
+	})
+	for _, one := range due {
+		namespace, found := c.caches.Namespaces.Get("", one.Object.Namespace)
+		if found && !namespace.Terminating { // else nothing can be told there any more
+			c.events.Record(reloaded(one, c.reference(one.Object)))
+		}
+	}
+}
+
+// reference names ref, by its UID, too, where that is known: kubectl describe
+// shows the Events that have it.
+func (c *controller) reference(ref object.Ref) *corev1.ObjectReference {
+	named := object.NewMeta(ref)
+	var meta metav1.Object = &named
+	if source, _ := c.caches.Sources.Get(ref); source != nil {
+		meta = source
+	} else if clone, found := c.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
+		meta = clone
+	} else if read := c.reads.latest(ref); read != nil {
+		meta = read
+	}
+	return kube.Reference("v1", string(ref.Kind), meta)
 }

@@ -67,9 +67,10 @@ func (c *controller) restarts(w *Workload) mark.Restarts {
 // postpone has w looked at when its restart may begin. Until then the pods
 // stay, so that the files they mount are refreshed.
 func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
-	k := w.key()
+	k, causes := w.key(), c.origins(due.Causes)
 	c.pending.postponed(k)
-	if c.waits.begin(k, wait.Reason) {
+	if c.waits.begin(k, wait.Reason, causes) {
+		c.tally(causes, k, outcomeWaits)
 		for _, pod := range c.consumers.podsOf(w) {
 			c.queue.Fresh(pod.key())
 		}
@@ -170,35 +171,43 @@ func waitNote(due Decision, wait Wait) string {
 	return "What it read at its start has changed: " + someOf(due.Changed, 1) + "; it is restarted for it, but not " + why
 }
 
-// waits remember which restarts wait, and for what. They are lost with the
-// process, which finds them again.
+// waits remember which restarts wait, for what, and because of which objects.
+// They are lost with the process, which finds them again.
 type waits struct {
 	gauge *prometheus.GaugeVec
 
 	mu      sync.Mutex
-	reasons map[key]WaitReason
+	waiters map[key]waiter
 }
+
+type waiter struct {
+	reason WaitReason
+	causes []Cause
+}
+
+// waitCount is how many wait for what is missing, and for their time.
+type waitCount struct{ held, waiting int }
 
 func newWaits(gauge *prometheus.GaugeVec) *waits {
 	for _, reason := range waitReasons() {
 		gauge.WithLabelValues(string(reason)).Set(0)
 	}
-	return &waits{gauge: gauge, reasons: map[key]WaitReason{}}
+	return &waits{gauge: gauge, waiters: map[key]waiter{}}
 }
 
 // begin reports whether k did not wait for that reason before.
-func (w *waits) begin(k key, reason WaitReason) bool {
+func (w *waits) begin(k key, reason WaitReason, causes []Cause) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last, waits := w.reasons[k]
-	if waits && last == reason {
+	last, waits := w.waiters[k]
+	w.waiters[k] = waiter{reason, causes}
+	if waits && last.reason == reason {
 		return false
 	}
 	if waits {
-		w.gauge.WithLabelValues(string(last)).Dec()
+		w.gauge.WithLabelValues(string(last.reason)).Dec()
 	}
 	w.gauge.WithLabelValues(string(reason)).Inc()
-	w.reasons[k] = reason
 	return true
 }
 
@@ -206,9 +215,9 @@ func (w *waits) begin(k key, reason WaitReason) bool {
 func (w *waits) end(k key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last, waits := w.reasons[k]; waits {
-		w.gauge.WithLabelValues(string(last)).Dec()
-		delete(w.reasons, k)
+	if last, waits := w.waiters[k]; waits {
+		w.gauge.WithLabelValues(string(last.reason)).Dec()
+		delete(w.waiters, k)
 	}
 }
 
@@ -219,5 +228,24 @@ func (w *waits) has(k key) bool { return w.reason(k) != "" }
 func (w *waits) reason(k key) WaitReason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.reasons[k]
+	return w.waiters[k].reason
+}
+
+// byCause counts those who wait because of each object.
+func (w *waits) byCause() map[Cause]waitCount {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	counts := map[Cause]waitCount{}
+	for _, one := range w.waiters {
+		for _, cause := range one.causes {
+			is := counts[cause]
+			if one.reason == WaitMissing {
+				is.held++
+			} else {
+				is.waiting++
+			}
+			counts[cause] = is
+		}
+	}
+	return counts
 }

@@ -21,10 +21,10 @@ func conflict(rule, namespace string) kube.Event {
 	}
 }
 
-func restarted(namespace string) kube.Event {
+func reloaded(namespace string) kube.Event {
 	return kube.Event{
-		Rule: "a", About: &corev1.ObjectReference{Kind: "Deployment", Namespace: namespace, Name: "web"},
-		Reason: "Restarted", Note: "has changed: Secret/blogsecret",
+		Rule: "a", About: &corev1.ObjectReference{Kind: "Secret", Namespace: namespace, Name: "blogsecret"},
+		Reason: "Reloaded", Note: "12 restarted, 3 pods refreshed",
 	}
 }
 
@@ -57,13 +57,13 @@ func TestEachRuleAndReasonIsAReportOfItsOwn(t *testing.T) {
 	g := newGroups()
 	g.add(Conflict, conflict("a", "x"), start)
 	g.add(Conflict, conflict("b", "x"), start)
-	g.add(Reloaded, restarted("x"), start)
+	g.add(Reloaded, reloaded("x"), start)
 	g.add(Held, kube.Event{Reason: "MassRemoval", Note: "3 of 4"}, start)
 	require.Equal(t, []string{
 		"Headwater: Conflict, rule a\nSecret x/blogsecret: is not Headwater's",
 		"Headwater: Conflict, rule b\nSecret x/blogsecret: is not Headwater's",
 		"Headwater: MassRemoval\nHeadwater: 3 of 4",
-		"Headwater: Restarted, rule a\nDeployment x/web: has changed: Secret/blogsecret",
+		"Headwater: Reloaded, rule a\nSecret x/blogsecret: 12 restarted, 3 pods refreshed",
 	}, texts(g.take(start.Add(gather))))
 }
 
@@ -72,7 +72,7 @@ func TestWhatGoesOnIsReportedEveryFiveMinutes(t *testing.T) {
 	told := 0
 	for second := range 20 * 60 { // as restarts do, some at a time
 		now := start.Add(time.Duration(second) * time.Second)
-		g.add(Reloaded, restarted(fmt.Sprint(second)), now)
+		g.add(Reloaded, reloaded(fmt.Sprint(second)), now)
 		told += len(g.take(now))
 	}
 	require.Equal(t, 4, told)
@@ -88,7 +88,7 @@ func TestWhatLastsIsReportedAgainAfterFourHours(t *testing.T) {
 		want  int
 	}{
 		"a conflict stands, and its Event is repeated": {Conflict, conflict("a", "x"), 6},
-		"a restart is news each time":                  {Reloaded, restarted("x"), 72},
+		"a restart is news each time":                  {Reloaded, reloaded("x"), 72},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			g, told := newGroups(), 0
@@ -112,7 +112,7 @@ func TestTheMemoryOfWhatWasReportedIsBounded(t *testing.T) {
 }
 
 func TestALongNoteIsShortened(t *testing.T) {
-	event := restarted("x")
+	event := reloaded("x")
 	event.Note = strings.Repeat("ü", 1000)
 	text := place(event)
 	require.Less(t, len(text), maxNote+50)

@@ -128,7 +128,7 @@ func TestAReportIsPostedAsJSON(t *testing.T) {
 	w := run(t, Receiver{URL: to.URL + "/hook"})
 	w.Hear(conflict("a", "x"))
 	w.Hear(conflict("a", "y"))
-	w.Hear(restarted("x"))
+	w.Hear(reloaded("x"))
 	w.until(func() bool { return w.counted(sent) == 1 })
 	require.Equal(t, []string{
 		`{"message":"Headwater: Conflict, rule a, 2 times\nSecret x/blogsecret: is not Headwater's\nSecret y/blogsecret: is not Headwater's"}`,
@@ -217,9 +217,9 @@ func TestReceiversAreChangedWhileItRuns(t *testing.T) {
 	w.until(func() bool { return w.counted(sent) == 1 })
 	w.Swap([]Receiver{{URL: after.URL, On: []Topic{Reloaded}}})
 	w.Hear(conflict("b", "x"))
-	w.Hear(restarted("x"))
+	w.Hear(reloaded("x"))
 	w.until(func() bool { return len(after.got()) == 1 })
-	require.Contains(t, after.got()[0], "Restarted")
+	require.Contains(t, after.got()[0], "Reloaded")
 	require.Len(t, before.got(), 1)
 }
 

@@ -67,8 +67,7 @@ var topics = map[string]Topic{
 
 	"Propagated": Propagated,
 
-	"Restarted":    Reloaded,
-	"Annotated":    Reloaded,
+	"Reloaded":     Reloaded, // of each consumer its owner sees an Event
 	"FieldsSet":    Reloaded,
 	"FieldsHealed": Reloaded,
 }

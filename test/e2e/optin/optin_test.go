@@ -50,6 +50,7 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/auto", "Deployment/by-key", "Deployment/listed", "Deployment/restart")
 	require.Equal(t, []string{"own"}, e.Reads(from, namespace))
 	require.Contains(t, e.HasEvent(namespace, "auto", "Restarted"), "Secret/optin-a/own")
+	e.HasNote(namespace, "own", "Reloaded", "4 restarted: Deployment/optin-a/")
 
 	before = e.Stamps(namespace)
 	e.SetKey(namespace, "own", "unused", "2")

@@ -3,9 +3,12 @@ package reload
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/e2e"
@@ -47,4 +50,47 @@ func TestARefusedRestartIsToldOnce(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/web")
 	restarts["result"] = "Done"
 	e.HasMetric(h, 1, actions, restarts)
+}
+
+func TestWhatCameOfAChangeIsToldOnTheSource(t *testing.T) {
+	e := newEnv(t)
+	e.Node("came-node")
+	namespace := e.Stage("came")
+	e.Secret("came-src", "quiet", map[string]string{"used": "1"})
+	for i := range 12 {
+		e.Deployment(namespace, fmt.Sprintf("web-%02d", i), harness.ByEnv("shared", "used"), nil)
+	}
+	lacks := harness.ByEnv("shared", "used")
+	lacks.Containers[0].EnvFrom = harness.ByEnvFrom("nowhere").Containers[0].EnvFrom
+	e.Deployment(namespace, "lacks", lacks, nil)
+	quiet := "\n- name: came-quiet\n  source: {kind: Secret, namespace: came-src, name: quiet}\n  sync: {namespaces: {include: [came-a]}}\n  reload: {}\n"
+	h := e.Start(e2e.ReloadRule("came") + quiet)
+	e.Cloned("came", "used", "1")
+	for i := range 3 {
+		e.mounting(namespace, fmt.Sprintf("mounts-%d", i), "came-node", "127.0.0.1")
+	}
+	e.Settled(h)
+
+	e.Edit("came-src", "quiet", func(s *corev1.Secret) { s.Data["used"] = []byte("2") })
+	e.Change("came", "used", "2")
+	const counts = `rule "came": 12 restarted, 3 pods refreshed, 1 held: `
+	e.HasNote("came-src", "shared", "Reloaded", counts)
+	source := e.Get("came-src", "shared")
+	e.Holds(5*time.Second, func(ctx context.Context) error {
+		events, err := e.Admin.EventsV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=Reloaded"})
+		if err != nil {
+			return err
+		}
+		var told []string
+		for _, event := range events.Items {
+			if strings.HasPrefix(event.Regarding.Namespace, "came-") {
+				told = append(told, event.Note)
+				require.Equal(t, source.UID, event.Regarding.UID, "kubectl describe shows it by that")
+			}
+		}
+		if len(told) != 1 {
+			return fmt.Errorf("told %q", told)
+		}
+		return nil
+	})
 }
