@@ -21,7 +21,7 @@ type rollouts struct {
 	leading     bool
 	running     map[key]running
 	inNamespace map[string]int
-	waiting     map[key]waiter
+	waiting     map[key]inLine
 }
 
 // running is one rollout that counts.
@@ -32,8 +32,8 @@ type running struct {
 	version string
 }
 
-// waiter is a workload that may not begin yet.
-type waiter struct {
+// inLine is a workload that may not begin yet.
+type inLine struct {
 	replicas int32
 	since    time.Time
 }
@@ -41,7 +41,7 @@ type waiter struct {
 func newRollouts(settings *LiveSettings, wake func(key), now func() time.Time) *rollouts {
 	return &rollouts{
 		settings: settings, wake: wake, now: now,
-		running: map[key]running{}, inNamespace: map[string]int{}, waiting: map[key]waiter{},
+		running: map[key]running{}, inNamespace: map[string]int{}, waiting: map[key]inLine{},
 	}
 }
 
@@ -55,7 +55,7 @@ func (r *rollouts) admit(k key, replicas int32) bool {
 		if before, waits := r.waiting[k]; waits {
 			since = before.since
 		}
-		r.waiting[k] = waiter{replicas, since}
+		r.waiting[k] = inLine{replicas, since}
 		return false
 	}
 	delete(r.waiting, k)
