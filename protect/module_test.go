@@ -45,7 +45,6 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()
-	events.Shutdown()
 	return got
 }
 

@@ -275,7 +275,7 @@ func startServer(lifecycle fx.Lifecycle, server *serve.Server) {
 
 // startBoot schedules the bring-up; fx's start context is too short to wait
 // for a cluster.
-func startBoot(lifecycle fx.Lifecycle, b *boot, events *kube.Events, failure *failure, shutdowner fx.Shutdowner) {
+func startBoot(lifecycle fx.Lifecycle, b *boot, failure *failure, shutdowner fx.Shutdowner) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	lifecycle.Append(fx.StartStopHook(
@@ -294,7 +294,6 @@ func startBoot(lifecycle fx.Lifecycle, b *boot, events *kube.Events, failure *fa
 			cancel()
 			select {
 			case <-done:
-				events.Shutdown()
 				return nil
 			case <-stopCtx.Done():
 				return stopCtx.Err()

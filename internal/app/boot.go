@@ -83,10 +83,10 @@ func (b *boot) run(ctx context.Context) error {
 	// the work.
 	cacheCtx, stopCaches := context.WithCancel(context.WithoutCancel(ctx))
 	defer b.caches.Wait()
+	var telling sync.WaitGroup
+	defer telling.Wait()
 	defer stopCaches()
-	if err := b.events.Run(cacheCtx); err != nil {
-		return err
-	}
+	telling.Go(func() { b.events.Run(cacheCtx) })
 	if err := b.reloader.trackSources(cacheCtx); err != nil {
 		return err
 	}

@@ -2,17 +2,24 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/events"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/cut"
 )
@@ -21,36 +28,42 @@ import (
 const ReportingController = "headwater"
 
 const (
-	// eventsPerSecond leaves the API server to the work that Events are about;
-	// client-go sends as many at once as there are.
+	// eventsPerSecond leaves the API server to the work that Events are about.
 	eventsPerSecond = 20
 	// eventsWaiting bounds the memory that a burst takes.
 	eventsWaiting = 4096
 	// maxNote is what the API server accepts of a note, in bytes.
 	maxNote = 1024
+	// lookAgain is how often it is asked whether what was put off is due.
+	lookAgain = 5 * time.Second
+	// An Event is tried that often, with that pause, as client-go does.
+	tries    = 12
+	tryAgain = 10 * time.Second
 )
 
 // Events records Kubernetes Events. Recording never blocks and never fails the
-// caller; repeats of one Event become a series, and what comes faster than can
-// be sent for long is dropped and counted.
+// caller; what comes faster than can be sent for long is dropped and counted.
+// client-go's recorder is not used: it tells Events apart without their notes,
+// so that an object would show the first cause of a failure for as long as it
+// fails.
 type Events struct {
-	broadcaster events.EventBroadcaster
-	recorder    events.EventRecorder
-	waiting     chan Event
-	pace        flowcontrol.RateLimiter
-	dropped     prometheus.Counter
-	hear        []func(Event)
-	log         *zap.Logger
+	client   eventsclient.EventsV1Interface
+	instance string
+	waiting  chan Event
+	pace     flowcontrol.RateLimiter
+	dropped  prometheus.Counter
+	hear     []func(Event)
+	clock    clock.WithTicker
+	log      *zap.Logger
 }
 
-// NewEvents returns an Events that drops everything until Run.
+// NewEvents returns an Events that keeps what it can until Run.
 func NewEvents(client kubernetes.Interface, registry *prometheus.Registry, log *zap.Logger) *Events {
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	host, _ := os.Hostname() // says no more than which replica it was
 	return &Events{
-		broadcaster: broadcaster,
-		recorder:    broadcaster.NewRecorder(scheme.Scheme, ReportingController),
-		waiting:     make(chan Event, eventsWaiting),
-		pace:        flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
+		client: client.EventsV1(), instance: ReportingController + "-" + host, clock: clock.RealClock{},
+		waiting: make(chan Event, eventsWaiting),
+		pace:    flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
 		dropped: promauto.With(registry).NewCounter(prometheus.CounterOpts{
 			Name: "headwater_events_dropped_total", Help: "Kubernetes Events that were not recorded, since too many came at once.",
 		}),
@@ -59,29 +72,71 @@ func NewEvents(client kubernetes.Interface, registry *prometheus.Registry, log *
 }
 
 // Run sends events until ctx ends.
-func (e *Events) Run(ctx context.Context) error {
-	if err := e.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("start event recorder: %w", err)
-	}
-	go e.send(ctx)
-	return nil
-}
-
-func (e *Events) send(ctx context.Context) {
+func (e *Events) Run(ctx context.Context) {
+	agenda := newAgenda(e.dropped.Inc)
+	again := e.clock.NewTicker(lookAgain)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case event := <-e.waiting:
-			if e.pace.Wait(ctx) == nil {
-				e.hand(event)
+			if due := agenda.add(event, e.clock.Now()); due != nil {
+				e.write(ctx, due)
+			}
+		case <-again.C():
+			for _, due := range agenda.due(e.clock.Now()) {
+				e.write(ctx, due)
 			}
 		}
 	}
 }
 
-// Shutdown ends the recorder for good.
-func (e *Events) Shutdown() { e.broadcaster.Shutdown() }
+// write sends s. While the API server cannot be reached everything waits, as
+// long as there is hope that it is still of interest.
+func (e *Events) write(ctx context.Context, s *series) {
+	for range tries {
+		if e.pace.Wait(ctx) != nil {
+			return
+		}
+		err := e.send(ctx, s)
+		switch answered := apierrors.APIStatus(nil); {
+		case err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return
+		case errors.As(err, &answered):
+			e.log.Warn("event not recorded", zap.String("reason", s.Reason), zap.String("note", s.Note), zap.Error(err))
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.clock.After(tryAgain):
+		}
+	}
+	e.dropped.Inc()
+}
+
+// send makes the Event of s, or counts on the one that is there.
+func (e *Events) send(ctx context.Context, s *series) error {
+	client, repeats := e.client.Events(s.namespace()), s.repeats()
+	if s.name != "" && repeats != nil {
+		patch, err := json.Marshal(map[string]*eventsv1.EventSeries{"series": repeats})
+		if err != nil {
+			return fmt.Errorf("event: %w", err)
+		}
+		_, err = client.Patch(ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err == nil || !apierrors.IsNotFound(err) {
+			return err
+		}
+		s.anew() // the API server has forgotten it
+	}
+	made := s.object(e.instance)
+	_, err := client.Create(ctx, made, metav1.CreateOptions{})
+	if err == nil {
+		s.name = made.Name
+	}
+	return err
+}
 
 // Reference names an object in an Event.
 func Reference(apiVersion, kind string, meta metav1.Object) *corev1.ObjectReference {
@@ -103,6 +158,8 @@ type Event struct {
 	Action  string
 	// Note is cut to what an Event holds.
 	Note string
+
+	at time.Time
 }
 
 // Subscribe has hear called with every Event that is recorded, in the place
@@ -111,7 +168,7 @@ func (e *Events) Subscribe(hear func(Event)) { e.hear = append(e.hear, hear) }
 
 // Record has event sent.
 func (e *Events) Record(event Event) {
-	event.Note = cut.To(event.Note, maxNote-len(cut.More))
+	event.Note, event.at = cut.To(event.Note, maxNote-len(cut.More)), e.clock.Now()
 	for _, hear := range e.hear {
 		hear(event)
 	}
@@ -121,16 +178,4 @@ func (e *Events) Record(event Event) {
 	default:
 		e.dropped.Inc()
 	}
-}
-
-func (e *Events) hand(event Event) {
-	kind := corev1.EventTypeNormal
-	if event.Warning {
-		kind = corev1.EventTypeWarning
-	}
-	if event.Related == nil { // a nil *ObjectReference would not be a nil runtime.Object
-		e.recorder.Eventf(event.About, nil, kind, event.Reason, event.Action, "%s", event.Note)
-		return
-	}
-	e.recorder.Eventf(event.About, event.Related, kind, event.Reason, event.Action, "%s", event.Note)
 }

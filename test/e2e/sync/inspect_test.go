@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
@@ -68,6 +69,41 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 	_, problem, exit = e.Command(user, "status")
 	require.Equal(t, 1, exit)
 	require.Contains(t, problem, "there is no ConfigMap headwater-system/headwater, key headwater.yaml; pass --config FILE")
+}
+
+func TestEventsAndStatusFollowWhatIsNews(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "news", 3, "")
+	e.NoSecrets(f.name(1))
+	h := e.Start(f.rules)
+	e.HasNote(f.name(1), "shared", "CloneFailed", "exceeded quota: none")
+	e.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
+	user, file := e.Viewer("news-viewer"), e.ConfigFile(f.rules)
+
+	other := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/secrets": resource.MustParse("0")},
+	}}
+	_, err := e.Admin.CoreV1().ResourceQuotas(f.name(1)).Create(t.Context(), other, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, e.Admin.CoreV1().ResourceQuotas(f.name(1)).Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	e.HasNote(f.name(1), "shared", "CloneFailed", "exceeded quota: other")
+	out, problem, exit := e.Command(user, "status", "--config", file)
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "exceeded quota: other")
+	require.NotContains(t, out, "exceeded quota: none")
+
+	require.NoError(t, e.Admin.CoreV1().ResourceQuotas(f.name(1)).Delete(t.Context(), "other", metav1.DeleteOptions{}))
+	f.allHave("v")
+	e.Settled(h)
+	e.Edit("news-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+	e.HasNote("news-src", "shared", "Propagated", "3 clones written in")
+	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), f.name(2), metav1.DeleteOptions{}))
+	e.HasNone(f.name(2), "shared")
+	e.Edit("news-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v3") })
+	e.HasNote("news-src", "shared", "Propagated", "2 clones written in")
+	out, problem, exit = e.Command(user, "status", "--config", file)
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "to 2 clones in")
 }
 
 func TestStatusWatchShowsAChangeSpreading(t *testing.T) {

@@ -1,0 +1,177 @@
+package kube
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// notesAtOnce and notesEvery bound how many Events there are of one
+	// subject: a note may be another one at each try.
+	notesAtOnce = 10
+	notesEvery  = 30 * time.Second
+	// repeatsEvery is how often the repeats of one Event are written down.
+	repeatsEvery = time.Minute
+	// seriesKnown bounds what is remembered; of what is forgotten, a repeat is
+	// an Event of its own.
+	seriesKnown = 2048
+)
+
+// subject is what Events share that differ in nothing but the note.
+type subject struct {
+	about, related corev1.ObjectReference
+	warning        bool
+	reason, action string
+}
+
+func subjectOf(event Event) subject {
+	s := subject{about: *event.About, warning: event.Warning, reason: event.Reason, action: event.Action}
+	if event.Related != nil {
+		s.related = *event.Related
+	}
+	return s
+}
+
+type seriesKey struct {
+	subject
+	note string
+}
+
+// series is an Event and its repeats.
+type series struct {
+	Event
+
+	// name is of the object; empty until there is one.
+	name  string
+	last  time.Time
+	count int32
+	// due is when it was last due to be written.
+	due time.Time
+}
+
+// agenda decides which Events are written, and when. An Event with a new note
+// is written at once, a repeat counted. Of a subject with ever new notes only
+// the latest is kept until its time comes; the others are dropped.
+type agenda struct {
+	known    *lru.Cache // seriesKey -> *series
+	paces    *lru.Cache // subject -> *rate.Limiter
+	later    map[subject]*series
+	repeated map[*series]bool
+	dropped  func()
+}
+
+func newAgenda(dropped func()) *agenda {
+	return &agenda{
+		known: lru.New(seriesKnown), paces: lru.New(seriesKnown),
+		later: map[subject]*series{}, repeated: map[*series]bool{}, dropped: dropped,
+	}
+}
+
+// add takes event in, and returns what is to be written at once, or nil.
+func (a *agenda) add(event Event, now time.Time) *series {
+	of := subjectOf(event)
+	key := seriesKey{of, event.Note}
+	if known, again := a.known.Get(key); again {
+		s, _ := known.(*series)
+		s.count, s.last = s.count+1, event.at
+		if a.later[of] != s {
+			a.repeated[s] = true
+		}
+		return a.takeRepeated(s, now)
+	}
+	s := &series{Event: event, last: event.at, count: 1}
+	a.known.Add(key, s)
+	if former := a.later[of]; former != nil {
+		a.known.Remove(seriesKey{of, former.Note})
+		a.dropped()
+	}
+	a.later[of] = s
+	return a.takeLater(of, now)
+}
+
+// due returns what was put off until now, the oldest first.
+func (a *agenda) due(now time.Time) []*series {
+	var due []*series
+	for of := range a.later {
+		if s := a.takeLater(of, now); s != nil {
+			due = append(due, s)
+		}
+	}
+	for repeated := range a.repeated {
+		if s := a.takeRepeated(repeated, now); s != nil {
+			due = append(due, s)
+		}
+	}
+	slices.SortFunc(due, func(a, b *series) int { return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.Note, b.Note)) })
+	return due
+}
+
+// takeLater returns the latest new note of the subject if it may be written.
+func (a *agenda) takeLater(of subject, now time.Time) *series {
+	if !a.paceOf(of).AllowN(now, 1) {
+		return nil
+	}
+	s := a.later[of]
+	delete(a.later, of)
+	s.due = now
+	return s
+}
+
+// takeRepeated returns s if it has repeats that may be written.
+func (a *agenda) takeRepeated(s *series, now time.Time) *series {
+	if !a.repeated[s] || now.Sub(s.due) < repeatsEvery {
+		return nil
+	}
+	delete(a.repeated, s)
+	s.due = now
+	return s
+}
+
+func (a *agenda) paceOf(of subject) *rate.Limiter {
+	if known, found := a.paces.Get(of); found {
+		pace, _ := known.(*rate.Limiter)
+		return pace
+	}
+	pace := rate.NewLimiter(rate.Every(notesEvery), notesAtOnce)
+	a.paces.Add(of, pace)
+	return pace
+}
+
+// namespace is the one that the API server wants the Event in.
+func (s *series) namespace() string {
+	return cmp.Or(s.About.Namespace, metav1.NamespaceDefault)
+}
+
+// repeats is nil for an Event that happened once.
+func (s *series) repeats() *eventsv1.EventSeries {
+	if s.count < 2 {
+		return nil
+	}
+	return &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
+}
+
+// anew has s begin with its latest repeat.
+func (s *series) anew() { s.name, s.at, s.count = "", s.last, 1 }
+
+func (s *series) object(instance string) *eventsv1.Event {
+	kind := corev1.EventTypeNormal
+	if s.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: s.namespace(), Name: util.GenerateEventName(s.About.Name, s.at.UnixNano())},
+		EventTime:           metav1.NewMicroTime(s.at),
+		Series:              s.repeats(),
+		ReportingController: ReportingController, ReportingInstance: instance,
+		Action: s.Action, Reason: s.Reason, Note: s.Note, Type: kind,
+		Regarding: *s.About, Related: s.Related,
+	}
+}
