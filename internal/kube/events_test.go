@@ -95,7 +95,6 @@ func TestEachNoteIsAnEventAndItsRepeatsASeries(t *testing.T) {
 	p.tell("policy")
 	p.shows(map[string]int32{"quota": 1, "policy": 1})
 	p.tell("policy")
-	p.clock.Step(repeatsEvery)
 	p.shows(map[string]int32{"quota": 1, "policy": 2})
 }
 
@@ -104,7 +103,6 @@ func TestARepeatOfAnEventThatIsForgottenIsANewOne(t *testing.T) {
 	p.tell("quota")
 	p.shows(map[string]int32{"quota": 1})
 	require.NoError(t, p.api.EventsV1().Events("team").Delete(t.Context(), p.listed()[0].Name, metav1.DeleteOptions{}))
-	p.clock.Step(repeatsEvery)
 	p.tell("quota")
 	p.shows(map[string]int32{"quota": 1})
 }

@@ -14,12 +14,10 @@ import (
 )
 
 const (
-	// notesAtOnce and notesEvery bound how many Events there are of one
-	// subject: a note may be another one at each try.
-	notesAtOnce = 10
-	notesEvery  = 30 * time.Second
-	// repeatsEvery is how often the repeats of one Event are written down.
-	repeatsEvery = time.Minute
+	// writesAtOnce and writesEvery bound what is written about one subject: a
+	// note may be another one at each try.
+	writesAtOnce = 10
+	writesEvery  = 30 * time.Second
 	// seriesKnown bounds what is remembered; of what is forgotten, a repeat is
 	// an Event of its own.
 	seriesKnown = 2048
@@ -53,13 +51,11 @@ type series struct {
 	name  string
 	last  time.Time
 	count int32
-	// due is when it was last due to be written.
-	due time.Time
 }
 
-// agenda decides which Events are written, and when. An Event with a new note
-// is written at once, a repeat counted. Of a subject with ever new notes only
-// the latest is kept until its time comes; the others are dropped.
+// agenda decides which Events are written, and when: at once, until there were
+// many about one subject. After that repeats are counted, and of new notes the
+// latest is kept until its time comes; the others are dropped.
 type agenda struct {
 	known    *lru.Cache // seriesKey -> *series
 	paces    *lru.Cache // subject -> *rate.Limiter
@@ -85,7 +81,7 @@ func (a *agenda) add(event Event, now time.Time) *series {
 		if a.later[of] != s {
 			a.repeated[s] = true
 		}
-		return a.takeRepeated(s, now)
+		return a.takeRepeated(s, of, now)
 	}
 	s := &series{Event: event, last: event.at, count: 1}
 	a.known.Add(key, s)
@@ -106,7 +102,7 @@ func (a *agenda) due(now time.Time) []*series {
 		}
 	}
 	for repeated := range a.repeated {
-		if s := a.takeRepeated(repeated, now); s != nil {
+		if s := a.takeRepeated(repeated, subjectOf(repeated.Event), now); s != nil {
 			due = append(due, s)
 		}
 	}
@@ -121,17 +117,15 @@ func (a *agenda) takeLater(of subject, now time.Time) *series {
 	}
 	s := a.later[of]
 	delete(a.later, of)
-	s.due = now
 	return s
 }
 
 // takeRepeated returns s if it has repeats that may be written.
-func (a *agenda) takeRepeated(s *series, now time.Time) *series {
-	if !a.repeated[s] || now.Sub(s.due) < repeatsEvery {
+func (a *agenda) takeRepeated(s *series, of subject, now time.Time) *series {
+	if !a.repeated[s] || !a.paceOf(of).AllowN(now, 1) {
 		return nil
 	}
 	delete(a.repeated, s)
-	s.due = now
 	return s
 }
 
@@ -140,7 +134,7 @@ func (a *agenda) paceOf(of subject) *rate.Limiter {
 		pace, _ := known.(*rate.Limiter)
 		return pace
 	}
-	pace := rate.NewLimiter(rate.Every(notesEvery), notesAtOnce)
+	pace := rate.NewLimiter(rate.Every(writesEvery), writesAtOnce)
 	a.paces.Add(of, pace)
 	return pace
 }
