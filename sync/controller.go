@@ -104,7 +104,7 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 		if !rule.concerns(change) {
 			continue
 		}
-		for _, source := range c.sources(rule) {
+		for _, source := range c.sources(rule.Base) {
 			c.queue.FreshAfter(rule.TargetRef(source, change.New.Name), delay)
 		}
 	}
@@ -202,7 +202,7 @@ func (c *controller) rulesChanged(old, new *rules.Set[Rule]) {
 	c.generation.Add(1)
 	for _, set := range []*rules.Set[Rule]{old, new} {
 		for _, rule := range set.All() {
-			for _, source := range c.sources(rule) {
+			for _, source := range c.sources(rule.Base) {
 				c.enqueue(c.targets(rule, source))
 			}
 			for _, clone := range c.clonesOf(rule.Name) {

@@ -53,6 +53,9 @@ var (
 	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
 		"Clones by standing: current, behind, drifting, conflict, refused, held, failed, removing, retained.",
 		[]string{"rule", "state", "reason"}, nil)
+	missingDesc = prometheus.NewDesc("headwater_sync_sources_missing",
+		"1 for a rule that has no source, since there is none of that name or with such labels; else 0.",
+		[]string{"rule"}, nil)
 	failingDesc = prometheus.NewDesc("headwater_sync_clone_failing",
 		"1 for a clone whose last write failed; at most 100, those that failed longest.",
 		[]string{"rule", "kind", "namespace", "name"}, nil)
@@ -66,6 +69,7 @@ type census struct{ controller *controller }
 func (census) Describe(out chan<- *prometheus.Desc) {
 	out <- workingDesc
 	out <- clonesDesc
+	out <- missingDesc
 	out <- failingDesc
 }
 
@@ -87,6 +91,13 @@ func (c census) Collect(out chan<- prometheus.Metric) {
 				f[target].rule, string(target.Kind), target.Namespace, target.Name)
 		}
 	})
+	for _, rule := range c.controller.live.Load().All() {
+		var missing float64
+		if c.controller.MissingSource(rule.Base) != "" {
+			missing = 1
+		}
+		out <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, missing, rule.Name)
+	}
 	counts := map[group]int{}
 	(&View{c.controller}).Survey(func(f Finding) {
 		counts[group{f.Rule, f.Standing, f.Step.Reason}]++

@@ -107,13 +107,13 @@ func (o *Observer) wants(rule Rule, target object.Ref) bool {
 	return source != nil && rule.Selects(ref, source.Labels)
 }
 
-// sources lists what rule selects, by name also when it is not there.
-func (o *Observer) sources(rule Rule) []object.Ref {
-	if !rule.BySelector() {
-		return []object.Ref{rule.Source.Ref()}
+// sources lists what base selects, by name also when it is not there.
+func (o *Observer) sources(base rules.Base) []object.Ref {
+	if !base.BySelector() {
+		return []object.Ref{base.Source.Ref()}
 	}
 	var selected []object.Ref
-	sources, _ := o.caches.Sources.Of(rule.Base)
+	sources, _ := o.caches.Sources.Of(base)
 	for _, source := range sources {
 		selected = append(selected, source.Ref())
 	}

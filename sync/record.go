@@ -26,6 +26,7 @@ func (c *controller) record(state State, step Step, err error) {
 	c.noteFailure(state, rule, step, err)
 	c.noteSpread(state, step, err)
 	c.onlooker.Touched(state.Target)
+	c.tellMissing(state)
 	for _, loser := range losers(state) {
 		c.tell(loser, "")
 	}
@@ -70,8 +71,8 @@ func (c *controller) noteFailure(state State, rule string, step Step, err error)
 		c.tell(kube.Event{
 			Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 			Reason: CloneFailed, Action: string(step.Action),
-			Note: fmt.Sprintf("rule %q: %v; tried again with growing pauses", rule, err),
-		}, "")
+			Note: FailureNote{Rule: rule, Why: err.Error()}.String(),
+		}, revision(state))
 	}
 }
 
@@ -115,8 +116,7 @@ func (c *controller) tellHeld(state State, verdict verdict) {
 	rule := ruleOf(state, verdict.hold)
 	c.log.Warn("removal held", zap.String("rule", rule), zap.String("message", verdict.hold.Message))
 	c.events.Record(kube.Event{
-		Rule: rule, About: &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace},
-		// the source may be gone
+		Rule: rule, About: c.ownReference(), // the source may be gone
 		Related: sourceReference(state), Warning: true,
 		Reason: string(MassRemoval), Action: string(Hold), Note: verdict.hold.Message,
 	})
@@ -195,31 +195,38 @@ const tellAgain = 20 * time.Minute
 // told is when each Event was last recorded: a source that is refused in a
 // thousand namespaces is one piece of news.
 type told struct {
-	last   map[toldKey]time.Time
+	last   map[toldKey]telling
 	pruned time.Time
 }
 
-type toldKey struct{ about, reason, note, revision string }
+type toldKey struct{ about, reason, note string }
+
+type telling struct {
+	at time.Time
+	// revision is that of the source then.
+	revision string
+}
 
 // tell records event unless it was told a while ago about this revision of the
 // source.
 func (c *controller) tell(event kube.Event, revision string) {
 	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
-	key, now, fresh := toldKey{about, event.Reason, event.Note, revision}, c.now(), false
-	c.told.Use(func(t *told) { fresh = t.fresh(key, now) })
+	key, now, fresh := toldKey{about, event.Reason, event.Note}, c.now(), false
+	c.told.Use(func(t *told) { fresh = t.fresh(key, telling{now, revision}) })
 	if fresh {
 		c.log.Warn(event.Note, zap.String("reason", event.Reason), zap.String("about", about))
 		c.events.Record(event)
 	}
 }
 
-func (t *told) fresh(key toldKey, now time.Time) bool {
-	if last, known := t.last[key]; known && now.Sub(last) < tellAgain {
+func (t *told) fresh(key toldKey, now telling) bool {
+	since := func(at time.Time) time.Duration { return now.at.Sub(at) }
+	if last, known := t.last[key]; known && last.revision == now.revision && since(last.at) < tellAgain {
 		return false
 	}
-	if now.Sub(t.pruned) >= tellAgain {
-		maps.DeleteFunc(t.last, func(_ toldKey, last time.Time) bool { return now.Sub(last) >= tellAgain })
-		t.pruned = now
+	if since(t.pruned) >= tellAgain {
+		maps.DeleteFunc(t.last, func(_ toldKey, last telling) bool { return since(last.at) >= tellAgain })
+		t.pruned = now.at
 	}
 	t.last[key] = now
 	return true

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,14 +10,25 @@ import (
 )
 
 func TestOnePieceOfNewsIsToldOnce(t *testing.T) {
-	now, told := time.Unix(1000, 0), &told{last: map[toldKey]time.Time{}}
-	key := toldKey{about: "Secret/p/s", reason: "ForbiddenType", revision: "1"}
-	require.True(t, told.fresh(key, now))
-	require.False(t, told.fresh(key, now.Add(time.Minute)))
-	key.revision = "2"
-	require.True(t, told.fresh(key, now.Add(time.Minute)), "the source changed")
-	require.True(t, told.fresh(key, now.Add(time.Minute+tellAgain)), "Events are forgotten")
+	now, told := time.Unix(1000, 0), &told{last: map[toldKey]telling{}}
+	key := toldKey{about: "Secret/p/s", reason: "ForbiddenType"}
+	require.True(t, told.fresh(key, telling{now, "1"}))
+	require.False(t, told.fresh(key, telling{now.Add(time.Minute), "1"}))
+	require.True(t, told.fresh(key, telling{now.Add(time.Minute), "2"}), "the source changed")
+	require.True(t, told.fresh(key, telling{now.Add(time.Minute + tellAgain), "2"}), "Events are forgotten")
 	require.Len(t, told.last, 1)
+}
+
+func TestAFailureSaysWhichRuleItIsOf(t *testing.T) {
+	for sentence, note := range map[string]string{
+		"an Event's":           FailureNote{Rule: "blog", Why: "exceeded quota: 5%, \"hard\""}.String(),
+		"one that was cut":     FailureNote{Rule: "blog", Why: strings.Repeat("x", 2000)}.String()[:1000] + "…",
+		"one of lines":         FailureNote{Rule: "blog", Why: "a\nb"}.String(),
+		"an earlier version's": `rule "blog": create Secret/a/b: no; tried again with growing pauses`,
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, "blog", FailedRule(note)) })
+	}
+	require.Empty(t, FailedRule("something else"))
 }
 
 func TestTheLongestFailuresAreNamedFirst(t *testing.T) {

@@ -41,6 +41,9 @@ type Finding struct {
 	// Since is when it came to stand so, by the API server's clock; zero where
 	// that is not known.
 	Since time.Time
+	// Written is when its source or what is in the place was last written, as
+	// far as that is known: a failure from before is none any more.
+	Written time.Time
 }
 
 // Look asks the API server what an object is like that lacks the clone label
@@ -56,7 +59,7 @@ func (o *Observer) Survey(maxFraction float64, look Look, report func(Finding)) 
 	for _, rule := range o.live.Load().All() {
 		known[rule.Name] = true
 		held := o.heldRemovals(rule.Name, maxFraction)
-		for _, source := range o.sources(rule) {
+		for _, source := range o.sources(rule.Base) {
 			for _, target := range o.targets(rule, source) {
 				o.survey(rule.Name, target, held, look, report)
 			}
@@ -122,7 +125,7 @@ func (s State) report(finding Finding, held func(rule string) *Step, report func
 		}
 	}
 	if finding.Standing = standing(s, finding.Step); finding.Standing != "" {
-		finding.Since = s.since(finding.Standing)
+		finding.Since, finding.Written = s.since(finding.Standing), s.written()
 		report(finding)
 	}
 }
@@ -212,6 +215,20 @@ func (s State) since(standing Standing) time.Time {
 	return time.Time{}
 }
 
+// written is when the source or what is in the place was last written.
+func (s State) written() time.Time {
+	var at time.Time
+	if live := s.live(); live != nil {
+		at = live.ChangedAt
+	}
+	if len(s.Claims) > 0 && s.Claims[0].Source != nil {
+		if changed := s.Claims[0].Source.ChangedAt(); changed.After(at) {
+			at = changed
+		}
+	}
+	return at
+}
+
 // newerThan compares two resourceVersions of one resource, as KEP-5504 allows.
 func newerThan(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
@@ -248,7 +265,7 @@ type SourceState struct {
 // when it does not exist.
 func (o *Observer) SourceStates(rule Rule) []SourceState {
 	var states []SourceState
-	for _, ref := range o.sources(rule) {
+	for _, ref := range o.sources(rule.Base) {
 		state := SourceState{Ref: ref}
 		if source, _ := o.caches.Sources.Get(ref); source != nil {
 			state.Exists, state.ChangedAt = true, source.ChangedAt()

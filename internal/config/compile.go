@@ -13,6 +13,8 @@ import (
 
 // Sets are the rules as each module sees them.
 type Sets struct {
+	// Bases are those of all rules, in the file's order.
+	Bases   []rules.Base
 	Sync    *rules.Set[sync.Rule]
 	Protect *rules.Set[protect.Rule]
 	Reload  *rules.Set[reload.Rule]
@@ -22,6 +24,7 @@ type Sets struct {
 // ownNamespace is Headwater's own; nothing is ever cloned into it.
 func (c *Config) Compile(ownNamespace string) (Sets, error) {
 	var (
+		bases    []rules.Base
 		syncs    []sync.Rule
 		protects []protect.Rule
 		reloads  []reload.Rule
@@ -31,6 +34,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		if err != nil {
 			return Sets{}, err
 		}
+		bases = append(bases, base)
 		if rule.Sync != nil {
 			compiled, err := sync.Compile(base, *rule.Sync, ownNamespace)
 			if err != nil {
@@ -53,6 +57,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		}
 	}
 	return Sets{
+		Bases:   bases,
 		Sync:    rules.NewSet(syncs...),
 		Protect: rules.NewSet(protects...),
 		Reload:  rules.NewSet(reloads...),

@@ -49,6 +49,7 @@ type Inspector struct {
 	config     *config.Config
 	rules      *rules.Set[sync.Rule]
 	protecting *rules.Set[protect.Rule]
+	bases      []rules.Base
 	observer   *sync.Observer
 	writer     *kube.Writer
 	key        *kube.DigestKey
@@ -77,7 +78,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 		return nil, err
 	}
 	return &Inspector{
-		options: options, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect,
+		options: options, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect, bases: c.sets.Bases,
 		observer: observer, writer: kube.NewWriter(c.clients), key: key,
 	}, nil
 }

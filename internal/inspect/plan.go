@@ -12,6 +12,14 @@ import (
 // Plan is what the service would do, were it to start now.
 type Plan struct {
 	Steps []Step `json:"steps"`
+	// Missing are the sources that are not there, of all rules.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// Missing is a rule without a source.
+type Missing struct {
+	Rule string `json:"rule"`
+	What string `json:"what"`
 }
 
 // Step is what would be done about one clone.
@@ -28,7 +36,7 @@ type Step struct {
 
 // Plan finds out what the rules would change.
 func (i *Inspector) Plan(ctx context.Context) Plan {
-	plan := Plan{Steps: []Step{}}
+	plan := Plan{Steps: []Step{}, Missing: i.missing()}
 	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f sync.Finding) {
 		plan.Steps = append(plan.Steps, Step{
 			Rule: f.Rule, Source: f.Source.String(), Action: f.Step.Action, Reason: f.Step.Reason, Message: f.Step.Message,
@@ -40,6 +48,16 @@ func (i *Inspector) Plan(ctx context.Context) Plan {
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return plan
+}
+
+func (i *Inspector) missing() []Missing {
+	var missing []Missing
+	for _, base := range i.bases {
+		if what := i.observer.MissingSource(base); what != "" {
+			missing = append(missing, Missing{base.Name, what})
+		}
+	}
+	return missing
 }
 
 // Changes reports whether any step writes.

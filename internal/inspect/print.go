@@ -74,6 +74,9 @@ const shownNames = 5
 
 // Table writes a row per rule, the first few problems of each, and what protects.
 func (s Status) Table(out io.Writer) {
+	if s.Leader.gone() {
+		_, _ = fmt.Fprintln(out, s.Leader.words()+"\n")
+	}
 	columns := []string{"RULE", "SOURCES", "CLONES"}
 	shown := []sync.Standing{sync.Current, sync.Behind, sync.Drifting, sync.Conflicts, sync.Held, sync.Failed}
 	for _, standing := range sync.Standings {
@@ -94,9 +97,12 @@ func (s Status) Table(out io.Writer) {
 	}
 	writeTable(out, rows)
 	for _, rule := range s.Rules {
+		if rule.Missing != "" {
+			_, _ = fmt.Fprintf(out, "\n%s: %s\n", rule.Name, rule.Missing)
+		}
 		rule.problems(out)
 	}
-	protections(out, s.Protection)
+	protections(out, s.Protection, s.Leader)
 	writeNotes(out, s.Notes)
 }
 
@@ -182,6 +188,9 @@ func (p Plan) Table(out io.Writer) {
 		rest = rest[end:]
 	}
 	writeTable(out, rows)
+	for _, missing := range p.Missing {
+		messages = append(messages, missing.Rule+": "+missing.What)
+	}
 	for _, message := range messages {
 		_, _ = fmt.Fprintln(out, "\n"+message)
 	}

@@ -24,6 +24,8 @@ type Protection struct {
 	// Since is when it was first found so.
 	Since *time.Time `json:"since,omitempty"`
 	Why   string     `json:"why,omitempty"`
+	// Missing says what is missing when the rule has no source.
+	Missing string `json:"missing,omitempty"`
 }
 
 // protection reads what the service has recorded; the note says why it cannot.
@@ -33,7 +35,7 @@ func (i *Inspector) protection(ctx context.Context) (all []Protection, note stri
 		note = "whether rules protect is not shown: " + err.Error()
 	}
 	for _, rule := range i.protecting.All() {
-		p := Protection{Rule: rule.Name, Mode: rule.Mode}
+		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.observer.MissingSource(rule.Base)}
 		if text, tried := recorded.Data[rule.Name]; tried {
 			standing, err := protect.ParseStanding(text)
 			if err != nil {
@@ -47,30 +49,44 @@ func (i *Inspector) protection(ctx context.Context) (all []Protection, note stri
 	return all, note
 }
 
-func protections(out io.Writer, all []Protection) {
+func protections(out io.Writer, all []Protection, leader *Leadership) {
 	if len(all) == 0 {
 		return
 	}
 	rows := [][]string{{"RULE", "MODE", "PROTECTED"}}
 	for _, p := range all {
-		rows = append(rows, []string{p.Rule, string(p.Mode), p.words()})
+		rows = append(rows, []string{p.Rule, string(p.Mode), p.words(leader)})
 	}
 	_, _ = fmt.Fprintln(out)
 	writeTable(out, rows)
 }
 
-func (p Protection) words() string {
+func (p Protection) words(leader *Leadership) string {
 	switch {
 	case p.Proven == nil && p.Why != "":
 		return "unknown: " + p.Why
 	case p.Proven == nil && p.Mode != protect.Enforce:
 		return "refuses nothing"
 	case p.Proven == nil:
-		return "not tried: no source, or no running leader yet"
+		return p.untried(leader)
+	case *p.Proven && leader.gone() && leader.Until != nil:
+		return "last proven " + duration.HumanDuration(time.Since(*leader.Until)) + " ago"
 	case *p.Proven:
 		return "proven, since " + p.since()
 	default:
 		return "NOT PROVEN since " + p.since() + ": " + p.Why
+	}
+}
+
+// untried says why nothing was tried.
+func (p Protection) untried(leader *Leadership) string {
+	switch {
+	case p.Missing != "":
+		return "not tried: " + p.Missing
+	case leader.gone():
+		return "not tried: no replica leads"
+	default:
+		return "not tried yet"
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 
 // Status is how things stand.
 type Status struct {
-	Rules []*RuleStatus `json:"rules"`
+	// Leader is nil when it is not known whether a replica leads.
+	Leader *Leadership   `json:"leader,omitempty"`
+	Rules  []*RuleStatus `json:"rules"`
 	// Protection is about the rules that protect.
 	Protection []Protection `json:"protection,omitempty"`
 	// Notes say what could not be found out.
@@ -27,8 +29,10 @@ type Status struct {
 type RuleStatus struct {
 	Name string `json:"name"`
 	// Removed is true for a rule that clones name and the file does not.
-	Removed bool                  `json:"removed,omitempty"`
-	Sources []SourceStatus        `json:"sources"`
+	Removed bool           `json:"removed,omitempty"`
+	Sources []SourceStatus `json:"sources"`
+	// Missing says what is missing when the rule has no source.
+	Missing string                `json:"missing,omitempty"`
 	Clones  map[sync.Standing]int `json:"clones"`
 	// Problems are the clones that are not as they should be.
 	Problems []Problem `json:"problems,omitempty"`
@@ -82,7 +86,8 @@ func (i *Inspector) Status(ctx context.Context) Status {
 		return rule
 	}
 	for _, rule := range i.rules.All() {
-		add(rule.Name).Sources = i.sources(rule, told)
+		status := add(rule.Name)
+		status.Sources, status.Missing = i.sources(rule, told), i.observer.MissingSource(rule.Base)
 	}
 	i.observer.Survey(i.maxFraction(), i.look(ctx), func(finding sync.Finding) {
 		rule := byName[finding.Rule]
@@ -90,23 +95,28 @@ func (i *Inspector) Status(ctx context.Context) Status {
 			rule = add(finding.Rule)
 			rule.Removed = true
 		}
-		rule.take(finding, told.failures[finding.Target])
+		rule.take(finding, told.failures[failureKey{finding.Rule, finding.Target}])
 	})
 	for _, rule := range status.Rules {
 		slices.SortFunc(rule.Problems, compareProblems)
 	}
-	protection, note := i.protection(ctx)
-	status.Protection = protection
-	if note != "" {
-		status.Notes = append(status.Notes, note)
+	for _, look := range []func(context.Context) string{
+		func(ctx context.Context) (note string) { status.Leader, note = i.leadership(ctx); return note },
+		func(ctx context.Context) (note string) { status.Protection, note = i.protection(ctx); return note },
+	} {
+		if note := look(ctx); note != "" {
+			status.Notes = append(status.Notes, note)
+		}
 	}
 	return status
 }
 
-func (r *RuleStatus) take(finding sync.Finding, failure string) {
+// take counts finding. What was told of a failure is no news of a place that was
+// written since, or that waits for a source that was.
+func (r *RuleStatus) take(finding sync.Finding, failure failure) {
 	message := finding.Step.Message
-	if failure != "" && finding.Step.Writes() {
-		finding.Standing, message = sync.Failed, failure
+	if failure.note != "" && finding.Step.Writes() && !failure.at.Before(finding.Written) {
+		finding.Standing, message = sync.Failed, failure.note
 	}
 	r.Clones[finding.Standing]++
 	if finding.Standing == sync.Current {
@@ -133,9 +143,19 @@ func (i *Inspector) sources(rule sync.Rule, told told) []SourceStatus {
 
 // told is what the running service said by Events.
 type told struct {
-	failures map[object.Ref]string
+	failures map[failureKey]failure
 	spreads  map[spreadKey]*Spread
 	notes    []string
+}
+
+type failureKey struct {
+	rule   string
+	target object.Ref
+}
+
+type failure struct {
+	note string
+	at   time.Time
 }
 
 type spreadKey struct {
@@ -146,12 +166,12 @@ type spreadKey struct {
 // events reads what the service told. It needs no more than read access, and
 // does without where there is none.
 func (i *Inspector) events(ctx context.Context) told {
-	told := told{failures: map[object.Ref]string{}, spreads: map[spreadKey]*Spread{}}
-	failed := map[object.Ref]time.Time{}
+	told := told{failures: map[failureKey]failure{}, spreads: map[spreadKey]*Spread{}}
 	for reason, take := range map[string]func(eventsv1.Event){
 		sync.CloneFailed: func(event eventsv1.Event) {
-			if target, at := regarding(event), lastSeen(event); failed[target].Before(at) {
-				told.failures[target], failed[target] = event.Note, at
+			key, at := failureKey{sync.FailedRule(event.Note), regarding(event)}, lastSeen(event)
+			if told.failures[key].at.Before(at) {
+				told.failures[key] = failure{event.Note, at}
 			}
 		},
 		sync.Propagated: func(event eventsv1.Event) {

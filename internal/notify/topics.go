@@ -7,6 +7,7 @@ type Topic string
 
 // The topics.
 const (
+	Missing    Topic = "Missing"    // a source that is not there
 	Failed     Topic = "Failed"     // could not be written, or did not last
 	Held       Topic = "Held"       // waits for a person, or for what is missing
 	Conflict   Topic = "Conflict"   // somebody else has the place
@@ -21,18 +22,20 @@ const (
 
 // Topics are all of them.
 func Topics() []Topic {
-	return []Topic{Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded}
+	return []Topic{Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded}
 }
 
 // byDefault is what calls for a person of the platform team. What others bring
 // about at will is not in it.
 func byDefault() []Topic {
-	return []Topic{Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid}
+	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid}
 }
 
 // topics are those of Events, by reason. What is not in it concerns the owner
 // of a workload alone, who sees it there.
 var topics = map[string]Topic{
+	"SourceMissing": Missing,
+
 	"CloneFailed":   Failed,
 	"RestartFailed": Failed,
 	"RefreshFailed": Failed,
@@ -87,4 +90,6 @@ func (t Topic) seenByAll() bool { return t == Invalid }
 
 // lasting reports whether t is how something stands, rather than what happened:
 // Events repeat that, since they are forgotten after an hour.
-func (t Topic) lasting() bool { return t == Failed || t == Held || t == Conflict || t == Refused }
+func (t Topic) lasting() bool {
+	return t == Missing || t == Failed || t == Held || t == Conflict || t == Refused
+}

@@ -24,6 +24,8 @@ var healthy = []string{
 	`headwater_build_info{job="headwater", instance="b", version="1", commit="c"} 1x120`,
 	`headwater_sync_clones{job="headwater", instance="a", rule="r", state="current", reason="InSync"} 10x120`,
 	`headwater_sync_clones{job="headwater", instance="b", rule="r", state="current", reason="InSync"} 10x120`,
+	`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x120`,
+	`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x120`,
 	`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="0.5"} 0+10x120`,
 	`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="+Inf"} 0+10x120`,
 	`headwater_queue_longest_running_seconds{job="headwater", instance="a", queue="sync"} 0x120`,
@@ -110,6 +112,16 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		"clones drift":      {series: but(clones("drifting", "a")), want: map[string]string{"HeadwaterClonesBehind": `{rule="r"}`}},
 		"clones were behind for a moment": {
 			series: but(`headwater_sync_clones{job="headwater", instance="a", rule="r", state="behind", reason="x"} 0x60 3x5 0x55`),
+		},
+		"a rule has no source": {
+			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x60`),
+			want:   map[string]string{"HeadwaterSourceMissing": `{rule="r"}`},
+		},
+		"a source is made anew": {
+			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x5 0x55`),
+		},
+		"who does not lead sees no source yet": {
+			series: but(`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x60 1x60`),
 		},
 		"removals are held":   {series: but(clones("held", "a")), want: map[string]string{"HeadwaterClonesHeld": `{rule="r"}`}},
 		"a place is taken":    {series: but(clones("conflict", "a")), at: 100 * time.Minute, want: map[string]string{"HeadwaterConflicts": `{rule="r"}`}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,10 +52,12 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 	require.NotNil(t, source.LastChange)
 	require.NotNil(t, source.Spread)
 	require.Equal(t, 2, source.Spread.Clones)
+	require.NotNil(t, status.Leader)
+	require.False(t, status.Leader.Leads)
 
 	out, problem, exit := e.Command(user, "status", "--config", file)
 	require.Zero(t, exit, problem)
-	for _, part := range []string{"RULE", "DRIFTING", "stand: 1 failed (Missing)", "exceeded quota", "stand: 1 conflict (Conflict)", "to 2 clones in"} {
+	for _, part := range []string{"RULE", "DRIFTING", "stand: 1 failed (Missing)", "exceeded quota", "stand: 1 conflict (Conflict)", "to 2 clones in", "No replica leads, since "} {
 		require.Contains(t, out, part)
 	}
 	require.NotContains(t, out, "s3cret")
@@ -89,6 +92,7 @@ func TestEventsAndStatusFollowWhatIsNews(t *testing.T) {
 	e.HasNote(f.name(1), "shared", "CloneFailed", "exceeded quota: other")
 	out, problem, exit := e.Command(user, "status", "--config", file)
 	require.Zero(t, exit, problem)
+	require.NotContains(t, out, "No replica leads")
 	require.Contains(t, out, "exceeded quota: other")
 	require.NotContains(t, out, "exceeded quota: none")
 
@@ -104,6 +108,73 @@ func TestEventsAndStatusFollowWhatIsNews(t *testing.T) {
 	out, problem, exit = e.Command(user, "status", "--config", file)
 	require.Zero(t, exit, problem)
 	require.Contains(t, out, "to 2 clones in")
+}
+
+// A failure that is over is none of a clone that is behind for another reason.
+func TestStatusTellsNoOldStories(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "old", 3, "")
+	for i := range f.n {
+		e.NoSecrets(f.name(i))
+	}
+	h := e.Start(f.rules)
+	for i := range f.n {
+		e.HasNote(f.name(i), "shared", "CloneFailed", "exceeded quota")
+		require.NoError(t, e.Admin.CoreV1().ResourceQuotas(f.name(i)).Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	}
+	f.allHave("v")
+	h.Stop()
+
+	user, file := e.Viewer("old-viewer"), e.ConfigFile(f.rules)
+	// The API server notes the second of an edit: one in that of the failure may
+	// be the older.
+	stands := func(namespace string, want map[sync.Standing]int) {
+		t.Helper()
+		tries := 0
+		e.Eventually(func(context.Context) error {
+			tries++
+			e.Edit(namespace, "shared", func(s *corev1.Secret) { s.Data["k"] = fmt.Append(nil, "edited ", tries) })
+			var status inspect.Status
+			e.Answers(user, &status, "status", "--config", file)
+			if got := status.Rules[0].Clones; !maps.Equal(got, want) {
+				return fmt.Errorf("%v, want %v", got, want)
+			}
+			return nil
+		})
+	}
+	stands(f.name(0), map[sync.Standing]int{sync.Current: 2, sync.Drifting: 1})
+	stands("old-src", map[sync.Standing]int{sync.Behind: 3})
+}
+
+func TestASourceThatIsNotThereIsTold(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "lost", 2, "")
+	label := "- name: lost-label\n  source: {kind: Secret, namespace: lost-src, selector: {matchLabels: {share: nobody}}}\n  sync: {}\n  protect: {}\n"
+	typo := "- name: lost-typo\n  source: {kind: Secret, namespace: lost-scr, name: shared}\n  sync: {}\n"
+	h := e.Start(f.rules + label + typo)
+	f.allHave("v")
+	e.HasNote(harness.Namespace, harness.Namespace, "SourceMissing", "Secret/lost-scr/shared is not there")
+	e.HasMetric(h, 0, "headwater_sync_sources_missing", map[string]string{"rule": "lost"})
+	e.HasMetric(h, 1, "headwater_sync_sources_missing", map[string]string{"rule": "lost-label"})
+	e.HasMetric(h, 1, "headwater_sync_sources_missing", map[string]string{"rule": "lost-typo"})
+
+	require.NoError(t, e.Admin.CoreV1().Secrets("lost-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.HasNote("lost-src", "shared", "SourceMissing", "clones that are there stay as they are")
+	e.HasMetric(h, 1, "headwater_sync_sources_missing", map[string]string{"rule": "lost"})
+	user, file := e.Viewer("lost-viewer"), e.ConfigFile(f.rules+label+typo)
+	for _, command := range []string{"status", "plan"} {
+		out, problem, exit := e.Command(user, command, "--config", file)
+		require.Zero(t, exit, problem)
+		require.Contains(t, out, "lost: its source Secret/lost-src/shared is not there")
+		require.Contains(t, out, "lost-label: no object is its source Secret/lost-src/(share=nobody)")
+	}
+	out, problem, exit := e.Command(user, "status", "--config", file)
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "not tried: no object is its source")
+
+	e.Secret("lost-src", "shared", map[string]string{"k": "v2"})
+	f.allHave("v2")
+	e.HasMetric(h, 0, "headwater_sync_sources_missing", map[string]string{"rule": "lost"})
 }
 
 func TestStatusWatchShowsAChangeSpreading(t *testing.T) {

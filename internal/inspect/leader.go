@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+)
+
+// clockSkew is how far the clock here may be ahead of the leader's.
+const clockSkew = time.Minute
+
+// Leadership is whether a replica keeps things right.
+type Leadership struct {
+	Leads bool `json:"leads"`
+	// Until is when the last one was heard of, where none leads any more.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// leadership reads the Lease; the note says why it cannot tell.
+func (i *Inspector) leadership(ctx context.Context) (*Leadership, string) {
+	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Namespace).Get(ctx, kube.LeaseName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "there is no Lease " + i.options.Namespace + "/" + kube.LeaseName +
+			": Headwater never ran here, or it runs with --leader-elect=false"
+	case err != nil:
+		return nil, "whether a replica leads is not shown: " + err.Error()
+	}
+	found := leadershipOf(lease, time.Now())
+	return &found, ""
+}
+
+// leadershipOf is what lease says. A leader that stops gives it back without a
+// holder; one that was killed leaves it to end.
+func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
+	spec := lease.Spec
+	if spec.RenewTime == nil {
+		return Leadership{}
+	}
+	until := spec.RenewTime.Time
+	if spec.HolderIdentity != nil && *spec.HolderIdentity != "" && now.Sub(until) < kube.LeaseDuration+clockSkew {
+		return Leadership{Leads: true}
+	}
+	return Leadership{Until: &until}
+}
+
+// gone reports whether it is known that no replica leads.
+func (l *Leadership) gone() bool { return l != nil && !l.Leads }
+
+// words are for where none leads.
+func (l *Leadership) words() string {
+	text := "No replica leads"
+	if l.Until != nil {
+		text += ", since " + duration.HumanDuration(time.Since(*l.Until)) + " ago"
+	}
+	return text + ": nothing below is being put right."
+}
