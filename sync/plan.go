@@ -145,7 +145,7 @@ func (s State) obstacle(claim Claim) *Step {
 	if source.DeletionTimestamp != nil {
 		return &Step{Action: Leave, Reason: SourceTerminating, Message: "the source is being deleted; its clones stay as they are"}
 	}
-	if refused := forbidden(claim.Rule.Source, source); refused != nil {
+	if refused := forbidden(claim.Rule, source); refused != nil {
 		return refused
 	}
 	for _, key := range claim.Rule.Target.Keys {

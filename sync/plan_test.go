@@ -267,6 +267,17 @@ func TestPlan(t *testing.T) {
 			state:  func(_ *testing.T, s *State) { s.Claims[0].Source.Namespace = "kube-system" },
 			action: Refuse, reason: SystemNamespace,
 		},
+		"a source in Headwater's own namespace stays there": {
+			state: func(t *testing.T, s *State) {
+				t.Helper()
+				base := s.Claims[0].Rule.Base
+				base.Source.Namespace = "headwater-system"
+				own, err := Compile(base, s.Claims[0].Rule.Config, "headwater-system")
+				require.NoError(t, err)
+				s.Claims[0].Rule = &own
+			},
+			action: Refuse, reason: OwnNamespace,
+		},
 		"a source in kube-system leaves it if told": {
 			state: func(_ *testing.T, s *State) {
 				s.Claims[0].Source.Namespace = "kube-system"

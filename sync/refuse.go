@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // The API server's limits: TotalAnnotationSizeLimitB of apimachinery's
@@ -19,8 +18,11 @@ const (
 )
 
 // forbidden is the refusal of a source that must never be cloned, or nil.
-func forbidden(rule rules.Source, source *object.Full) *Step {
-	if source.Namespace == metav1.NamespaceSystem && !rule.AllowSystemNamespace {
+func forbidden(rule *Rule, source *object.Full) *Step {
+	if rule.ownSource {
+		return refuse(OwnNamespace, "the source is in Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another")
+	}
+	if source.Namespace == metav1.NamespaceSystem && !rule.Source.AllowSystemNamespace {
 		return refuse(SystemNamespace, "the source is in kube-system; if it is meant to leave it, set allowSystemNamespace: true in the rule's source")
 	}
 	if why := forbiddenType(source.Content.Type); why != "" {

@@ -12,6 +12,8 @@ type Rule struct {
 	rules.Base
 	Config
 	namespaces rules.Matcher
+	// ownSource is true for a source in Headwater's own namespace.
+	ownSource bool
 }
 
 // Compile prepares a validated section. The source namespace and Headwater's
@@ -21,7 +23,7 @@ func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) 
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %s: %w", base.Name, err)
 	}
-	return Rule{Base: base, Config: config, namespaces: matcher}, nil
+	return Rule{Base: base, Config: config, namespaces: matcher, ownSource: base.Source.Namespace == ownNamespace}, nil
 }
 
 // TargetName is the name of the clones of source.

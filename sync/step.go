@@ -38,6 +38,7 @@ const (
 	KeyMissing         Reason = "KeyMissing"
 	ForbiddenType      Reason = "ForbiddenType"
 	SystemNamespace    Reason = "SystemNamespace"
+	OwnNamespace       Reason = "OwnNamespace"
 	TooLarge           Reason = "TooLarge"
 	RuleRemoved        Reason = "RuleRemoved"
 	RuleChanged        Reason = "RuleChanged"

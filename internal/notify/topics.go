@@ -55,6 +55,7 @@ var topics = map[string]Topic{
 
 	"ForbiddenType":   Refused,
 	"SystemNamespace": Refused,
+	"OwnNamespace":    Refused,
 	"TooLarge":        Refused,
 	"TargetRefused":   Refused,
 

@@ -120,6 +120,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 		s.Annotations = map[string]string{"example.org/most": strings.Repeat("x", 200<<10)}
 	})
 	create(metav1.NamespaceSystem, "refuse-system", func(*corev1.Secret) {})
+	create(harness.Namespace, "refuse-own", func(*corev1.Secret) {})
 	create(metav1.NamespaceSystem, "refuse-allowed", func(*corev1.Secret) {})
 	rule := func(namespace, name, source, target string) string {
 		return fmt.Sprintf(`
@@ -130,13 +131,14 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 	}
 	h := e.Start(rule("refuse-src", "release", "", "") + rule("refuse-src", "bootstrap", "", "") +
 		rule("refuse-src", "large", "", `, target: {copyAnnotations: ["*"], annotations: {more: "`+strings.Repeat("y", 100<<10)+`"}}`) +
-		rule(metav1.NamespaceSystem, "refuse-system", "", "") +
+		rule(metav1.NamespaceSystem, "refuse-system", "", "") + rule(harness.Namespace, "refuse-own", "", "") +
 		rule(metav1.NamespaceSystem, "refuse-allowed", ", allowSystemNamespace: true", ""))
 	for _, refused := range []struct{ namespace, name, reason, note string }{
 		{"refuse-src", "release", "ForbiddenType", "Helm"},
 		{"refuse-src", "bootstrap", "ForbiddenType", "bootstrap token"},
 		{"refuse-src", "large", "TooLarge", "bytes of annotations"},
 		{metav1.NamespaceSystem, "refuse-system", "SystemNamespace", "allowSystemNamespace: true"},
+		{harness.Namespace, "refuse-own", "OwnNamespace", "keep the source in another"},
 	} {
 		require.Contains(t, e.HasEvent(refused.namespace, refused.name, refused.reason), refused.note)
 		e.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": refused.name, "state": "refused", "reason": refused.reason})
