@@ -1,8 +1,6 @@
 package protect
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -23,9 +21,6 @@ const OwnerName = "headwater"
 const (
 	webhookDomain  = ".protect.headwater.dev"
 	timeoutSeconds = 5
-	// maxPerWebhook keeps an expression below the 100,000 characters that CEL
-	// takes, however long the names are.
-	maxPerWebhook = 100
 
 	managedByLabel = "app.kubernetes.io/managed-by"
 	managedBy      = "headwater"
@@ -63,125 +58,70 @@ func Configuration(set *rules.Set[Rule], headwater string, stance Stance, endpoi
 	if len(set.All()) == 0 {
 		return nil
 	}
-	sources, namespaces := targets(set)
-	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: ConfigurationName, Labels: managedLabels(),
-		},
-	}
-	add := func(name string, enforced bool, scope func(*admissionregistrationv1.ValidatingWebhook)) {
-		webhook := base(name+webhookDomain, enforced && stance == StanceAlone, endpoint, caBundle)
-		scope(&webhook)
-		config.Webhooks = append(config.Webhooks, webhook)
-	}
-	addAll := func(what string, all []target, scope func(*admissionregistrationv1.ValidatingWebhook, []target)) {
-		for _, enforced := range []bool{true, false} {
-			for i, chunk := range chunks(all, enforced) {
-				add(chunkName(what, enforced, i), enforced, func(w *admissionregistrationv1.ValidatingWebhook) { scope(w, chunk) })
-			}
-		}
-	}
-	addAll("sources", sources, scopeToSources)
-	addAll("namespaces", namespaces, scopeToNamespaces)
-	for _, rule := range bySelector(set) {
-		add(rule.Name+".selected", rule.enforced(), func(w *admissionregistrationv1.ValidatingWebhook) { scopeToSelected(w, rule) })
-	}
-	policiesDo := func(t target) bool { return stance == StanceBeside && t.enforced }
-	addAll("clones", slices.DeleteFunc(denied(set), policiesDo), func(w *admissionregistrationv1.ValidatingWebhook, denied []target) {
-		scopeToClones(w, denied, headwater)
+	w := webhooks{stance: stance, endpoint: endpoint, caBundle: caBundle}
+	w.addAll(AboutSources, sourceTargets(set), scopeToSources)
+	w.addAll(AboutNamespaces, namespaceTargets(set), scopeToNamespaces)
+	w.addSelected(set)
+	// The policies do the others.
+	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return stance == StanceBeside && enforces(t.mode) })
+	w.addAll(AboutClones, clones, func(webhook *admissionregistrationv1.ValidatingWebhook, denied []target) {
+		scopeToClones(webhook, denied, headwater)
 	})
 	if enforced := enforces(marksMode(set)); !enforced || stance != StanceBeside {
-		add(chunkName("marks", enforced, 0), enforced, func(w *admissionregistrationv1.ValidatingWebhook) { scopeToMarks(w, headwater) })
+		scopeToMarks(w.add(webhookName(AboutMarks, enforced, 0), enforced, Question{About: AboutMarks}), headwater)
 	}
-	return config
-}
-
-// target is what a webhook asks about: an operation on one object, or on the
-// clones of one rule, and the rules that protect it.
-type target struct {
-	// key is, in the CEL of the webhook, how the request shows.
-	key, namespace string
-	// rules must all be overridden for the request not to be asked about: those
-	// that enforce, or, where none does, all.
-	rules    []string
-	enforced bool
-}
-
-// targetList collects targets by key.
-type targetList map[string]target
-
-// add notes that rule protects key. One rule that enforces is enough for the
-// webhook to do so.
-func (l targetList) add(key, namespace string, rule Rule) {
-	t, known := l[key]
-	switch {
-	case known && t.enforced && !rule.enforced():
-	case known && t.enforced == rule.enforced():
-		t.rules = append(t.rules, rule.Name)
-		l[key] = t
-	default:
-		l[key] = target{key, namespace, []string{rule.Name}, rule.enforced()}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName, Labels: managedLabels()},
+		Webhooks:   w.all,
 	}
 }
 
-func (l targetList) sorted() []target {
-	return slices.SortedFunc(maps.Values(l), func(a, b target) int { return cmp.Compare(a.key, b.key) })
+// webhooks are those of a configuration that is being written.
+type webhooks struct {
+	stance   Stance
+	endpoint Endpoint
+	caBundle []byte
+	all      []admissionregistrationv1.ValidatingWebhook
 }
 
-// targets lists what set protects by name and the namespaces that it guards,
-// each once, in a stable order.
-func targets(set *rules.Set[Rule]) (sources, namespaces []target) {
-	protected, guarded := targetList{}, targetList{}
-	for _, rule := range set.All() {
-		if !rule.BySelector() {
-			for _, operation := range rule.Operations {
-				protected.add(operation.upper()+" "+keyOf(rule.Source.Ref()), rule.Source.Namespace, rule)
-			}
-		}
-		if rule.guards() {
-			guarded.add(rule.Source.Namespace, rule.Source.Namespace, rule)
+// add appends a webhook, which asks about every request until it is narrowed.
+func (w *webhooks) add(name string, enforced bool, question Question) *admissionregistrationv1.ValidatingWebhook {
+	w.all = append(w.all, base(name+webhookDomain, enforced && w.stance == StanceAlone, w.endpoint.clientConfig(question, w.caBundle)))
+	return &w.all[len(w.all)-1]
+}
+
+func (w *webhooks) addAll(about About, all []target, scope func(*admissionregistrationv1.ValidatingWebhook, []target)) {
+	for _, enforced := range []bool{true, false} {
+		for i, group := range grouped(all, enforced) {
+			scope(w.add(webhookName(about, enforced, i), enforced, questionOf(about, group)), group)
 		}
 	}
-	return protected.sorted(), guarded.sorted()
 }
 
-// denied lists the rules whose clones nobody may change.
-func denied(set *rules.Set[Rule]) []target {
-	all := targetList{}
-	for _, rule := range set.All() {
-		for _, operation := range rule.Operations {
-			if rule.Clones == Deny {
-				all.add(operation.upper()+" "+rule.Name, "", rule)
-			}
+// addSelected gives each rule that selects its sources by label a webhook of its
+// own.
+func (w *webhooks) addSelected(set *rules.Set[Rule]) {
+	sharing := sharingOf(set)
+	for _, rule := range sortedRules(set) {
+		if rule.BySelector() {
+			webhook := w.add(rule.Name+"."+string(AboutSelected), rule.enforced(), Question{AboutSelected, []string{rule.Name}})
+			scopeToSelected(webhook, rule, sharing.bySource(rule))
 		}
 	}
-	return all.sorted()
 }
 
-// bySelector lists the rules that select their sources by label, in a stable
-// order.
-func bySelector(set *rules.Set[Rule]) []Rule {
-	selecting := slices.DeleteFunc(slices.Clone(set.All()), func(r Rule) bool { return !r.BySelector() })
-	slices.SortFunc(selecting, func(a, b Rule) int { return cmp.Compare(a.Name, b.Name) })
-	return selecting
-}
-
-func chunks(all []target, enforced bool) [][]target {
-	all = slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.enforced != enforced })
-	return slices.Collect(slices.Chunk(all, maxPerWebhook))
-}
-
-func chunkName(what string, enforced bool, index int) string {
+func webhookName(about About, enforced bool, index int) string {
+	name := string(about)
 	if !enforced {
-		what = "observed-" + what
+		name = "observed-" + name
 	}
 	if index > 0 {
-		what += "-" + strconv.Itoa(index+1)
+		name += "-" + strconv.Itoa(index+1)
 	}
-	return what
+	return name
 }
 
-func base(name string, enforced bool, endpoint Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {
+func base(name string, enforced bool, client admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.ValidatingWebhook {
 	failure := admissionregistrationv1.Ignore
 	if enforced {
 		failure = admissionregistrationv1.Fail
@@ -191,7 +131,7 @@ func base(name string, enforced bool, endpoint Endpoint, caBundle []byte) admiss
 	timeout := int32(timeoutSeconds)
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:                    name,
-		ClientConfig:            endpoint.clientConfig(caBundle),
+		ClientConfig:            client,
 		FailurePolicy:           &failure,
 		MatchPolicy:             &match,
 		NamespaceSelector:       &metav1.LabelSelector{},

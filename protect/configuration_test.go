@@ -34,15 +34,17 @@ func TestConfiguration(t *testing.T) {
 	require.Equal(t, "headwater", config.Name)
 	require.Len(t, config.Webhooks, 3)
 
-	path, port, timeout := "/validate", int32(443), int32(5)
+	port, timeout := int32(443), int32(5)
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	namespaced, cluster := admissionregistrationv1.NamespacedScope, admissionregistrationv1.ClusterScope
-	client := admissionregistrationv1.WebhookClientConfig{
-		Service:  &admissionregistrationv1.ServiceReference{Namespace: "headwater", Name: "headwater-webhook", Path: &path, Port: &port},
-		CABundle: []byte("bundle"),
+	client := func(path string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{
+			Service:  &admissionregistrationv1.ServiceReference{Namespace: "headwater", Name: "headwater-webhook", Path: &path, Port: &port},
+			CABundle: []byte("bundle"),
+		}
 	}
 	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
-		Name: "sources.protect.headwater.dev", ClientConfig: client,
+		Name: "sources.protect.headwater.dev", ClientConfig: client("/validate/sources"),
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{"UPDATE", "DELETE"},
 			Rule: admissionregistrationv1.Rule{
@@ -63,15 +65,16 @@ func TestConfiguration(t *testing.T) {
 			},
 			{
 				Name: "not-overridden",
-				Expression: `{"DELETE secrets/platform/blogsecret": ["blogsecret"], "UPDATE configmaps/certs/ca-bundle": ["ca"], ` +
-					`"UPDATE secrets/platform/blogsecret": ["blogsecret"]}` +
-					`[request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name]` +
-					`.exists(rule, !(authorizer.group("headwater.dev").resource("protectedobjects").name(rule).check("override").allowed()))`,
+				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
+					`.name({"DELETE secrets/platform/blogsecret": "blogsecret", "UPDATE configmaps/certs/ca-bundle": "ca", ` +
+					`"UPDATE secrets/platform/blogsecret": "blogsecret"}` +
+					`[request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name])` +
+					`.check("override").allowed())`,
 			},
 		},
 	}, config.Webhooks[0])
 	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
-		Name: "namespaces.protect.headwater.dev", ClientConfig: client,
+		Name: "namespaces.protect.headwater.dev", ClientConfig: client("/validate/namespaces"),
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{"DELETE"},
 			Rule: admissionregistrationv1.Rule{
@@ -85,8 +88,8 @@ func TestConfiguration(t *testing.T) {
 			{Name: "guarded-namespaces", Expression: `oldObject.metadata.name in ["platform"]`},
 			{
 				Name: "not-overridden",
-				Expression: `{"platform": ["blogsecret"]}[oldObject.metadata.name]` +
-					`.exists(rule, !(authorizer.group("headwater.dev").resource("protectedobjects").name(rule).check("override").allowed()))`,
+				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
+					`.name({"platform": "blogsecret"}[oldObject.metadata.name]).check("override").allowed())`,
 			},
 		},
 	}, config.Webhooks[1])
@@ -118,14 +121,15 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"namespaces.protect.headwater.dev Fail", "observed-namespaces.protect.headwater.dev Ignore",
-		"marks.protect.headwater.dev Fail",
+		"observed-namespaces-2.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
 	}, names(config))
 	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
 	require.Contains(t, condition(0, 0), `in ["DELETE secrets/platform/b", "UPDATE secrets/platform/b"]`)
 	require.Contains(t, condition(2, 0), `in ["platform"]`)
-	require.Contains(t, condition(2, 1), `{"platform": ["enforced"]}`, "the rule that enforces counts, not the first")
+	require.Contains(t, condition(2, 1), `{"platform": "enforced"}`)
 	require.Contains(t, condition(1, 0), `in ["DELETE secrets/other/c", "DELETE secrets/platform/a", "UPDATE secrets/other/c", "UPDATE secrets/platform/a"]`)
 	require.Contains(t, condition(3, 0), `in ["other"]`)
+	require.Contains(t, condition(4, 1), `{"platform": "warned"}`)
 }
 
 func TestConfigurationOfSourcesBySelector(t *testing.T) {
@@ -190,17 +194,52 @@ func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
 	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
 }
 
-func TestEveryRuleAboutAnObjectCounts(t *testing.T) {
+// asks is what a webhook asks about, and whose override counts for it.
+func asks(webhook admissionregistrationv1.ValidatingWebhook) string {
+	last := webhook.MatchConditions[len(webhook.MatchConditions)-1].Expression
+	_, override, _ := strings.Cut(last, ".name(")
+	override, _, _ = strings.Cut(override, "[")
+	return *webhook.ClientConfig.Service.Path + " " + override
+}
+
+func TestRulesThatGuardOneNamespaceAreAskedAboutOneByOne(t *testing.T) {
 	config := Configuration(rules.NewSet(
-		newRule("audited", object.Secret, "platform", "shared", noGuard, func(r *Rule) { r.Mode = Audit }),
-		newRule("updates", object.Secret, "platform", "shared", noGuard, func(r *Rule) { r.Operations = []Operation{Update} }),
+		newRule("audited", object.Secret, "platform", "a", func(r *Rule) { r.Mode = Audit }),
+		newRule("enforced", object.Secret, "platform", "b"),
+		newRule("strict", object.Secret, "platform", "c"),
+		newRule("alone", object.Secret, "other", "d"),
 	), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{
-		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
+		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
+		"observed-namespaces.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
 	}, names(config))
-	require.Contains(t, config.Webhooks[0].MatchConditions[0].Expression, `in ["UPDATE secrets/platform/shared"]`, "an outage blocks what is enforced")
-	require.Contains(t, config.Webhooks[0].MatchConditions[1].Expression, `"UPDATE secrets/platform/shared": ["updates"]`, "whoever may override what is enforced")
-	require.Contains(t, config.Webhooks[1].MatchConditions[0].Expression, `in ["DELETE secrets/platform/shared"]`)
+	var asked []string
+	for _, webhook := range config.Webhooks[2:6] {
+		asked = append(asked, asks(webhook))
+	}
+	require.Equal(t, []string{
+		`/validate/namespaces {"other": "alone"}`, `/validate/namespaces/enforced {"platform": "enforced"}`,
+		`/validate/namespaces/strict {"platform": "strict"}`, `/validate/namespaces/audited {"platform": "audited"}`,
+	}, asked)
+}
+
+func TestTheWebhooksAreBounded(t *testing.T) {
+	for sentence, tc := range map[string]struct{ rules, namespaces, want int }{
+		"one rule":                             {1, 1, 3},
+		"rules in namespaces of their own":     {50, 50, 3},
+		"three rules in each namespace":        {45, 15, 5},
+		"as many in one as count one by one":   {20, 1, 22},
+		"so many in one that all count as one": {50, 1, 3},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var all []Rule
+			for i := range tc.rules {
+				all = append(all, newRule(fmt.Sprintf("r%03d", i), object.Secret, fmt.Sprintf("n%d", i%tc.namespaces), fmt.Sprintf("s%d", i)))
+			}
+			require.Len(t, names(Configuration(rules.NewSet(all...), headwaterUser, StanceAlone, testEndpoint(t), nil)), tc.want)
+		})
+	}
 }
 
 func TestConfigurationByStance(t *testing.T) {
@@ -273,19 +312,19 @@ func TestNewEndpoint(t *testing.T) {
 		require.Equal(t, []string{
 			"headwater-webhook.headwater", "headwater-webhook.headwater.svc", "headwater-webhook.headwater.svc.cluster.local",
 		}, endpoint.Hosts.Names)
-		require.Nil(t, endpoint.clientConfig(nil).URL)
+		require.Nil(t, endpoint.clientConfig(Question{}, nil).URL)
 	})
 	for url, want := range map[string]string{
-		"https://127.0.0.1:9443":       "https://127.0.0.1:9443/validate",
-		"https://127.0.0.1:9443/":      "https://127.0.0.1:9443/validate",
-		"https://hooks.example.com/hw": "https://hooks.example.com/hw/validate",
-		"https://[::1]:9443":           "https://[::1]:9443/validate",
+		"https://127.0.0.1:9443":       "https://127.0.0.1:9443/validate/marks",
+		"https://127.0.0.1:9443/":      "https://127.0.0.1:9443/validate/marks",
+		"https://hooks.example.com/hw": "https://hooks.example.com/hw/validate/marks",
+		"https://[::1]:9443":           "https://[::1]:9443/validate/marks",
 	} {
 		t.Run(url, func(t *testing.T) {
 			endpoint, err := NewEndpoint(url, "headwater")
 			require.NoError(t, err)
-			require.Equal(t, want, *endpoint.clientConfig(nil).URL)
-			require.Nil(t, endpoint.clientConfig(nil).Service)
+			require.Equal(t, want, *endpoint.clientConfig(Question{About: AboutMarks}, nil).URL)
+			require.Nil(t, endpoint.clientConfig(Question{About: AboutMarks}, nil).Service)
 			require.Equal(t, 1, len(endpoint.Hosts.Names)+len(endpoint.Hosts.IPs))
 		})
 	}

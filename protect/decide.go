@@ -27,6 +27,8 @@ type Request struct {
 	Name   string
 	User   User
 	DryRun bool
+	// Question is what is asked about the request.
+	Question Question
 	// Old is the object as it is, New as it would become. They are nil when
 	// they were absent or unreadable, and hold metadata only for a namespace.
 	Old, New *object.Full
@@ -53,20 +55,32 @@ type World struct {
 // Decide says whether request may pass. It refuses whatever it cannot make out
 // and that may touch a protected object.
 func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
-	if request.Kind == KindNamespace {
-		return decideNamespace(request, set, world)
-	}
-	if request.Operation == Create {
-		return judgeMarks(request, set, world)
-	}
 	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
-	for _, rule := range protecting(request, set) {
+	touched := request.Question.of(touchedBy(request, set))
+	for _, rule := range touched.sources {
 		verdict = stricter(verdict, judge(request, rule, world))
 	}
-	for _, rule := range denying(request, set) {
+	for _, rule := range touched.namespaces {
+		verdict = stricter(verdict, guard(request, rule, world))
+	}
+	for _, rule := range touched.clones {
 		verdict = stricter(verdict, judgeClone(request, rule, world))
 	}
-	return stricter(verdict, judgeMarks(request, set, world))
+	if touched.marks {
+		verdict = stricter(verdict, judgeMarks(request, set, world))
+	}
+	return verdict
+}
+
+func touchedBy(request Request, set *rules.Set[Rule]) concern {
+	switch {
+	case request.Kind == KindNamespace:
+		return concern{namespaces: guarding(request, set)}
+	case request.Operation == Create:
+		return concern{marks: true}
+	default:
+		return concern{sources: protecting(request, set), clones: denying(request, set), marks: true}
+	}
 }
 
 // judge is the verdict of one rule about a request that may touch what it
@@ -118,34 +132,25 @@ func suspects(request Request, set *rules.Set[Rule]) []Rule {
 	return rules
 }
 
-func decideNamespace(request Request, set *rules.Set[Rule], world World) Verdict {
-	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
-	if request.Operation != Delete {
-		return verdict
-	}
-	fault := request.fault()
-	for _, rule := range set.All() {
-		if !guards(rule, request) {
-			continue
-		}
-		verdict = stricter(verdict, guard(request, rule, world, fault))
-	}
-	return verdict
-}
-
-// guards reports whether rule guards the namespace that request is about, or
+// guarding returns the rules that guard the namespace that request is about, or
 // may be about.
-func guards(rule Rule, request Request) bool {
-	if !rule.guards() {
-		return false
+func guarding(request Request, set *rules.Set[Rule]) []Rule {
+	if request.Operation != Delete {
+		return nil
 	}
 	old := request.Old
 	unknown := old == nil || old.Name == "" || request.Name != "" && request.Name != old.Name
-	return unknown || rule.Source.Namespace == old.Name
+	var found []Rule
+	for _, rule := range set.All() {
+		if rule.guards() && (unknown || rule.Source.Namespace == old.Name) {
+			found = append(found, rule)
+		}
+	}
+	return found
 }
 
-func guard(request Request, rule Rule, world World, fault string) Verdict {
-	if fault != "" {
+func guard(request Request, rule Rule, world World) Verdict {
+	if fault := request.fault(); fault != "" {
 		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
 	}
 	if request.Old.DeletionTimestamp != nil {

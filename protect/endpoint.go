@@ -52,17 +52,17 @@ func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 		hosts = Hosts{IPs: []net.IP{ip}}
 	}
 	return Endpoint{
-		URL: strings.TrimSuffix(parsed.String(), "/") + ReviewPath, Hosts: hosts, ServerName: parsed.Hostname(),
+		URL: strings.TrimSuffix(parsed.String(), "/"), Hosts: hosts, ServerName: parsed.Hostname(),
 	}, nil
 }
 
-func (e Endpoint) clientConfig(caBundle []byte) admissionregistrationv1.WebhookClientConfig {
+func (e Endpoint) clientConfig(question Question, caBundle []byte) admissionregistrationv1.WebhookClientConfig {
 	config := admissionregistrationv1.WebhookClientConfig{CABundle: caBundle}
+	path, port := question.path(), int32(servicePort)
 	if e.URL != "" {
-		config.URL = &e.URL
+		config.URL = new(e.URL + path)
 		return config
 	}
-	path, port := ReviewPath, int32(servicePort)
 	config.Service = &admissionregistrationv1.ServiceReference{
 		Namespace: e.Namespace, Name: ServiceName, Path: &path, Port: &port,
 	}

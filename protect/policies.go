@@ -1,7 +1,6 @@
 package protect
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -50,16 +49,16 @@ func policyName(what string, mode Mode) string {
 // whether a namespace holds a source, is written into it as world has it now.
 func Policies(set *rules.Set[Rule], world World, modes ...Mode) []Policy {
 	var all []Policy
+	sharing := sharingOf(set)
 	for _, mode := range modes {
-		concerned := slices.DeleteFunc(slices.Clone(set.All()), func(r Rule) bool { return r.Mode.strictness() != mode.strictness() })
-		slices.SortFunc(concerned, func(a, b Rule) int { return cmp.Compare(a.Name, b.Name) })
+		concerned := slices.DeleteFunc(sortedRules(set), func(r Rule) bool { return r.Mode.strictness() != mode.strictness() })
 		if len(concerned) == 0 {
 			continue
 		}
 		sources := newPolicy(policySources, mode, world)
-		sources.protectSources(concerned)
+		sources.protectSources(concerned, sharing)
 		namespaces := newPolicy(policyNamespaces, mode, world)
-		namespaces.guardNamespaces(concerned)
+		namespaces.guardNamespaces(concerned, sharing)
 		clones := newPolicy(policyClones, mode, world)
 		clones.protectClones(concerned, marksMode(set).strictness() == mode.strictness())
 		for _, p := range []*policy{sources, namespaces, clones} {
@@ -80,12 +79,12 @@ func SelfPolicy(world World) Policy {
 	// Not by resource name, which a request to delete a collection lacks.
 	p.only("own-configuration", "oldObject.metadata.name == "+literal(ConfigurationName))
 	p.refuseUnless("headwater: ValidatingWebhookConfiguration "+ConfigurationName+
-		" is Headwater's: only holders of the override permission for every rule may change it", deletedByKubernetes, overridden(""))
+		" is Headwater's: only holders of the override permission for every rule may change it", deletedByKubernetes, p.overridden(""))
 	return p.Policy
 }
 
 // protectSources has p judge as judge does.
-func (p *policy) protectSources(protecting []Rule) {
+func (p *policy) protectSources(protecting []Rule, sharing sharing) {
 	var namespaces, protected []string
 	for _, rule := range protecting {
 		namespaces = append(namespaces, rule.Source.Namespace)
@@ -97,7 +96,7 @@ func (p *policy) protectSources(protecting []Rule) {
 	p.only("protected-sources", strings.Join(protected, " || "))
 	for i, rule := range protecting {
 		p.refuseUnless(protectedMessage(rule, sourceOf(rule)), not(protected[i]),
-			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), overridden(rule.Name))
+			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), p.overridden(sharing.bySource(rule)))
 		if rule.BySelector() {
 			p.naming(sourceOf(rule), rule.Source.Kind, rule.Source.Namespace)
 		}
@@ -105,7 +104,7 @@ func (p *policy) protectSources(protecting []Rule) {
 }
 
 // guardNamespaces has p judge as guard does.
-func (p *policy) guardNamespaces(guarding []Rule) {
+func (p *policy) guardNamespaces(guarding []Rule, sharing sharing) {
 	var guarded []string
 	p.match(admissionregistrationv1.ClusterScope, "", []string{"namespaces"}, admissionregistrationv1.Delete)
 	for _, rule := range guarding {
@@ -114,7 +113,7 @@ func (p *policy) guardNamespaces(guarding []Rule) {
 		}
 		guarded = append(guarded, rule.Source.Namespace)
 		p.refuseUnless(guardedMessage(rule), "oldObject.metadata.name != "+literal(rule.Source.Namespace),
-			"has(oldObject.metadata.deletionTimestamp)", p.allowed(rule.Allow), overridden(rule.Name))
+			"has(oldObject.metadata.deletionTimestamp)", p.allowed(rule.Allow), p.overridden(sharing.byNamespace(rule)))
 	}
 	p.only("guarded-namespaces", oneOf("oldObject.metadata.name", guarded))
 }
@@ -124,7 +123,7 @@ func (p *policy) protectClones(protecting []Rule, marks bool) {
 	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	if marks {
 		p.refuseUnless(marksMessage(Update, "the object"), `request.operation == "DELETE"`,
-			not(marksDiffer("labels")+" || "+marksDiffer("annotations")), overridden(""))
+			not(marksDiffer("labels")+" || "+marksDiffer("annotations")), p.overridden(""))
 	}
 	for _, rule := range protecting {
 		if rule.Clones != Deny {
@@ -132,7 +131,7 @@ func (p *policy) protectClones(protecting []Rule, marks bool) {
 		}
 		operations = append(operations, admissionregistrationv1.Delete)
 		p.refuseUnless(protectedMessage(rule, "a clone of "+sourceOf(rule)), not(isClone(rule)), deletedByKubernetes,
-			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), overridden(rule.Name))
+			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), p.overridden(rule.Name))
 	}
 	p.match(admissionregistrationv1.NamespacedScope, "", resources(), slices.Compact(operations)...)
 	p.Definition.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

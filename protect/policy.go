@@ -167,6 +167,16 @@ func divided(names []string) (lists [][]string) {
 	return lists
 }
 
+// overridden is whether the requester holds the override permission for every
+// rule, which is asked once for all validations, or for the one of this name.
+func (p *policy) overridden(rule string) string {
+	every := p.define("overridden", overridden(""))
+	if rule == "" {
+		return every
+	}
+	return every + " || " + overridden(rule)
+}
+
 // emptied is whether Kubernetes empties a namespace that is being deleted.
 func (p *policy) emptied() string {
 	system := p.listed("system", slices.Concat(kubernetesControllers, p.world.SystemIdentities), isUser)

@@ -90,7 +90,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	request, verdict := v.judge(review)
+	request, verdict := v.judge(review, QuestionAt(r.URL.Path))
 	v.record(request, verdict, v.clock.Since(start))
 	v.answer(w, review.UID, verdict)
 }
@@ -159,7 +159,7 @@ func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, do
 
 // judge turns a panic into a denial: the API server asks about protected
 // objects only.
-func (v *Reviewer) judge(review *admissionv1.AdmissionRequest) (request Request, verdict Verdict) {
+func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, question Question) (request Request, verdict Verdict) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			v.panicked(recovered)
@@ -167,6 +167,7 @@ func (v *Reviewer) judge(review *admissionv1.AdmissionRequest) (request Request,
 		}
 	}()
 	request = toRequest(review)
+	request.Question = question
 	return request, v.decide(request)
 }
 

@@ -23,7 +23,7 @@ func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources 
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "protected-sources", Expression: sourceRequest + " in " + keys(sources)},
-		notOverridden(someNotOverridden(sources, sourceRequest)),
+		notOverridden(not(overriddenFor(ruleOf(sources, sourceRequest)))),
 	}
 }
 
@@ -31,7 +31,7 @@ func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources 
 // the request. The API server's own selector, which is cheaper, would have it
 // asked about an object as well that the request makes one: an outage would
 // block that, and there is nothing yet to protect.
-func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Rule) {
+func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Rule, override string) {
 	webhook.NamespaceSelector = inNamespaces([]string{rule.Source.Namespace})
 	webhook.ObjectSelector = rule.Source.Selector.DeepCopy()
 	var operations []admissionregistrationv1.OperationType
@@ -41,7 +41,7 @@ func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Ru
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{rule.Source.Kind.Resource()}, operations...)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "selected-sources", Expression: selects(rule.Requirements())},
-		notOverridden(not(overridden(rule.Name))),
+		notOverridden(not(overridden(override))),
 	}
 }
 
@@ -86,7 +86,7 @@ func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, names
 	webhook.Rules = matching(admissionregistrationv1.ClusterScope, []string{"namespaces"}, admissionregistrationv1.Delete)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "guarded-namespaces", Expression: "oldObject.metadata.name in " + keys(namespaces)},
-		notOverridden(someNotOverridden(namespaces, "oldObject.metadata.name")),
+		notOverridden(not(overriddenFor(ruleOf(namespaces, "oldObject.metadata.name")))),
 	}
 }
 
@@ -129,14 +129,13 @@ func notOverridden(expression string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "not-overridden", Expression: expression}
 }
 
-// someNotOverridden is, in CEL, whether the requester lacks the override
-// permission for one of the rules about key. What is not in the map is an
-// error, which counts for nothing beside the condition before it that is then
-// false.
-func someNotOverridden(targets []target, key string) string {
+// ruleOf is, in CEL, the name of the rule whose override counts for key, "" for
+// that of every rule. What is not in the map is an error, which counts for
+// nothing beside the condition before it that is then false.
+func ruleOf(targets []target, key string) string {
 	var entries []string
 	for _, t := range targets {
-		entries = append(entries, literal(t.key)+": "+list(t.rules))
+		entries = append(entries, literal(t.key)+": "+literal(t.override))
 	}
-	return fmt.Sprintf(`{%s}[%s].exists(rule, %s)`, strings.Join(entries, ", "), key, not(overriddenFor("rule")))
+	return fmt.Sprintf(`{%s}[%s]`, strings.Join(entries, ", "), key)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/serve"
 )
 
-// ReviewPath is where the server answers AdmissionReviews.
+// ReviewPath is where the server answers AdmissionReviews; below it they bring
+// a Question.
 const ReviewPath = "/validate"
 
 // The API server gives up on a review after 5 s.
@@ -53,6 +54,7 @@ func NewServer(address string, drain time.Duration, reviewer http.Handler, certi
 	s := &Server{address: address, drain: drain, log: log, ended: make(chan error, 1)}
 	mux := http.NewServeMux()
 	mux.Handle(ReviewPath, reviewer)
+	mux.Handle(ReviewPath+"/", reviewer)
 	// The API server speaks HTTP/1.1 to webhooks; HTTP/2 would be attack
 	// surface only.
 	protocols := new(http.Protocols)

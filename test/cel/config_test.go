@@ -67,7 +67,7 @@ func generate(t testing.TB, parsed *config.Config) generated {
 	}
 	for _, p := range all.policies {
 		checkForm(t, p)
-		compilePolicy(t, p.Definition)
+		compilePolicy(t, p)
 	}
 	return all
 }

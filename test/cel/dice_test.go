@@ -53,6 +53,9 @@ func (d *dice) rules(t testing.TB) *rules.Set[protect.Rule] {
 		if selector := d.selector(); selector != nil {
 			source.Name, source.Selector = "", selector
 		}
+		if slices.ContainsFunc(all, func(r protect.Rule) bool { return source.Name != "" && r.Source.Ref() == source.Ref() }) {
+			continue // no configuration may
+		}
 		base, err := rules.NewBase(name, source)
 		require.NoError(t, err)
 		all = append(all, protect.Rule{Base: base, Config: d.config()})

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/headwater-k8s/headwater/protect"
 )
 
 // oldest is the CEL of the oldest Kubernetes that Headwater takes: what it
@@ -37,14 +39,16 @@ var (
 
 // policy is a ValidatingAdmissionPolicy as the API server holds it.
 type policy struct {
-	definition *admissionregistrationv1.ValidatingAdmissionPolicy
-	evaluator  validating.Validator
+	protect.Policy
+
+	evaluator validating.Validator
 }
 
 // compilePolicy compiles every expression of the policy as the API server does
 // when the policy is written, and fails t for those that do not.
-func compilePolicy(t testing.TB, definition *admissionregistrationv1.ValidatingAdmissionPolicy) policy {
+func compilePolicy(t testing.TB, p protect.Policy) policy {
 	t.Helper()
+	definition := p.Definition
 	compiler, err := celplugin.NewCompositedCompiler(oldest)
 	require.NoError(t, err)
 	for _, v := range definition.Spec.Variables {
@@ -62,7 +66,7 @@ func compilePolicy(t testing.TB, definition *admissionregistrationv1.ValidatingA
 		definition.Spec.FailurePolicy, "policy", "validate", definition.Name)
 	evaluator := validating.NewValidator(compile(validations, withAuthorizer), matcher,
 		compile(nil, withAuthorizer), compile(messages, withoutAuthorizer), definition.Spec.FailurePolicy, nil)
-	return policy{definition, evaluator}
+	return policy{p, evaluator}
 }
 
 // validationsOf returns what the policy demands, and at the same index what it
@@ -101,10 +105,17 @@ func compileWebhook(t testing.TB, definition admissionregistrationv1.ValidatingW
 	return webhook{definition, matchconditions.NewMatcher(condition, definition.FailurePolicy, "webhook", "validating", definition.Name)}
 }
 
-// nobody holds no permission.
-type nobody struct{}
+// overrides are the rules for which the requester holds the override
+// permission; every is for all of them, as RBAC gives it without resource names.
+type overrides []string
 
-func (nobody) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+const every = ""
+
+func (o overrides) Authorize(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+	about := asked.GetVerb() == "override" && asked.GetAPIGroup() == "headwater.dev" && asked.GetResource() == "protectedobjects"
+	if about && (slices.Contains(o, every) || slices.Contains(o, asked.GetName())) {
+		return authorizer.DecisionAllow, "", nil
+	}
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
@@ -138,11 +149,18 @@ func selects(t testing.TB, selector *metav1.LabelSelector, set map[string]string
 	return compiled.Matches(labels.Set(set))
 }
 
+// outcome is what becomes of what the policy refuses.
+func (p policy) outcome() protect.Outcome {
+	return map[admissionregistrationv1.ValidationAction]protect.Outcome{
+		admissionregistrationv1.Deny: protect.OutcomeDenied, admissionregistrationv1.Warn: protect.OutcomeWarned, admissionregistrationv1.Audit: protect.OutcomeAudited,
+	}[p.Binding.Spec.ValidationActions[0]]
+}
+
 // judge returns why the policy refuses the request, and what it failed to
 // evaluate.
-func (p policy) judge(t testing.TB, attributes admission.Attributes, namespace *corev1.Namespace) (refusals, failures []string) {
+func (p policy) judge(t testing.TB, attributes admission.Attributes, namespace *corev1.Namespace, held overrides) (refusals, failures []string) {
 	t.Helper()
-	constraints := p.definition.Spec.MatchConstraints
+	constraints := p.Definition.Spec.MatchConstraints
 	var operations []admissionregistrationv1.RuleWithOperations
 	for _, rule := range constraints.ResourceRules {
 		operations = append(operations, rule.RuleWithOperations)
@@ -151,26 +169,31 @@ func (p policy) judge(t testing.TB, attributes admission.Attributes, namespace *
 	if !within.matches(t, attributes) {
 		return nil, nil
 	}
-	result := p.evaluator.Validate(t.Context(), attributes.GetResource(), versioned(t, attributes), nil, namespace, celconfig.RuntimeCELCostBudget, nobody{})
+	result := p.evaluator.Validate(t.Context(), attributes.GetResource(), versioned(t, attributes), nil, namespace, celconfig.RuntimeCELCostBudget, held)
 	for _, decision := range result.Decisions {
 		switch {
 		case decision.Evaluation == validating.EvalError:
-			failures = append(failures, p.definition.Name+": "+decision.Message)
+			failures = append(failures, p.Definition.Name+": "+decision.Message)
 		case decision.Action == validating.ActionDeny:
-			refusals = append(refusals, p.definition.Name+": "+decision.Message)
+			refusals = append(refusals, p.Definition.Name+": "+decision.Message)
 		}
 	}
 	return refusals, failures
 }
 
+// question is what the webhook asks.
+func (w webhook) question() protect.Question {
+	return protect.QuestionAt(*w.definition.ClientConfig.Service.Path)
+}
+
 // asked reports whether the API server asks the webhook about the request.
-func (w webhook) asked(t testing.TB, attributes admission.Attributes) bool {
+func (w webhook) asked(t testing.TB, attributes admission.Attributes, held overrides) bool {
 	t.Helper()
 	within := scope{w.definition.Rules, w.definition.NamespaceSelector, w.definition.ObjectSelector}
 	if !within.matches(t, attributes) {
 		return false
 	}
-	result := w.matcher.Match(t.Context(), versioned(t, attributes), nil, nobody{})
+	result := w.matcher.Match(t.Context(), versioned(t, attributes), nil, held)
 	require.NoError(t, result.Error, w.definition.Name)
 	return result.Matches
 }

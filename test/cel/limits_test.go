@@ -65,16 +65,7 @@ func many(count int) []string {
 // hundred groups stay below it, so that no request is refused for want of it.
 func TestTheLargestRequestIsWithinTheBudget(t *testing.T) {
 	set, world, before := manyRules(t), quiet(protect.Settings{}), large("v")
-	var policies []policy
-	for _, p := range protect.Policies(set, world, protect.Enforce) {
-		policies = append(policies, compilePolicy(t, p.Definition))
-	}
-	endpoint, err := protect.NewEndpoint("", "headwater")
-	require.NoError(t, err)
-	var webhooks []webhook
-	for _, w := range protect.Configuration(set, headwaterUser, protect.StanceAlone, endpoint, nil).Webhooks {
-		webhooks = append(webhooks, compileWebhook(t, w))
-	}
+	policies, webhooks := compiled(t, set, world)
 	for sentence, after := range map[string]*object.Full{
 		"everything as it was": large("v"), "everything other than it was": large("w"), "gone": nil,
 	} {
@@ -86,15 +77,31 @@ func TestTheLargestRequestIsWithinTheBudget(t *testing.T) {
 			if after == nil {
 				r.operation = admission.Delete
 			}
-			for _, p := range policies {
-				_, failures := p.judge(t, r.attributes(), r.namespace(world))
-				require.Empty(t, failures)
-			}
-			for _, w := range webhooks {
-				w.asked(t, r.attributes())
+			for _, held := range []overrides{nil, {every}} {
+				for _, p := range policies {
+					_, failures := p.judge(t, r.attributes(), r.namespace(world), held)
+					require.Empty(t, failures)
+				}
+				for _, w := range webhooks {
+					w.asked(t, r.attributes(), held)
+				}
 			}
 		})
 	}
+}
+
+// compiled is what the API server has of the engines at work alone.
+func compiled(t testing.TB, set *rules.Set[protect.Rule], world protect.World) (policies []policy, webhooks []webhook) {
+	t.Helper()
+	for _, p := range protect.Policies(set, world, protect.Enforce, protect.Warn, protect.Audit) {
+		policies = append(policies, compilePolicy(t, p))
+	}
+	endpoint, err := protect.NewEndpoint("", "headwater")
+	require.NoError(t, err)
+	for _, w := range protect.Configuration(set, world.Headwater, protect.StanceAlone, endpoint, nil).Webhooks {
+		webhooks = append(webhooks, compileWebhook(t, w))
+	}
+	return policies, webhooks
 }
 
 // large is a Secret, and a clone, of a megabyte in a thousand keys.

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,12 +13,13 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 )
 
 // FuzzVerdicts holds every engine against protect.Decide, on the same rules and
 // the same request: the policies refuse exactly what it refuses, in the same
-// mode, and the webhook is asked about all of that.
+// mode, and so do the webhooks that are asked.
 func FuzzVerdicts(f *testing.F) {
 	for i := range byte(64) {
 		drawn := make([]byte, 96)
@@ -30,37 +32,58 @@ func FuzzVerdicts(f *testing.F) {
 		dice := dice(drawn)
 		set, world := dice.rules(t), dice.world()
 		request := dice.request()
-		want := protect.Decide(request.decided(t), set, world)
+		held := overrides(some(&dice, "r0", "r1", "r2", every))
+		want := expected(t, request, set, world, held)
 
+		policies, webhooks := compiled(t, set, world)
 		found := protect.OutcomeAllowed
-		for _, mode := range []protect.Mode{protect.Audit, protect.Warn, protect.Enforce} {
-			for _, p := range protect.Policies(set, world, mode) {
-				refusals, failures := compilePolicy(t, p.Definition).judge(t, request.attributes(), request.namespace(world))
-				require.Empty(t, failures, "%+v", request)
-				if len(refusals) > 0 {
-					found = outcomeIn[mode]
-				}
+		for _, p := range policies {
+			refusals, failures := p.judge(t, request.attributes(), request.namespace(world), held)
+			require.Empty(t, failures, "%+v", request)
+			if len(refusals) > 0 {
+				found = stricter(found, p.outcome())
 			}
 		}
-		require.Equal(t, want.Outcome(), found, "policies, of %+v: %+v", request, want)
+		require.Equal(t, want, found, "policies, of %+v", request)
 
-		endpoint, err := protect.NewEndpoint("", "headwater")
-		require.NoError(t, err)
-		asked := false
-		for _, w := range protect.Configuration(set, world.Headwater, protect.StanceAlone, endpoint, nil).Webhooks {
-			if !compileWebhook(t, w).asked(t, request.attributes()) {
+		found = protect.OutcomeAllowed
+		for _, w := range webhooks {
+			if !w.asked(t, request.attributes(), held) {
 				continue
 			}
-			asked = true
-			require.NotContains(t, []protect.Reason{protect.ReasonNotProtected, protect.ReasonOperationNotProtected}, want.Reason,
-				"%s is asked about what no rule is about: %+v", w.Name, request)
+			decided := request.decided(t)
+			decided.Question = w.question()
+			verdict := protect.Decide(decided, set, world)
+			require.NotContains(t, []protect.Reason{protect.ReasonNotProtected, protect.ReasonOperationNotProtected},
+				verdict.Reason, "%s is asked about what is none of its business: %+v", w.definition.Name, request)
+			found = stricter(found, verdict.Outcome())
 		}
-		require.True(t, asked || want.Outcome() == protect.OutcomeAllowed, "no webhook is asked, of %+v: %+v", request, want)
+		require.Equal(t, want, found, "webhooks, of %+v", request)
 	})
 }
 
-var outcomeIn = map[protect.Mode]protect.Outcome{
-	protect.Enforce: protect.OutcomeDenied, protect.Warn: protect.OutcomeWarned, protect.Audit: protect.OutcomeAudited,
+// expected is the outcome by protect.Decide, to which an override is as if the
+// rule allowed the requester, and the one for every rule lets all pass.
+func expected(t testing.TB, request request, set *rules.Set[protect.Rule], world protect.World, held overrides) protect.Outcome {
+	t.Helper()
+	if slices.Contains(held, every) {
+		return protect.OutcomeAllowed
+	}
+	all := slices.Clone(set.All())
+	for i, rule := range all {
+		if slices.Contains(held, rule.Name) {
+			all[i].Allow.Users = append(slices.Clone(rule.Allow.Users), request.user.Name)
+		}
+	}
+	verdict := protect.Decide(request.decided(t), rules.NewSet(all...), world)
+	return verdict.Outcome()
+}
+
+// byStrictness are the outcomes from the mildest on.
+var byStrictness = []protect.Outcome{protect.OutcomeAllowed, protect.OutcomeAudited, protect.OutcomeWarned, protect.OutcomeDenied}
+
+func stricter(a, b protect.Outcome) protect.Outcome {
+	return byStrictness[max(slices.Index(byStrictness, a), slices.Index(byStrictness, b))]
 }
 
 // request is one write as the API server holds it. A part that it does not have

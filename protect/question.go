@@ -1,0 +1,78 @@
+package protect
+
+import (
+	"slices"
+	"strings"
+)
+
+// Question is what a webhook asks: in which way a request may be refused, and,
+// where several rules refuse in that way, by which. A holder of the override for
+// some rules is so asked about the others alone. The zero Question is about
+// everything.
+type Question struct {
+	About About
+	// Rules are all where there are none.
+	Rules []string
+}
+
+// About is one way of refusing.
+type About string
+
+// The ways.
+const (
+	AboutSources    About = "sources"
+	AboutSelected   About = "selected"
+	AboutNamespaces About = "namespaces"
+	AboutClones     About = "clones"
+	AboutMarks      About = "marks"
+)
+
+// path is where the webhook of the question sends reviews.
+func (q Question) path() string {
+	return ReviewPath + "/" + strings.Join(append([]string{string(q.About)}, q.Rules...), "/")
+}
+
+// QuestionAt is the question that reviews sent to path bring.
+func QuestionAt(path string) Question {
+	_, question, _ := strings.Cut(path, ReviewPath+"/")
+	about, names, _ := strings.Cut(question, "/")
+	q := Question{About: About(about)}
+	if names != "" {
+		q.Rules = strings.Split(names, "/")
+	}
+	return q
+}
+
+// concern is what a request may touch.
+type concern struct {
+	// sources are the rules of which it may be a source, clones those of which
+	// it may be a clone, namespaces those that guard it.
+	sources, clones, namespaces []Rule
+	marks                       bool
+}
+
+// of leaves of all what is asked about. Where that is nothing, the rules are no
+// longer those that the webhook was registered for: then all count.
+func (q Question) of(all concern) concern {
+	var asked concern
+	switch q.About {
+	case AboutSources, AboutSelected:
+		asked.sources = q.among(all.sources, func(rule Rule) bool { return rule.BySelector() == (q.About == AboutSelected) })
+	case AboutNamespaces:
+		asked.namespaces = q.among(all.namespaces, func(Rule) bool { return true })
+	case AboutClones:
+		asked.clones = all.clones
+	case AboutMarks:
+		asked.marks = all.marks
+	}
+	if !asked.marks && len(asked.sources)+len(asked.clones)+len(asked.namespaces) == 0 {
+		return all
+	}
+	return asked
+}
+
+func (q Question) among(rules []Rule, suitable func(Rule) bool) []Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool {
+		return !suitable(rule) || len(q.Rules) > 0 && !slices.Contains(q.Rules, rule.Name)
+	})
+}

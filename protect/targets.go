@@ -1,0 +1,131 @@
+package protect
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+const (
+	// maxPerWebhook keeps an expression below the 100,000 characters that CEL
+	// takes, however long the names are.
+	maxPerWebhook = 100
+	// maxNamedPerWebhook keeps the URL short, which people see in an outage.
+	maxNamedPerWebhook = 20
+)
+
+// target is what a webhook asks about: an operation on one object or on the
+// clones of one rule, or the deletion of a namespace, and a rule that may refuse
+// it.
+type target struct {
+	// key is, in the CEL of the webhook, how the request shows.
+	key, namespace string
+	// override is the name of the rule whose override counts, empty if only that
+	// for every rule does.
+	override string
+	mode     Mode
+	// layer keeps apart the rules that guard one namespace, from 1 on. It is 0
+	// where one question is enough: about one rule, or about all at once.
+	layer int
+}
+
+// sourceTargets lists what set protects by name, in a stable order.
+func sourceTargets(set *rules.Set[Rule]) []target {
+	sharing := sharingOf(set)
+	var all []target
+	for _, rule := range sortedRules(set) {
+		if rule.BySelector() {
+			continue
+		}
+		for _, operation := range rule.Operations {
+			all = append(all, target{
+				key: operation.upper() + " " + keyOf(rule.Source.Ref()), namespace: rule.Source.Namespace,
+				override: sharing.bySource(rule), mode: rule.Mode,
+			})
+		}
+	}
+	return arranged(all)
+}
+
+// namespaceTargets lists the namespaces that set guards, in a stable order.
+func namespaceTargets(set *rules.Set[Rule]) []target {
+	sharing, layers := sharingOf(set), map[string]int{}
+	var all []target
+	for _, rule := range sortedRules(set) {
+		if !rule.guards() {
+			continue
+		}
+		t := target{key: rule.Source.Namespace, override: sharing.byNamespace(rule), mode: rule.Mode}
+		if t.override != "" && sharing.guarding[t.key] > 1 {
+			layers[t.key]++
+			t.layer = layers[t.key]
+		}
+		all = append(all, t)
+	}
+	return arranged(all)
+}
+
+// cloneTargets lists the rules whose clones nobody may change.
+func cloneTargets(set *rules.Set[Rule]) []target {
+	var all []target
+	for _, rule := range set.All() {
+		for _, operation := range rule.Operations {
+			if rule.Clones == Deny {
+				all = append(all, target{key: operation.upper() + " " + rule.Name, override: rule.Name, mode: rule.Mode})
+			}
+		}
+	}
+	return arranged(all)
+}
+
+// arranged sorts targets by layer and key. Where one question is about several
+// rules, the strictest stands for all.
+func arranged(all []target) []target {
+	slices.SortFunc(all, func(a, b target) int {
+		return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.key, b.key), cmp.Compare(b.mode.strictness(), a.mode.strictness()))
+	})
+	return slices.CompactFunc(all, func(a, b target) bool { return a.layer == b.layer && a.key == b.key })
+}
+
+// grouped divides arranged targets among webhooks, none of which asks about two
+// rules at once.
+func grouped(all []target, enforced bool) [][]target {
+	var groups [][]target
+	for _, t := range all {
+		if enforces(t.mode) != enforced {
+			continue
+		}
+		last := len(groups) - 1
+		if last < 0 || groups[last][0].layer != t.layer || len(groups[last]) == roomIn(t.layer) {
+			groups, last = append(groups, nil), last+1
+		}
+		groups[last] = append(groups[last], t)
+	}
+	return groups
+}
+
+func roomIn(layer int) int {
+	if layer == 0 {
+		return maxPerWebhook
+	}
+	return maxNamedPerWebhook
+}
+
+// questionOf is what a webhook of this group asks.
+func questionOf(about About, group []target) Question {
+	question := Question{About: about}
+	for _, t := range group {
+		if t.layer > 0 {
+			question.Rules = append(question.Rules, t.override)
+		}
+	}
+	slices.Sort(question.Rules)
+	question.Rules = slices.Compact(question.Rules)
+	return question
+}
+
+// sortedRules lists the rules in a stable order.
+func sortedRules(set *rules.Set[Rule]) []Rule {
+	return slices.SortedFunc(slices.Values(set.All()), func(a, b Rule) int { return cmp.Compare(a.Name, b.Name) })
+}
