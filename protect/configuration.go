@@ -59,9 +59,11 @@ func Configuration(set *rules.Set[Rule], headwater string, stance Stance, endpoi
 		return nil
 	}
 	w := webhooks{stance: stance, endpoint: endpoint, caBundle: caBundle}
-	w.addAll(AboutSources, sourceTargets(set), scopeToSources)
+	w.addAll(AboutSources, sourceTargets(set), func(webhook *admissionregistrationv1.ValidatingWebhook, sources []target) {
+		scopeToSources(webhook, sources, headwater)
+	})
 	w.addAll(AboutNamespaces, namespaceTargets(set), scopeToNamespaces)
-	w.addSelected(set)
+	w.addSelected(set, headwater)
 	// The policies do the others.
 	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return stance == StanceBeside && enforces(t.mode) })
 	w.addAll(AboutClones, clones, func(webhook *admissionregistrationv1.ValidatingWebhook, denied []target) {
@@ -100,12 +102,12 @@ func (w *webhooks) addAll(about About, all []target, scope func(*admissionregist
 
 // addSelected gives each rule that selects its sources by label a webhook of its
 // own.
-func (w *webhooks) addSelected(set *rules.Set[Rule]) {
+func (w *webhooks) addSelected(set *rules.Set[Rule], headwater string) {
 	sharing := sharingOf(set)
 	for _, rule := range sortedRules(set) {
 		if rule.BySelector() {
 			webhook := w.add(rule.Name+"."+string(AboutSelected), rule.enforced(), Question{AboutSelected, []string{rule.Name}})
-			scopeToSelected(webhook, rule, sharing.bySource(rule))
+			scopeToSelected(webhook, rule, sharing.bySource(rule), headwater)
 		}
 	}
 }

@@ -63,6 +63,7 @@ func TestConfiguration(t *testing.T) {
 				Expression: `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name in ` +
 					`["DELETE secrets/platform/blogsecret", "UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret"]`,
 			},
+			{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 			{
 				Name: "not-overridden",
 				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
@@ -145,6 +146,7 @@ func TestConfigurationOfSourcesBySelector(t *testing.T) {
 			Name:       "selected-sources",
 			Expression: `oldObject.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false)`,
 		},
+		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 		{
 			Name:       "not-overridden",
 			Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects").name("shared").check("override").allowed())`,

@@ -13,7 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources []target) {
+func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources []target, headwater string) {
 	var namespaces []string
 	for _, source := range sources {
 		namespaces = append(namespaces, source.namespace)
@@ -23,6 +23,7 @@ func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources 
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "protected-sources", Expression: sourceRequest + " in " + keys(sources)},
+		notHeadwater(headwater),
 		notOverridden(not(overriddenFor(ruleOf(sources, sourceRequest)))),
 	}
 }
@@ -31,7 +32,7 @@ func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources 
 // the request. The API server's own selector, which is cheaper, would have it
 // asked about an object as well that the request makes one: an outage would
 // block that, and there is nothing yet to protect.
-func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Rule, override string) {
+func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Rule, override, headwater string) {
 	webhook.NamespaceSelector = inNamespaces([]string{rule.Source.Namespace})
 	webhook.ObjectSelector = rule.Source.Selector.DeepCopy()
 	var operations []admissionregistrationv1.OperationType
@@ -41,6 +42,7 @@ func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Ru
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{rule.Source.Kind.Resource()}, operations...)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "selected-sources", Expression: selects(rule.Requirements())},
+		notHeadwater(headwater),
 		notOverridden(not(overridden(override))),
 	}
 }

@@ -226,3 +226,40 @@ func TestClonesMayBeDenied(t *testing.T) {
 		return nil
 	})
 }
+
+// Headwater heals its clones whatever becomes of the webhook.
+func TestTheWebhookIsNeverAskedAboutHeadwatersOwnWrites(t *testing.T) {
+	e := newEnv(t)
+	mallory := e.sourceWithEditor("own", "own-mallory")
+	e.Namespace("own-a")
+	e.Secret("own-src", "named", map[string]string{"k": "v"})
+	e.Sections = byTheWebhookAlone
+	h := e.Start(`
+- name: own
+  source: {kind: Secret, namespace: own-src, name: shared}
+  sync: {namespaces: {include: [own-a]}, target: {labels: {share: "yes"}}}
+  protect: {clones: Deny}
+- name: own-named
+  source: {kind: Secret, namespace: own-src, name: named}
+  sync: {namespaces: {include: [own-a]}}
+  protect: {}
+- name: own-selects-a-clone
+  source: {kind: Secret, namespace: own-a, selector: {matchLabels: {share: "yes"}}}
+  protect: {guardNamespace: false}
+- name: own-names-a-clone
+  source: {kind: Secret, namespace: own-a, name: named}
+  protect: {guardNamespace: false}
+`)
+	for _, name := range []string{"shared", "named"} {
+		e.HasClone("own-a", name, map[string]string{"k": "v"})
+	}
+	e.failsClosed()
+	for _, name := range []string{"shared", "named"} {
+		e.protected(mallory, "own-a", name)
+		e.Edit("own-src", name, func(s *corev1.Secret) { s.Data["k"] = []byte("w") })
+		e.HasClone("own-a", name, map[string]string{"k": "w"})
+	}
+	asked, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"reason": "ByHeadwater"})
+	require.NoError(t, err)
+	require.Zero(t, asked)
+}
