@@ -57,6 +57,7 @@ screenshot: build control-plane ## take the README's pictures of the web page an
 
 .PHONY: bench
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more, "-o FILE" for benchstat
+	@go test -run '^$$' -bench . ./protect
 	@go run ./test/bench $(BENCH)
 
 .PHONY: cost

@@ -28,13 +28,13 @@ const (
 )
 
 // benchAccess holds bindings of which a fifth is to the role that rules allow.
-func benchAccess(b *testing.B) *Access {
-	b.Helper()
+func benchAccess(tb testing.TB) *Access {
+	tb.Helper()
 	informer := rbacinformers.NewClusterRoleBindingInformer(fake.NewClientset(), 0, cache.Indexers{})
 	bindings, err := kube.NewView("cluster role bindings", informer, zap.NewNop(), keepBinding)
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	access, err := newAccess(bindings)
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	for i := range benchBindings {
 		role := "cluster-admin"
 		if i%5 > 0 {
@@ -45,8 +45,8 @@ func benchAccess(b *testing.B) *Access {
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: fmt.Sprintf("user-%d", i)}},
 		})
-		require.NoError(b, err)
-		require.NoError(b, informer.GetIndexer().Add(kept))
+		require.NoError(tb, err)
+		require.NoError(tb, informer.GetIndexer().Add(kept))
 	}
 	return access
 }
@@ -95,5 +95,27 @@ func BenchmarkDecide(b *testing.B) {
 				Decide(request, set, world)
 			}
 		})
+	}
+}
+
+// maxAllocations bounds what a verdict about an object allocates, however many
+// rules and bindings there are; most is the message of a refusal.
+const maxAllocations = 24
+
+func TestAVerdictAllocatesLittle(t *testing.T) {
+	access, set := benchAccess(t), benchSet()
+	world := newWorld(func(w *World) { w.Bound = access.Holds })
+	for sentence, request := range map[string]Request{
+		"an edit that is refused":      update(alice, newSecret(), newSecret(setData("other"))),
+		"an edit that a role allows":   update("user-5000", newSecret(), newSecret(setData("other"))),
+		"an edit that changes nothing": update(alice, newSecret(), newSecret()),
+		"a deletion that is refused":   remove(alice),
+	} {
+		for _, asked := range []Question{{}, {About: AboutSources}} {
+			t.Run(asked.path()+", "+sentence, func(t *testing.T) {
+				request.Question = asked
+				require.LessOrEqual(t, testing.AllocsPerRun(100, func() { Decide(request, set, world) }), float64(maxAllocations))
+			})
+		}
 	}
 }
