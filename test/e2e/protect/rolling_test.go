@@ -13,7 +13,7 @@ import (
 
 // defaultRollouts is how often both replicas are replaced; HEADWATER_ROLLOUTS says
 // otherwise.
-const defaultRollouts = "4"
+const defaultRollouts = "20"
 
 // byTheWebhookAlone has every answer that is missing be seen.
 const byTheWebhookAlone = "protect: {engine: Webhook}\n"
