@@ -29,7 +29,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
-	flag.IntVar(&o.rate, "rate", 100, "writes a second, two thirds of them judged, under which a webhook is measured; two CPUs carry no 500")
+	flag.IntVar(&o.rate, "rate", 100, fmt.Sprintf("writes a second, two thirds of them judged, under which a webhook is measured; admission at %d, too", fullRate))
 	flag.StringVar(&o.only, "only", "", "measure nothing else: "+strings.Join(names, ", "))
 	flag.BoolVar(&o.node, "node", false, "measure refresh as well, on a real node, which takes root and containerd")
 	flag.IntVar(&o.unasked, "unasked", 0, "rounds in which to see how long a kubelet takes by itself, a minute and a half each; part of refresh")
