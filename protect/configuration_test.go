@@ -196,8 +196,8 @@ func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
 	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
 }
 
-// asks is what a webhook asks about, and whose override counts for it.
-func asks(webhook admissionregistrationv1.ValidatingWebhook) string {
+// askedBy is what a webhook asks about, and whose override counts for it.
+func askedBy(webhook admissionregistrationv1.ValidatingWebhook) string {
 	last := webhook.MatchConditions[len(webhook.MatchConditions)-1].Expression
 	_, override, _ := strings.Cut(last, ".name(")
 	override, _, _ = strings.Cut(override, "[")
@@ -218,7 +218,7 @@ func TestRulesThatGuardOneNamespaceAreAskedAboutOneByOne(t *testing.T) {
 	}, names(config))
 	var asked []string
 	for _, webhook := range config.Webhooks[2:6] {
-		asked = append(asked, asks(webhook))
+		asked = append(asked, askedBy(webhook))
 	}
 	require.Equal(t, []string{
 		`/validate/namespaces {"other": "alone"}`, `/validate/namespaces/enforced {"platform": "enforced"}`,

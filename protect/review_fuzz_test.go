@@ -43,7 +43,10 @@ func FuzzReview(f *testing.F) {
 			with := func(object string) string { return strings.Replace(object, `"metadata":{`, `"metadata":{`+metadata, 1) }
 			f.Add(reviewOf(operation, with(oldSecret), newSecretJSON))
 			f.Add(reviewOf(operation, with(oldSecret), with(newSecretJSON), "blogsecret", "another"))
-			f.Add(reviewOf(operation, with(oldSecret), oldSecret, "blogsecret", "another", "alice", garbageCollector))
+			for _, user := range []string{garbageCollector, namespaceController, controllerManager, "system:serviceaccount:kube-system:default"} {
+				f.Add(reviewOf(operation, with(oldSecret), oldSecret, "blogsecret", "another", "alice", user))
+				f.Add(reviewOf(operation, with(oldSecret), oldSecret, "alice", user))
+			}
 			f.Add(reviewOf(operation, oldSecret, with(oldSecret)))
 		}
 	}
@@ -130,15 +133,19 @@ func guarded(request, before map[string]any) bool {
 		return metadata["name"] == "blogconfig" && here
 	default:
 		clone := labels["headwater.dev/clone"] == "true" && child(metadata, "annotations")["headwater.dev/rule"] == "denied"
-		lettingGo := request["operation"] == "DELETE" && byKubernetes(request)
+		lettingGo := request["operation"] == "DELETE" && (byCollector(request) || asks(request, "system:serviceaccount:kube-system:namespace-controller"))
 		return here && (metadata["name"] == "blogsecret" || labels["share"] == "yes") || clone && !lettingGo
 	}
 }
 
-// byKubernetes reports whether one of its own controllers asks.
-func byKubernetes(request map[string]any) bool {
-	user, _ := child(request, "userInfo")["username"].(string)
-	return strings.HasPrefix(user, "system:serviceaccount:kube-system:") || user == "system:kube-controller-manager"
+// byCollector reports whether what collects garbage asks, under its own name or
+// that of all controllers.
+func byCollector(request map[string]any) bool {
+	return asks(request, "system:serviceaccount:kube-system:generic-garbage-collector") || asks(request, "system:kube-controller-manager")
+}
+
+func asks(request map[string]any, user string) bool {
+	return child(request, "userInfo")["username"] == user
 }
 
 // remarked reports whether a clone, or what becomes one, gets other marks.
@@ -167,7 +174,7 @@ func marks(metadata map[string]any, field string) map[string]string {
 }
 
 // pinned reports whether a finalizer is added, the selector's label is changed,
-// or the owners are, other than by Kubernetes, which lets go of them.
+// or the owners are, other than by what collects garbage, which lets go of them.
 func pinned(request, before, after map[string]any) bool {
 	list := func(o map[string]any, field, key string) (all []string) {
 		items, _ := child(o, "metadata")[field].([]any)
@@ -184,7 +191,7 @@ func pinned(request, before, after map[string]any) bool {
 	had := list(before, "finalizers", "")
 	added := slices.ContainsFunc(list(after, "finalizers", ""), func(f string) bool { return !slices.Contains(had, f) })
 	owned := !slices.Equal(list(before, "ownerReferences", "uid"), list(after, "ownerReferences", "uid"))
-	return added || owned && !byKubernetes(request)
+	return added || owned && !byCollector(request)
 }
 
 func edited(request, before, after map[string]any) bool {
