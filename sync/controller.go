@@ -40,6 +40,7 @@ type controller struct {
 	guard    *locked.Value[*guard]
 	spreads  *locked.Value[spreads]
 	failures *locked.Value[failures]
+	unsynced *locked.Value[*unsynced]
 	told     *locked.Value[*told]
 	// generation grows with every change that can make a clone due to be
 	// removed.

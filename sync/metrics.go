@@ -56,13 +56,16 @@ var (
 	missingDesc = prometheus.NewDesc("headwater_sync_sources_missing",
 		"1 for a rule that has no source, since there is none of that name or with such labels; else 0.",
 		[]string{"rule"}, nil)
+	oldestDesc = prometheus.NewDesc("headwater_sync_oldest_unsynced_seconds",
+		"How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, failed, removing; 0 where none waits.",
+		[]string{"rule", "state"}, nil)
 	failingDesc = prometheus.NewDesc("headwater_sync_clone_failing",
 		"1 for a clone whose last write failed; at most 100, those that failed longest.",
 		[]string{"rule", "kind", "namespace", "name"}, nil)
 )
 
 // census counts the clones at each scrape, from the caches alone, so that no
-// state has to be kept beside them.
+// state has to be kept beside them but of clones that wait.
 type census struct{ controller *controller }
 
 // Describe implements prometheus.Collector.
@@ -70,6 +73,7 @@ func (census) Describe(out chan<- *prometheus.Desc) {
 	out <- workingDesc
 	out <- clonesDesc
 	out <- missingDesc
+	out <- oldestDesc
 	out <- failingDesc
 }
 
@@ -99,10 +103,13 @@ func (c census) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, missing, rule.Name)
 	}
 	counts := map[group]int{}
-	(&View{c.controller}).Survey(func(f Finding) {
+	oldest := c.controller.surveyWaits(func(f Finding) {
 		counts[group{f.Rule, f.Standing, f.Step.Reason}]++
 	})
 	for g, count := range counts {
 		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(count), g.rule, string(g.standing), string(g.reason))
+	}
+	for key, age := range oldest {
+		out <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age.Seconds(), key.rule, string(key.Standing))
 	}
 }

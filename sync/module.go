@@ -68,7 +68,8 @@ func New(p Params) (Result, error) {
 		onlooker:    orNobody(p.Onlooker),
 		maxFraction: p.Safety.MaxDeleteFraction,
 		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
-		spreads:     locked.New(spreads{}), failures: locked.New(failures{}), told: locked.New(&told{last: map[toldKey]telling{}}),
+		spreads:     locked.New(spreads{}), failures: locked.New(failures{}),
+		unsynced: locked.New(&unsynced{}), told: locked.New(&told{last: map[toldKey]telling{}}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.onlooker.Touched)

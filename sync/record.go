@@ -60,20 +60,17 @@ func ruleOf(state State, step Step) string {
 }
 
 func (c *controller) noteFailure(state State, rule string, step Step, err error) {
-	c.failures.Use(func(f failures) {
-		if err == nil {
-			delete(f, state.Target)
-			return
-		}
-		f.add(state.Target, rule, err, c.now())
-	})
-	if err != nil {
-		c.tell(kube.Event{
-			Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
-			Reason: CloneFailed, Action: string(step.Action),
-			Note: FailureNote{Rule: rule, Why: err.Error()}.String(),
-		}, revision(state))
+	if err == nil {
+		c.failures.Use(func(f failures) { delete(f, state.Target) })
+		c.unsynced.Use(func(u *unsynced) { u.settled(state.Target) })
+		return
 	}
+	c.failures.Use(func(f failures) { f.add(state.Target, rule, err, c.now()) })
+	c.tell(kube.Event{
+		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
+		Reason: CloneFailed, Action: string(step.Action),
+		Note: FailureNote{Rule: rule, Why: err.Error()}.String(),
+	}, revision(state))
 }
 
 // noteSpread measures how long a change takes to each clone, and to the last.

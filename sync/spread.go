@@ -69,6 +69,16 @@ func (s spreads) looked(target object.Ref, claims []Claim, wrote, failed bool, n
 	return arrivals
 }
 
+// began is when the change came that the place of f waits for; zero when it
+// waits for none.
+func (s spreads) began(f Finding) time.Time {
+	spread := s[spreadKey{f.Rule, f.Source}]
+	if spread == nil || !spread.waiting[f.Target] && !spread.failing[f.Target] {
+		return time.Time{}
+	}
+	return spread.began
+}
+
 // arrived takes target from the places that s waits for.
 func (s *spread) arrived(target object.Ref, wrote, failed bool, now time.Time) arrival {
 	var a arrival

@@ -26,6 +26,8 @@ var healthy = []string{
 	`headwater_sync_clones{job="headwater", instance="b", rule="r", state="current", reason="InSync"} 10x120`,
 	`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x120`,
 	`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x120`,
+	`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="a", rule="r", state="behind"} 0x120`,
+	`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="b", rule="r", state="behind"} 0x120`,
 	`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="0.5"} 0+10x120`,
 	`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="+Inf"} 0+10x120`,
 	`headwater_queue_longest_running_seconds{job="headwater", instance="a", queue="sync"} 0x120`,
@@ -75,6 +77,9 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 	clones := func(state, instance string) string {
 		return `headwater_sync_clones{job="headwater", instance="` + instance + `", rule="r", state="` + state + `", reason="x"} 0x60 3x60`
 	}
+	unsynced := func(state, instance string) string {
+		return `headwater_sync_oldest_unsynced_seconds{job="headwater", instance="` + instance + `", rule="r", state="` + state + `"} 0x60 0+60x60`
+	}
 	for sentence, test := range map[string]struct {
 		series []string
 		at     time.Duration // by default an hour and a half; what changes, does after an hour
@@ -108,10 +113,18 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 			series: but(clones("failed", "a"), clones("behind", "b")), // only who writes knows that it failed
 			want:   map[string]string{"HeadwaterClonesFailing": `{rule="r"}`},
 		},
-		"clones are behind": {series: but(clones("behind", "a")), want: map[string]string{"HeadwaterClonesBehind": `{rule="r"}`}},
-		"clones drift":      {series: but(clones("drifting", "a")), want: map[string]string{"HeadwaterClonesBehind": `{rule="r"}`}},
-		"clones were behind for a moment": {
-			series: but(`headwater_sync_clones{job="headwater", instance="a", rule="r", state="behind", reason="x"} 0x60 3x5 0x55`),
+		"a clone is behind, and stays it": {
+			series: but(unsynced("behind", "a")),
+			want:   map[string]string{"HeadwaterClonesBehind": `{rule="r"}`},
+		},
+		"a clone drifts, and nobody heals it": {
+			series: but(unsynced("drifting", "a")),
+			want:   map[string]string{"HeadwaterClonesBehind": `{rule="r"}`},
+		},
+		"a clone fails for long, which another alert tells": {series: but(unsynced("failed", "a"))},
+		"a replica that does not lead saw nothing happen":   {series: but(unsynced("behind", "b"))},
+		"at each look others are behind": {
+			series: but(`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="a", rule="r", state="behind"} 0x60 5x60`, clones("behind", "a")),
 		},
 		"a rule has no source": {
 			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x60`),
