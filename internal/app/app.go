@@ -162,9 +162,12 @@ func newNotifier(c *config.Config, events *kube.Events, registry *prometheus.Reg
 	}
 }
 
-func newRegistry() *prometheus.Registry {
+func newRegistry(clients *kube.Clients) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+	if clients.Requests != nil {
+		registry.MustRegister(clients.Requests)
+	}
 	return registry
 }
 

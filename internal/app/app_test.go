@@ -81,7 +81,7 @@ func TestAMetricSaysWhatThisWasBuiltFrom(t *testing.T) {
 # TYPE headwater_build_info gauge
 headwater_build_info{commit="unknown",go_version=%q,version="dev"} 1
 `, goruntime.Version())
-	require.NoError(t, testutil.GatherAndCompare(newRegistry(), strings.NewReader(want), "headwater_build_info"))
+	require.NoError(t, testutil.GatherAndCompare(newRegistry(fakeClients(t)), strings.NewReader(want), "headwater_build_info"))
 }
 
 func TestSettingsNameTheFlagToMend(t *testing.T) {

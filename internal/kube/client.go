@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -17,6 +18,8 @@ type Clients struct {
 	Metadata metadata.Interface
 	// Dynamic reads and writes kinds that this program has no types of.
 	Dynamic dynamic.Interface
+	// Requests counts what they ask; nil where they ask no API server.
+	Requests prometheus.Collector
 	// Host is the API server's address, for messages.
 	Host string
 
@@ -36,6 +39,8 @@ func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	}
 	config.QPS = -1
 	config.UserAgent = userAgent
+	requests := newRequests()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, requests} })
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fence{next} })
 	typed, err := newTyped(config)
 	if err != nil {
@@ -49,7 +54,7 @@ func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build dynamic client for %s: %w", config.Host, err)
 	}
-	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Host: config.Host, Config: config}, nil
+	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Requests: requests, Host: config.Host, Config: config}, nil
 }
 
 // As returns a client that acts as user, for which it needs the permission to
