@@ -41,6 +41,7 @@ type controller struct {
 	spreads  *locked.Value[spreads]
 	failures *locked.Value[failures]
 	unsynced *locked.Value[*unsynced]
+	changes  *locked.Value[changes]
 	told     *locked.Value[*told]
 	// generation grows with every change that can make a clone due to be
 	// removed.
@@ -63,6 +64,7 @@ func (c *controller) Run(ctx context.Context) error {
 	if !c.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
+	c.metrics.expect(c.live.Load())
 	c.log.Info("working", zap.Int("rules", len(c.live.Load().All())))
 	c.working.Store(true)
 	defer c.working.Store(false)
@@ -167,6 +169,7 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	if change.Added {
 		c.queue.Bulk(clone.Ref())
 	} else {
+		c.changes.Use(func(known changes) { known.note(change.Old) })
 		c.queue.Fresh(clone.Ref())
 	}
 	if marks, ours := mark.Of(clone); change.Deleted && ours && c.approvals.of(marks.Rule).Removals > 0 {
@@ -201,6 +204,7 @@ func (c *controller) approvalsChanged(change kube.Change[*approved]) {
 // rulesChanged looks again at everything that the old or the new rules touch.
 func (c *controller) rulesChanged(old, new *rules.Set[Rule]) {
 	c.generation.Add(1)
+	c.metrics.expect(new)
 	for _, set := range []*rules.Set[Rule]{old, new} {
 		for _, rule := range set.All() {
 			for _, source := range c.sources(rule.Base) {

@@ -3,11 +3,14 @@ package sync
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 type metrics struct {
 	writes      *prometheus.CounterVec
 	failures    *prometheus.CounterVec
+	heals       *prometheus.CounterVec
 	propagation *prometheus.HistogramVec
 	lastSpread  *prometheus.GaugeVec
 }
@@ -23,6 +26,10 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_sync_failures_total",
 			Help: "Writes of clones that failed and are retried.",
 		}, []string{"rule", "action"}),
+		heals: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_sync_heals_total",
+			Help: "Clones put right after somebody changed them, by what was done: edited, deleted, or unmarked of what says that they are Headwater's. What changed while no replica led is not told from a change of the rules, and not counted.",
+		}, []string{"rule", "cause"}),
 		propagation: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_sync_propagation_seconds",
 			Help:    "Time from a change of the source, as seen here, until a clone had it.",
@@ -32,6 +39,16 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_sync_last_spread_seconds",
 			Help: "How long the latest change took to reach the last clone.",
 		}, []string{"rule"}),
+	}
+}
+
+// expect has the heals of each rule there from the start, so that the first one
+// is seen as an increase.
+func (m *metrics) expect(set *rules.Set[Rule]) {
+	for _, rule := range set.All() {
+		for _, cause := range causes {
+			m.heals.WithLabelValues(rule.Name, string(cause))
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.approvals.ref {
 		return c.settleApprovals(ctx)
 	}
+	changed := c.changed(target)
 	state, err := c.gather(ctx, target)
 	if err != nil {
 		return err
@@ -45,6 +46,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 		c.queue.After(target, staleRetry)
 		return nil
 	}
+	c.noteHeal(state, step, changed, err)
 	c.record(state, step, err)
 	return err
 }

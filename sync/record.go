@@ -73,6 +73,25 @@ func (c *controller) noteFailure(state State, rule string, step Step, err error)
 	}, revision(state))
 }
 
+// changed is what the clone in the place was before, if it changed since the
+// place was looked at. It is asked for before the look, which then sees no less.
+func (c *controller) changed(target object.Ref) (known change) {
+	c.changes.Use(func(all changes) { known = all[target] })
+	return known
+}
+
+// noteHeal counts what was put right.
+func (c *controller) noteHeal(state State, step Step, seen change, err error) {
+	if err != nil {
+		return // the next try may be it
+	}
+	var since change
+	c.changes.Use(func(all changes) { since = all.settle(state.Target, seen, step) })
+	if cause, healed := state.heals(step, since); healed {
+		c.metrics.heals.WithLabelValues(ruleOf(state, step), string(cause)).Inc()
+	}
+}
+
 // noteSpread measures how long a change takes to each clone, and to the last.
 func (c *controller) noteSpread(state State, step Step, err error) {
 	var arrivals []arrival

@@ -28,6 +28,7 @@ var healthy = []string{
 	`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x120`,
 	`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="a", rule="r", state="behind"} 0x120`,
 	`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="b", rule="r", state="behind"} 0x120`,
+	`headwater_sync_heals_total{job="headwater", instance="a", rule="r", cause="edited"} 0+1x120`,
 	`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="0.5"} 0+10x120`,
 	`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="+Inf"} 0+10x120`,
 	`headwater_queue_longest_running_seconds{job="headwater", instance="a", queue="sync"} 0x120`,
@@ -123,6 +124,10 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		},
 		"a clone fails for long, which another alert tells": {series: but(unsynced("failed", "a"))},
 		"a replica that does not lead saw nothing happen":   {series: but(unsynced("behind", "b"))},
+		"clones are changed again and again": {
+			series: but(`headwater_sync_heals_total{job="headwater", instance="a", rule="r", cause="edited"} 0+4x120`),
+			want:   map[string]string{"HeadwaterManyHeals": `{rule="r"}`},
+		},
 		"at each look others are behind": {
 			series: but(`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="a", rule="r", state="behind"} 0x60 5x60`, clones("behind", "a")),
 		},

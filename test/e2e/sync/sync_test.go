@@ -64,10 +64,10 @@ func TestEveryDriftIsHealed(t *testing.T) {
 	e.Namespace("drift-a")
 	data := map[string]string{"user": "blog", "password": "right"}
 	e.Secret("drift-src", "shared", data)
-	e.Start(`
+	h := e.Start(`
 - name: drift
   source: {kind: Secret, namespace: drift-src, name: shared}
-  sync: {namespaces: {include: [drift-a]}}
+  sync: {namespaces: {include: ["drift-*"]}}
 `)
 	e.HasClone("drift-a", "shared", data)
 	marked := func(context.Context) error {
@@ -107,6 +107,18 @@ func TestEveryDriftIsHealed(t *testing.T) {
 		e.Edit("drift-a", "shared", func(s *corev1.Secret) { s.Labels["team"] = "a"; s.Data["password"] = []byte("wrong") })
 		require.NoError(t, harness.Eventually(t.Context(), marked))
 		require.Equal(t, "a", e.Get("drift-a", "shared").Labels["team"])
+	})
+	t.Run("each was counted, and nothing else", func(t *testing.T) {
+		e.Namespace("drift-new")
+		e.HasClone("drift-new", "shared", data)
+		e.Edit("drift-src", "shared", func(s *corev1.Secret) { s.Data["password"] = []byte("new") })
+		for _, namespace := range []string{"drift-a", "drift-new"} {
+			e.HasClone(namespace, "shared", map[string]string{"user": "blog", "password": "new"})
+		}
+		e.Settled(h)
+		for cause, want := range map[string]float64{"edited": 5, "unmarked": 3, "deleted": 1} {
+			e.HasMetric(h, want, "headwater_sync_heals_total", map[string]string{"rule": "drift", "cause": cause})
+		}
 	})
 }
 
