@@ -81,6 +81,7 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 	unsynced := func(state, instance string) string {
 		return `headwater_sync_oldest_unsynced_seconds{job="headwater", instance="` + instance + `", rule="r", state="` + state + `"} 0x60 0+60x60`
 	}
+	fired := map[string]bool{}
 	for sentence, test := range map[string]struct {
 		series []string
 		at     time.Duration // by default an hour and a half; what changes, does after an hour
@@ -179,6 +180,17 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="missing"} 0x60 2x60`),
 			want:   map[string]string{"HeadwaterRestartsLackData": `{}`},
 		},
+		"workloads were restarted too often": {
+			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x80 2x40`),
+			want:   map[string]string{"HeadwaterRestartsHeld": `{}`},
+		},
+		"restarts wait for others to roll out": {
+			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x70`),
+			want:   map[string]string{"HeadwaterRestartsWait": `{reason="rollouts"}`},
+		},
+		"restarts wait for their turn, and get it": {
+			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x20 0x50`),
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			at := test.at
@@ -196,6 +208,12 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 			}
 			require.Equal(t, test.want, firing)
 		})
+		for alert := range test.want {
+			fired[alert] = true
+		}
+	}
+	for _, alert := range alerts(t) {
+		require.True(t, fired[alert.Alert], "nothing shows that %s fires", alert.Alert)
 	}
 }
 
