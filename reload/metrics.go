@@ -5,6 +5,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
+// Results of a POST.
+const delivered, undelivered = "delivered", "failed"
+
 // metrics counts what was done and how long it took.
 type metrics struct {
 	actions  *prometheus.CounterVec
@@ -17,7 +20,7 @@ type metrics struct {
 
 func newMetrics(registry *prometheus.Registry) *metrics {
 	factory := promauto.With(registry)
-	return &metrics{
+	m := &metrics{
 		actions: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_actions_total",
 			Help: "Restarts, refreshes, their confirmations and adopted baselines, by the rule that governs the (first) object, empty where its owner opts in, and by what came of it: Done, Failed, which is tried again, or Held for want of what its pods need.",
@@ -46,6 +49,10 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help: "Requests to refreshed pods, by their result: delivered, or failed after the last try.",
 		}, []string{"result"}),
 	}
+	for _, result := range []string{delivered, undelivered} {
+		m.posts.WithLabelValues(result) // there from the start, so that the first increase is seen
+	}
+	return m
 }
 
 // The results of an action.

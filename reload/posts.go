@@ -76,11 +76,11 @@ func (p *posts) try(ctx context.Context, one post) error {
 	one.tries++
 	switch {
 	case err == nil:
-		p.metrics.posts.WithLabelValues("delivered").Inc()
+		p.metrics.posts.WithLabelValues(delivered).Inc()
 	case one.tries < postTries:
 		p.queue.After(one, one.pause())
 	default:
-		p.metrics.posts.WithLabelValues("failed").Inc()
+		p.metrics.posts.WithLabelValues(undelivered).Inc()
 		p.log.Warn("refreshed pod was not told", zap.Stringer("pod", one.pod), zap.Error(err))
 		p.events.Record(postFailed(one, err))
 	}

@@ -49,8 +49,9 @@ func Run(ctx context.Context, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	failure, stopTimeout := &failure{}, settings.WebhookDrain+stopMargin
-	app := fx.New(Options(settings, loaded, clients, logger), fx.Supply(failure), fx.StopTimeout(stopTimeout))
+	var failed *failure
+	stopTimeout := settings.WebhookDrain + stopMargin
+	app := fx.New(Options(settings, loaded, clients, logger), fx.Populate(&failed), fx.StopTimeout(stopTimeout))
 	if err := app.Err(); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func Run(ctx context.Context, settings Settings) error {
 	if err := app.Stop(stopCtx); err != nil {
 		logger.Error("stop was not graceful", zap.Error(err))
 	}
-	return failure.get()
+	return failed.get()
 }
 
 // gcPercent trades CPU time, of which a mostly idle process has plenty, for
@@ -108,6 +109,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 		fx.WithLogger(log.Fx),
 		fx.Supply(settings, loaded, clients, logger),
 		fx.Provide(
+			func() *failure { return &failure{} },
 			newRegistry,
 			newLiveRules,
 			func(c *config.Config) *protect.LiveSettings { return protect.NewLiveSettings(c.Protect) },

@@ -42,7 +42,7 @@ func testOptions(t *testing.T) fx.Option {
 	t.Helper()
 	loaded, err := config.Parse("headwater.yaml", configs.Sample())
 	require.NoError(t, err)
-	return fx.Options(Options(testSettings(), loaded, fakeClients(t), zap.NewNop()), fx.Supply(&failure{}))
+	return Options(testSettings(), loaded, fakeClients(t), zap.NewNop())
 }
 
 func fakeClients(t *testing.T) *kube.Clients {

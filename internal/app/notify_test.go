@@ -34,7 +34,7 @@ func TestAFileThatBecomesInvalidIsReported(t *testing.T) {
 	settings := testSettings()
 	settings.ConfigFile, settings.LeaderElect = file, false
 	var b *boot
-	app := fxtest.New(t, Options(settings, loaded, fakeClients(t), zap.NewNop()), fx.Supply(&failure{}), fx.Populate(&b))
+	app := fxtest.New(t, Options(settings, loaded, fakeClients(t), zap.NewNop()), fx.Populate(&b))
 	app.RequireStart()
 	t.Cleanup(app.RequireStop)
 	require.Eventually(t, func() bool { return b.check().Ready() == nil }, 20*time.Second, 10*time.Millisecond)
