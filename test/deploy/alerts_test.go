@@ -35,6 +35,8 @@ var healthy = []string{
 	`headwater_protection_proven{job="headwater", instance="a", rule="r"} 1x120`,
 	`headwater_protection_tampered_total{job="headwater", instance="a", kind="ValidatingWebhookConfiguration"} 0x120`,
 	`headwater_protection_certificate_expiry_timestamp_seconds{job="headwater", instance="a", certificate="serving"} 31536000x120`,
+	`headwater_protection_certificate_valid{job="headwater", instance="a"} 1x120`,
+	`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x120`,
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.00025"} 0+1x120`,
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="+Inf"} 0+1x120`,
 	`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0x120`,
@@ -166,6 +168,13 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		"a certificate was not renewed": {
 			series: but(`headwater_protection_certificate_expiry_timestamp_seconds{job="headwater", instance="a", certificate="serving"} 864000x120`),
 			want:   map[string]string{"HeadwaterCertificateExpires": `{certificate="serving"}`},
+		},
+		"the Secret with a certificate was broken": {
+			series: but(`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x60 0x60`),
+			want:   map[string]string{"HeadwaterCertificateInvalid": `{}`},
+		},
+		"it was, for a moment": {
+			series: but(`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x60 0x9 1x50`),
 		},
 		"reviews are slow": {
 			series: but(`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.00025"} 0x120`,
