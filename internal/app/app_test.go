@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
@@ -82,6 +83,16 @@ func TestAMetricSaysWhatThisWasBuiltFrom(t *testing.T) {
 headwater_build_info{commit="unknown",go_version=%q,version="dev"} 1
 `, goruntime.Version())
 	require.NoError(t, testutil.GatherAndCompare(newRegistry(fakeClients(t)), strings.NewReader(want), "headwater_build_info"))
+}
+
+// The rules are those of https://prometheus.io/docs/practices/naming. Metrics that
+// have no value before something happens, an end-to-end test looks at.
+func TestMetricsAreNamedByConvention(t *testing.T) {
+	var registry *prometheus.Registry
+	require.NoError(t, fx.New(testOptions(t), fx.Populate(&registry)).Err())
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }
 
 func TestSettingsNameTheFlagToMend(t *testing.T) {

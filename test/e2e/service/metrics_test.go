@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -128,6 +129,12 @@ func metricLines(ctx context.Context, h *harness.Headwater, registered []metric)
 	body, err := h.Metrics(ctx)
 	if err != nil {
 		return nil, err
+	}
+	switch problems, err := promlint.New(strings.NewReader(body)).Lint(); {
+	case err != nil:
+		return nil, err
+	case len(problems) > 0:
+		return nil, fmt.Errorf("not as Prometheus names metrics: %v", problems)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
