@@ -76,7 +76,7 @@ func TestWhatClientsAskIsCounted(t *testing.T) {
 	content := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
 clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)
 	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-	clients, err := Connect(file, "test")
+	clients, err := Connect(Kubeconfig{File: file}, "test")
 	require.NoError(t, err)
 	_, err = WhoAmI(t.Context(), clients)
 	require.Error(t, err)

@@ -82,7 +82,7 @@ func registeredMetrics(e *env) []metric {
 	o := e.Options("")
 	loaded, err := config.Parse("headwater.yaml", configs.Sample())
 	require.NoError(e, err)
-	clients, err := kube.Connect(o.Kubeconfig, "test")
+	clients, err := kube.Connect(kube.Kubeconfig{File: o.Kubeconfig}, "test")
 	require.NoError(e, err)
 	var registry *prometheus.Registry
 	settings := app.Settings{Namespace: harness.Namespace, WebhookURL: "https://127.0.0.1:1", WebhookAddress: o.Webhook, LeaderElect: true, Workers: 1}
