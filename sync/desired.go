@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -52,6 +54,8 @@ func globMatches(glob, key string) bool {
 	return err == nil && matched
 }
 
+// selectKeys leaves of o the keys that are asked for. The source's type stays
+// for as long as they fulfil it.
 func selectKeys(o *object.Full, keys []KeyMapping) {
 	content := object.Content{Type: o.Content.Type, Immutable: o.Content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
 	var digests object.Digests
@@ -66,7 +70,28 @@ func selectKeys(o *object.Full, keys []KeyMapping) {
 		}
 	}
 	slices.SortFunc(digests, func(a, b object.KeyDigest) int { return strings.Compare(a.Key, b.Key) })
+	if lacksKeys(content) {
+		content.Type = string(corev1.SecretTypeOpaque)
+	}
 	o.Content, o.Digests = content, digests
+}
+
+// requiredKeys are those without which the API server stores no Secret of a
+// built-in type: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types.
+// Of those in one list it takes any.
+var requiredKeys = map[corev1.SecretType][][]string{
+	corev1.SecretTypeDockercfg:        {{corev1.DockerConfigKey}},
+	corev1.SecretTypeDockerConfigJson: {{corev1.DockerConfigJsonKey}},
+	corev1.SecretTypeBasicAuth:        {{corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey}},
+	corev1.SecretTypeSSHAuth:          {{corev1.SSHAuthPrivateKey}},
+	corev1.SecretTypeTLS:              {{corev1.TLSCertKey}, {corev1.TLSPrivateKeyKey}},
+}
+
+// lacksKeys reports whether content lacks a key that its type requires.
+func lacksKeys(content object.Content) bool {
+	return slices.ContainsFunc(requiredKeys[corev1.SecretType(content.Type)], func(anyOf []string) bool {
+		return !slices.ContainsFunc(anyOf, func(key string) bool { _, found := content.Data[key]; return found })
+	})
 }
 
 // matches reports whether clone needs no write. Labels and annotations that

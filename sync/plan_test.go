@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
@@ -403,6 +404,35 @@ func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
 	require.Equal(t, "blog", desired.Name)
 	require.Equal(t, map[string][]byte{"user": []byte("blog"), "PASSWORD": []byte("s3cret")}, desired.Content.Data)
 	require.Equal(t, object.Digest(testHasher(t), desired.Content), desired.Digests)
+}
+
+func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		source corev1.SecretType
+		keys   []KeyMapping
+		want   corev1.SecretType
+	}{
+		"every key of a certificate":       {corev1.SecretTypeTLS, []KeyMapping{{From: "tls.crt"}, {From: "tls.key"}}, corev1.SecretTypeTLS},
+		"one key of a certificate":         {corev1.SecretTypeTLS, []KeyMapping{{From: "tls.crt"}}, corev1.SecretTypeOpaque},
+		"a key of a certificate, renamed":  {corev1.SecretTypeTLS, []KeyMapping{{From: "tls.crt", To: "cert.pem"}, {From: "tls.key"}}, corev1.SecretTypeOpaque},
+		"other keys under the names":       {corev1.SecretTypeTLS, []KeyMapping{{From: "old.crt", To: "tls.crt"}, {From: "tls.key"}}, corev1.SecretTypeTLS},
+		"one of the two that would do":     {corev1.SecretTypeBasicAuth, []KeyMapping{{From: "username"}}, corev1.SecretTypeBasicAuth},
+		"neither of the two that would do": {corev1.SecretTypeBasicAuth, []KeyMapping{{From: "username", To: "user"}}, corev1.SecretTypeOpaque},
+		"pull credentials, renamed":        {corev1.SecretTypeDockerConfigJson, []KeyMapping{{From: ".dockerconfigjson", To: "config.json"}}, corev1.SecretTypeOpaque},
+		"old pull credentials, renamed":    {corev1.SecretTypeDockercfg, []KeyMapping{{From: ".dockercfg", To: "config.json"}}, corev1.SecretTypeOpaque},
+		"an SSH key, renamed":              {corev1.SecretTypeSSHAuth, []KeyMapping{{From: "ssh-privatekey", To: "id"}}, corev1.SecretTypeOpaque},
+		"a type that asks for nothing":     {"example.org/own", []KeyMapping{{From: "username"}}, "example.org/own"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			source := testSource(t, map[string]string{
+				"tls.crt": "c", "tls.key": "k", "old.crt": "o", "username": "u", "password": "p",
+				".dockerconfigjson": "{}", ".dockercfg": "{}", "ssh-privatekey": "s",
+			})
+			source.Content.Type = string(test.source)
+			rule := testRule(t, func(c *Config) { c.Target.Keys = test.keys })
+			require.Equal(t, string(test.want), Desired(*rule, source, "team-a").Content.Type)
+		})
+	}
 }
 
 func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {

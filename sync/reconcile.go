@@ -79,15 +79,25 @@ func (c *controller) apply(ctx context.Context, state State, step Step) error {
 	case Update:
 		return c.update(ctx, state, step.Desired)
 	case Recreate:
-		if err := c.writer.Delete(ctx, state.Target, state.live().ObjectMeta); err != nil {
-			return err
-		}
-		return c.writer.Create(ctx, step.Desired)
+		return c.recreate(ctx, state, step.Desired)
 	case Remove:
 		return c.writer.Delete(ctx, state.Target, state.Clone.ObjectMeta)
 	default:
 		return nil
 	}
+}
+
+// recreate deletes what is in the place only once the API server has said that
+// it would store what comes after it. A quota that is used up keeps the old
+// clone, too.
+func (c *controller) recreate(ctx context.Context, state State, desired *object.Full) error {
+	if err := c.writer.TryCreate(ctx, desired); err != nil {
+		return err
+	}
+	if err := c.writer.Delete(ctx, state.Target, state.live().ObjectMeta); err != nil {
+		return err
+	}
+	return c.writer.Create(ctx, desired)
 }
 
 // update overwrites the live clone and keeps the metadata that others put on

@@ -2,14 +2,18 @@ package sync
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -70,4 +74,43 @@ func TestALookAtAPlaceTakesNoMemoryForRulesThatDoNotClaimIt(t *testing.T) {
 		_, err := c.claims(c.live.Load(), place, namespace)
 		require.NoError(t, err)
 	}))
+}
+
+func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T) {
+	dryRun := "POST /api/v1/namespaces/team-a/secrets?dryRun=All&fieldManager=headwater"
+	for sentence, test := range map[string]struct {
+		refused bool
+		want    []string
+	}{
+		"it would be refused": {true, []string{dryRun}},
+		"it would be stored": {false, []string{
+			dryRun,
+			"DELETE /api/v1/namespaces/team-a/secrets/blogsecret",
+			"POST /api/v1/namespaces/team-a/secrets?fieldManager=headwater",
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var asked []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.Method+" "+r.URL.RequestURI())
+				w.Header().Set("Content-Type", "application/json")
+				if test.refused {
+					w.WriteHeader(http.StatusUnprocessableEntity)
+				}
+				_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+			}))
+			defer server.Close()
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+			require.NoError(t, err)
+
+			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"k": "v"}), &Namespace{Name: "team-a"})
+			inSync(t, &state)
+			state.Claims[0].Source.Content.Type = "kubernetes.io/tls"
+			step := Plan(state)
+			require.Equal(t, Recreate, step.Action)
+			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client})}
+			require.Equal(t, test.refused, c.apply(t.Context(), state, step) != nil)
+			require.Equal(t, test.want, asked)
+		})
+	}
 }

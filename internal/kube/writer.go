@@ -29,6 +29,18 @@ func (w *Writer) Create(ctx context.Context, o *object.Full) error {
 	return nil
 }
 
+// TryCreate has the API server judge, as a dry run, whether it would store the
+// object, whose name may still be taken: a generated one stands in for it.
+func (w *Writer) TryCreate(ctx context.Context, o *object.Full) error {
+	unnamed := *o
+	unnamed.Name, unnamed.GenerateName = "", o.Name+"-"
+	options := &metav1.CreateOptions{FieldManager: mark.FieldManager, DryRun: []string{metav1.DryRunAll}}
+	if err := w.request(http.MethodPost, &unnamed).VersionedParams(options, scheme.ParameterCodec).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("try to make %s anew, which is left as it is: %w", o.Ref(), err)
+	}
+	return nil
+}
+
 // Update replaces the object. The UID and resourceVersion of o are its
 // preconditions and must be set.
 func (w *Writer) Update(ctx context.Context, o *object.Full) error {

@@ -207,3 +207,54 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 		f.HasClone(f.name(i), "shared", map[string]string{})
 	}
 }
+
+func TestAChangeOfTypeLosesNoClone(t *testing.T) {
+	e := newEnv(t)
+	for _, name := range []string{"retype-src", "retype-a", "retype-full"} {
+		e.Namespace(name)
+	}
+	data := map[string]string{"tls.crt": "c", "tls.key": "k"}
+	e.Secret("retype-src", "shared", data)
+	e.Start(`
+- name: retype
+  source: {kind: Secret, namespace: retype-src, name: shared}
+  sync: {namespaces: {include: [retype-a, retype-full]}}
+- name: retype-public
+  source: {kind: Secret, namespace: retype-src, name: shared}
+  sync: {namespaces: {include: [retype-a]}, target: {name: public, keys: [{from: tls.crt, to: cert.pem}]}}
+`)
+	e.HasClone("retype-a", "shared", data)
+	e.HasClone("retype-full", "shared", data)
+	e.HasClone("retype-a", "public", map[string]string{"cert.pem": "c"})
+	e.NoSecrets("retype-full")
+	before := e.Get("retype-full", "shared")
+
+	secrets := e.Admin.CoreV1().Secrets("retype-src")
+	require.NoError(t, secrets.Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	data["tls.crt"] = "c2"
+	source := harness.Secret("retype-src", "shared", data)
+	source.Type = corev1.SecretTypeTLS
+	_, err := secrets.Create(t.Context(), source, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	ofType := func(namespace, name string, want corev1.SecretType) {
+		t.Helper()
+		require.Equal(t, want, e.Get(namespace, name).Type)
+	}
+	e.HasClone("retype-a", "shared", data)
+	ofType("retype-a", "shared", corev1.SecretTypeTLS)
+	t.Log("a type that the clone's keys do not fulfil leaves the clone what it is")
+	e.HasClone("retype-a", "public", map[string]string{"cert.pem": "c2"})
+	ofType("retype-a", "public", corev1.SecretTypeOpaque)
+	t.Log("a clone stays for as long as the one after it would be refused")
+	require.Contains(t, e.HasEvent("retype-full", "shared", "CloneFailed"), "exceeded quota")
+	e.Holds(e2e.Settle, func(context.Context) error {
+		if now := e.Get("retype-full", "shared"); now == nil || now.UID != before.UID {
+			return fmt.Errorf("the clone is gone")
+		}
+		return nil
+	})
+	require.NoError(t, e.Admin.CoreV1().ResourceQuotas("retype-full").Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	e.HasClone("retype-full", "shared", data)
+	ofType("retype-full", "shared", corev1.SecretTypeTLS)
+}
