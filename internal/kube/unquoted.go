@@ -1,0 +1,41 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// judge finds who judges a request besides the API server. It names them before
+// it repeats what they say: ErrCallingWebhook, ToStatusErr and PolicyError of
+// k8s.io/apiserver.
+var judge = regexp.MustCompile(`(webhook|[Pp]olicy) ['"][^'"]+['"]`)
+
+// unquoted is err without the words of somebody else's admission, which may
+// quote a value, in its message, its reason or its causes; so may what broke
+// while one was asked. What the API server itself finds wrong stays.
+func unquoted(err error) error {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	told := refusal.Status()
+	by := judge.FindString(told.Message)
+	if by == "" && told.Reason == metav1.StatusReasonInternalError {
+		by = "the API server"
+	}
+	if by == "" {
+		return err
+	}
+	status := metav1.Status{Status: metav1.StatusFailure, Code: told.Code, Reason: told.Reason}
+	if told.Details != nil {
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: told.Details.RetryAfterSeconds}
+	}
+	status.Message = fmt.Sprintf("%s refuses it or fails: %s (%d); what it says is not repeated, for it may quote a value",
+		by, http.StatusText(int(told.Code)), told.Code)
+	return &apierrors.StatusError{ErrStatus: status}
+}

@@ -1,0 +1,71 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
+	const value = "c4n4ry"
+	secrets := schema.GroupResource{Resource: "secrets"}
+	answer := func(code int32, reason metav1.StatusReason, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: code, Reason: reason, Message: message,
+			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: message}}, RetryAfterSeconds: 3},
+		}}
+	}
+	policy := "ValidatingAdmissionPolicy 'weak.example.org' with binding 'b' denied request: weak password " + value
+	for sentence, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a policy refuses": {
+			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `secrets "shared" is forbidden: `+policy),
+			"Policy 'weak.example.org' refuses it or fails: Unprocessable Entity (422)",
+		},
+		"a policy that changes objects refuses": {
+			apierrors.NewForbidden(secrets, "shared", errors.New("policy 'fill' with binding 'b' denied request: "+value)),
+			"policy 'fill' refuses it or fails: Forbidden (403)",
+		},
+		"a webhook refuses, and gives a reason of its own": {
+			answer(http.StatusTeapot, value, `admission webhook "weak.example.org" denied the request: `+value),
+			`webhook "weak.example.org" refuses it or fails: I'm a teapot (418)`,
+		},
+		"a webhook answers with an error": {
+			apierrors.NewInternalError(errors.New(`failed calling webhook "weak.example.org": ` + value)),
+			`webhook "weak.example.org" refuses it or fails: Internal Server Error (500)`,
+		},
+		"what a webhook answers cannot be read": {
+			apierrors.NewInternalError(errors.New("jsonpatch: " + value)),
+			"the API server refuses it or fails: Internal Server Error (500)",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := unquoted(fmt.Errorf("wrapped: %w", test.err))
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), value)
+			var told apierrors.APIStatus
+			require.ErrorAs(t, err, &told)
+			require.NotContains(t, fmt.Sprint(told.Status().Details), value)
+			require.Equal(t, apierrors.ReasonForError(test.err), apierrors.ReasonForError(err))
+		})
+	}
+	for sentence, own := range map[string]error{
+		"a quota":      apierrors.NewForbidden(secrets, "shared", errors.New("exceeded quota: none")),
+		"a permission": apierrors.NewForbidden(secrets, "shared", errors.New(`User "x" cannot create resource "secrets"`)),
+		"validation": apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "shared", field.ErrorList{
+			field.Required(field.NewPath("data").Key("tls.crt"), ""),
+		}),
+		"a connection": errors.New("connection refused"),
+	} {
+		t.Run("the API server's own words stay: "+sentence, func(t *testing.T) { require.Equal(t, own, unquoted(own)) })
+	}
+}
