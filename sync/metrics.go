@@ -61,6 +61,17 @@ func (m *metrics) step(rule string, step Step, err error) {
 	}
 }
 
+// formerRules is the label of what belongs to no rule in force. Of rules that
+// clones name there is no end, where somebody forges marks.
+const formerRules = "(former)"
+
+func (o *Observer) ruleLabel(rule string) string {
+	if _, inForce := o.live.Load().Named(rule); inForce || rule == "" {
+		return rule
+	}
+	return formerRules
+}
+
 // maxFailing bounds how many failing clones are named in the metrics.
 const maxFailing = 100
 
@@ -121,7 +132,7 @@ func (c census) Collect(out chan<- prometheus.Metric) {
 	}
 	counts := map[group]int{}
 	oldest := c.controller.surveyWaits(func(f Finding) {
-		counts[group{f.Rule, f.Standing, f.Step.Reason}]++
+		counts[group{c.controller.ruleLabel(f.Rule), f.Standing, f.Step.Reason}]++
 	})
 	for g, count := range counts {
 		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(count), g.rule, string(g.standing), string(g.reason))

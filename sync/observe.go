@@ -66,7 +66,7 @@ func (o *Observer) state(target object.Ref) (State, error) {
 		}
 	}
 	if foreign, taken := o.caches.Foreign[target.Kind].Get(target.Namespace, target.Name); taken {
-		state.Taken, state.WrittenByUs = true, foreign.WrittenByUs
+		state.Taken, state.MadeByUs = true, foreign.MadeByUs
 	}
 	return state, nil
 }

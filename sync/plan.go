@@ -40,8 +40,9 @@ type State struct {
 	// longer has it.
 	Former *Rule
 	// Taken is true when the object in the place lacks that label;
-	// WrittenByUs, when it is a clone that lost it.
-	Taken, WrittenByUs bool
+	// MadeByUs, when field managers tell that it is a clone that lost it. That
+	// can be forged: it is reason to write, never to delete.
+	Taken, MadeByUs bool
 	// Found is the object that lacks the label, where more has to be known of
 	// it; see NeedsFound.
 	Found *object.Digested
@@ -168,10 +169,10 @@ func (s State) converge(claim Claim, desired *object.Full) Step {
 	if s.Clone == nil {
 		return s.withoutClone(claim, desired)
 	}
-	if _, ours := mark.Of(s.Clone); !ours && !s.Clone.WrittenByUs {
-		return s.takeOver(claim, s.Clone, desired)
-	}
+	_, ours := mark.Of(s.Clone)
 	switch {
+	case !ours && (!s.Clone.MadeByUs || needsNew(desired, s.Clone)):
+		return s.takeOver(claim, s.Clone, desired)
 	case matches(desired, s.Clone):
 		return leave(InSync)
 	case s.Clone.Type != desired.Content.Type:
@@ -192,28 +193,28 @@ func (s State) takeOver(claim Claim, found *object.Digested, desired *object.Ful
 	if claim.Rule.OnConflict == ConflictAdoptIfEqual && !samePayload(desired, found) {
 		return conflict(claim.Rule)
 	}
-	return overwrite(found, desired, TakenOver)
+	if needsNew(desired, found) {
+		return Step{Action: Recreate, Reason: TakenOver}
+	}
+	return Step{Action: Update, Reason: TakenOver}
 }
 
-// overwrite is the step that turns live, which is not nil, into desired.
-func overwrite(live *object.Digested, desired *object.Full, reason Reason) Step {
-	if live.Type != desired.Content.Type || changesImmutable(desired, live) {
-		return Step{Action: Recreate, Reason: reason}
-	}
-	return Step{Action: Update, Reason: reason}
+// needsNew reports whether live cannot become desired without being deleted.
+func needsNew(desired *object.Full, live *object.Digested) bool {
+	return live.Type != desired.Content.Type || changesImmutable(desired, live)
 }
 
 // NeedsFound reports whether Plan needs to know what the object without the
 // label holds: it may be written.
 func (s State) NeedsFound() bool {
 	return s.Clone == nil && s.Taken && len(s.Claims) > 0 &&
-		(s.WrittenByUs || s.Claims[0].Rule.OnConflict != ConflictSkip)
+		(s.MadeByUs || s.Claims[0].Rule.OnConflict != ConflictSkip)
 }
 
 // clone is the clone in the place, also one that lost its label, as far as it
 // is known.
 func (s State) clone() *object.Digested {
-	if s.Clone == nil && s.WrittenByUs {
+	if s.Clone == nil && s.MadeByUs {
 		return s.Found
 	}
 	return s.Clone
@@ -231,12 +232,12 @@ func (s State) withoutClone(claim Claim, desired *object.Full) Step {
 	switch {
 	case !s.Taken:
 		return Step{Action: Create, Reason: Missing}
-	case s.WrittenByUs && s.Found == nil:
+	case s.MadeByUs && s.Found == nil:
 		return Step{Action: Update, Reason: Unmarked}
-	case s.WrittenByUs && matches(desired, s.Found): // it has the label again
+	case s.MadeByUs && matches(desired, s.Found): // it has the label again
 		return leave(InSync)
-	case s.WrittenByUs:
-		return overwrite(s.Found, desired, Unmarked)
+	case s.MadeByUs && !needsNew(desired, s.Found):
+		return Step{Action: Update, Reason: Unmarked}
 	default:
 		return s.takeOver(claim, s.Found, desired)
 	}

@@ -137,7 +137,7 @@ func TestPlan(t *testing.T) {
 		"a lost annotation of ours is drift": {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
-				s.Clone.WrittenByUs = true
+				s.Clone.MadeByUs = true
 				delete(s.Clone.Annotations, mark.Source)
 			}, action: Update, reason: Outdated,
 		},
@@ -182,19 +182,46 @@ func TestPlan(t *testing.T) {
 			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
 		},
 		"a clone that lost its label is known by its field manager": {
-			state: func(_ *testing.T, s *State) { s.Taken, s.WrittenByUs = true, true }, action: Update, reason: Unmarked,
+			state: func(_ *testing.T, s *State) { s.Taken, s.MadeByUs = true, true }, action: Update, reason: Unmarked,
 		},
-		"a clone that lost its label and cannot be changed is made anew": {
+		"a clone that lost its label is put right": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Digests = nil }, action: Update, reason: Unmarked,
+		},
+		"what only its field manager says is ours is not deleted, to change what cannot be": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Immutable = true }, action: Refuse, reason: Conflict,
+		},
+		"what only its field manager says is ours is not deleted, to change its type": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Type = "example.org/own" }, action: Refuse, reason: Conflict,
+		},
+		"nor is it with the label and without readable marks": {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
-				s.unlabel()
-				s.Found.Immutable = true
-			}, action: Recreate, reason: Unmarked,
+				s.Clone.MadeByUs, s.Clone.Type, s.Clone.Annotations = true, "example.org/own", nil
+			}, action: Refuse, reason: Conflict,
+		},
+		"a rule that overwrites makes it anew": {
+			rule:  func(c *Config) { c.OnConflict = ConflictOverwrite },
+			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Immutable = true }, action: Recreate, reason: TakenOver,
+		},
+		"a rule whose name cannot be marks nothing": {
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "not a rule's name" },
+			action: Refuse, reason: Conflict,
+		},
+		"a clone is no source": {
+			state: func(t *testing.T, s *State) {
+				mark.Stamp(&s.Claims[0].Source.ObjectMeta, mark.Clone{Rule: "other", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "first"}})
+			}, action: Refuse, reason: SourceIsClone,
+		},
+		"a clone of another source, in the place of ours, is written over": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Annotations[mark.Source], s.Clone.Annotations[mark.SourceUID] = "Secret/platform/other", "other-1"
+			}, action: Update, reason: Outdated,
 		},
 		"a clone that lost its label and got it back needs no write": {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
-				s.Found, s.Clone, s.Taken, s.WrittenByUs = s.Clone, nil, true, true
+				s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
 			}, action: Leave, reason: InSync,
 		},
 		"a clone that lost its label is not emptied with its source": {
@@ -327,7 +354,7 @@ func withoutRule(t *testing.T, s *State) {
 // unlabel takes the label from the clone.
 func (s *State) unlabel() {
 	delete(s.Clone.Labels, mark.CloneLabel)
-	s.Found, s.Clone, s.Taken, s.WrittenByUs = s.Clone, nil, true, true
+	s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
 }
 
 func withoutSource(t *testing.T, s *State) {

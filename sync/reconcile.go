@@ -60,7 +60,7 @@ func (c *controller) gather(ctx context.Context, target object.Ref) (State, erro
 	}
 	state.Found, err = c.writer.Describe(ctx, target, c.key)
 	state.Taken = state.Found != nil
-	state.WrittenByUs = state.Taken && state.Found.WrittenByUs
+	state.MadeByUs = state.Taken && state.Found.MadeByUs
 	return state, err
 }
 

@@ -22,7 +22,7 @@ const (
 // record tells what was done, or why nothing could be.
 func (c *controller) record(state State, step Step, err error) {
 	rule := ruleOf(state, step)
-	c.metrics.step(rule, step, err)
+	c.metrics.step(c.ruleLabel(rule), step, err)
 	c.noteFailure(state, rule, step, err)
 	c.noteSpread(state, step, err)
 	c.onlooker.Touched(state.Target)

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -24,6 +25,10 @@ func forbidden(rule *Rule, source *object.Full) *Step {
 	}
 	if source.Namespace == metav1.NamespaceSystem && !rule.Source.AllowSystemNamespace {
 		return refuse(SystemNamespace, "the source is in kube-system; if it is meant to leave it, set allowSystemNamespace: true in the rule's source")
+	}
+	if marks, marked := mark.Of(source); marked {
+		return refuse(SourceIsClone, fmt.Sprintf("the source is itself a clone, of %s by rule %q; have the rule name that source, "+
+			"or make this object anew without the headwater.dev marks", marks.Source, marks.Rule))
 	}
 	if why := forbiddenType(source.Content.Type); why != "" {
 		return refuse(ForbiddenType, why)

@@ -39,6 +39,7 @@ const (
 	ForbiddenType      Reason = "ForbiddenType"
 	SystemNamespace    Reason = "SystemNamespace"
 	OwnNamespace       Reason = "OwnNamespace"
+	SourceIsClone      Reason = "SourceIsClone"
 	TooLarge           Reason = "TooLarge"
 	RuleRemoved        Reason = "RuleRemoved"
 	RuleChanged        Reason = "RuleChanged"

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,25 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 		"second team-0": Conflicts, "second team-1": Conflicts, "second team-2": Conflicts, "second team-3": Conflicts, "second team-4": Conflicts,
 		"former team-2": Retained,
 	}, standings)
+}
+
+// Whoever forges marks names as many rules as they like.
+func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(census{viewOf(t, 3, *testRule(t, nil)).controller})
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	named := map[string]bool{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "rule" {
+					named[label.GetValue()] = true
+				}
+			}
+		}
+	}
+	require.Equal(t, map[string]bool{"blog": true, formerRules: true}, named)
 }
 
 func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {

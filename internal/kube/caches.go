@@ -29,9 +29,10 @@ type Namespace struct {
 // know that a name is taken, and that its data may have changed.
 type Foreign struct {
 	slim
-	// WrittenByUs is true for a clone that lost its label.
-	WrittenByUs bool
-	Tags        mark.Tags
+	// MadeByUs is true for a clone that lost its label, as far as field managers
+	// tell.
+	MadeByUs bool
+	Tags     mark.Tags
 }
 
 // Caches are the views that modules share. Modules add their own with Add.
@@ -149,7 +150,7 @@ func cloneInformer(clients *Clients, kind object.Kind) cache.SharedIndexInformer
 }
 
 func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
-	var shapes shapes
+	shapes := newShapes()
 	return func(obj any) (*object.Digested, error) {
 		full, err := object.FromAPI(obj)
 		if err != nil {
@@ -168,7 +169,7 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 // describe keeps of an object what is needed to write it, but its payload.
 func describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
 	digested := full.Digested(hasher)
-	digested.WrittenByUs = mark.WrittenByUs(full.ManagedFields)
+	digested.MadeByUs = mark.MadeByUs(full.ManagedFields)
 	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
 	digested.ManagedFields = nil
 	delete(digested.Annotations, mark.SourceVersion) // another with every write, and nobody asks
@@ -181,7 +182,7 @@ func keepForeign(obj any) (*Foreign, error) {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
 	return &Foreign{
-		slim: slimOf(meta), WrittenByUs: mark.WrittenByUs(meta.GetManagedFields()), Tags: mark.TagsOf(meta.GetAnnotations()),
+		slim: slimOf(meta), MadeByUs: mark.MadeByUs(meta.GetManagedFields()), Tags: mark.TagsOf(meta.GetAnnotations()),
 	}, nil
 }
 

@@ -2,7 +2,9 @@ package kube
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,14 +22,16 @@ func TestCachesKeepNoPayload(t *testing.T) {
 	secret := secretCalled("shared")
 	secret.Labels = map[string]string{"team": "a"}
 	secret.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "c4n4ry", mark.ReloaderIgnore: "true"}
-	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mark.FieldManager}}
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: mark.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:type":{}}`),
+	}}
 
 	foreign, err := keepForeign(secret)
 	require.NoError(t, err)
 	require.Equal(t, &Foreign{
-		slim:        slim{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
-		WrittenByUs: true,
-		Tags:        mark.Tags{Ignore: true},
+		slim:     slim{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
+		MadeByUs: true,
+		Tags:     mark.Tags{Ignore: true},
 	}, foreign)
 
 	clone, err := keepClone(key)(secret)
@@ -58,6 +62,37 @@ func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
 	first.Annotations["probe"] = "x"
 	require.Contains(t, second.Annotations, "probe", "one map")
 	require.Equal(t, "r", third.Annotations[mark.Rule])
+}
+
+func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
+	shapes := newShapes()
+	clone := func(i int) *object.Digested {
+		clone := &object.Digested{Kind: object.Secret}
+		mark.Stamp(&clone.ObjectMeta, mark.Clone{
+			Rule: fmt.Sprint("forged-", i), Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"},
+		})
+		return clone
+	}
+	for i := range maxShapes + 100 {
+		shapes.share(clone(i))
+	}
+	require.Equal(t, maxShapes, shapes.latest.Len())
+
+	gone := make(chan struct{})
+	deleted := clone(0)
+	runtime.SetFinalizer(deleted, func(*object.Digested) { close(gone) })
+	shapes.share(deleted)
+	deleted = nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond, "a clone that no cache holds is kept")
+	runtime.KeepAlive(shapes)
 }
 
 func TestReplicasAgreeOnOneDigestKey(t *testing.T) {

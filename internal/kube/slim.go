@@ -3,10 +3,11 @@ package kube
 import (
 	"maps"
 	"slices"
-	"sync"
 	"unique"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -37,17 +38,32 @@ func (s *slim) GetName() string { return s.Name }
 func (s *slim) GetResourceVersion() string { return s.ResourceVersion }
 
 // shapes lets the clones of one source share what is the same in all of them:
-// marks and digests.
-type shapes struct{ latest sync.Map }
+// marks and digests. It knows the latest clone of each source, for as long as a
+// cache holds it, and of so many sources: who forges marks gains no memory.
+type shapes struct{ latest *lru.Cache }
 
-type shape struct{ rule, source string }
+type shape struct {
+	rule   string
+	source object.Ref
+}
+
+const maxShapes = 4096
+
+func newShapes() shapes { return shapes{lru.New(maxShapes)} }
 
 // share replaces parts of clone by equal ones of the clone before it.
-func (s *shapes) share(clone *object.Digested) {
-	key := shape{clone.Annotations[mark.Rule], clone.Annotations[mark.Source]}
-	known, found := s.latest.Swap(key, clone)
-	other, ok := known.(*object.Digested)
-	if !found || !ok {
+func (s shapes) share(clone *object.Digested) {
+	clone.Type = unique.Make(clone.Type).Value()
+	marks, ours := mark.Of(clone)
+	if !ours {
+		return
+	}
+	key := shape{marks.Rule, marks.Source}
+	known, _ := s.latest.Get(key)
+	s.latest.Add(key, weak.Make(clone))
+	pointer, _ := known.(weak.Pointer[object.Digested])
+	other := pointer.Value()
+	if other == nil {
 		return
 	}
 	if maps.Equal(clone.Labels, other.Labels) {
@@ -59,5 +75,4 @@ func (s *shapes) share(clone *object.Digested) {
 	if slices.Equal(clone.Digests, other.Digests) {
 		clone.Digests = other.Digests
 	}
-	clone.Type = unique.Make(clone.Type).Value()
 }

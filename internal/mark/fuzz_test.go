@@ -2,6 +2,7 @@ package mark
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
+var dnsLabel = regexp.MustCompile(`\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\z`)
+
 // What is stamped is read back, whatever else is on the object; and whatever is
 // on an object is either no mark of a clone or one that can be stamped again.
 func FuzzClone(f *testing.F) {
@@ -21,6 +24,7 @@ func FuzzClone(f *testing.F) {
 	f.Add("", "ConfigMap/p/s", "", "", "yes", CloneLabel, "false")
 	f.Add("r", "Pod/p/s", "u", "", "true", Source, "Secret/other/x")
 	f.Add("r", "Secret/p/s/t", "u", "", "true", Rule, "")
+	f.Add("no rule's name", "Secret/p/s", "u", "", "true", "team", "a")
 	f.Fuzz(func(t *testing.T, rule, source, uid, removed, label, key, value string) {
 		meta := metav1.ObjectMeta{
 			Labels:      map[string]string{CloneLabel: label, "else": value},
@@ -31,7 +35,7 @@ func FuzzClone(f *testing.F) {
 		}
 		read, ours := Of(&meta)
 		ref, err := object.ParseRef(source)
-		require.Equal(t, label == "true" && rule != "" && err == nil, ours)
+		require.Equal(t, label == "true" && dnsLabel.MatchString(rule) && err == nil, ours)
 		if !ours {
 			require.Zero(t, read)
 			return
@@ -133,6 +137,6 @@ func FuzzWrittenKeys(f *testing.F) {
 			require.Equal(t, FieldManager, manager)
 			require.True(t, json.Valid([]byte(fields)))
 		}
-		require.Equal(t, manager == FieldManager, WrittenByUs(meta.ManagedFields))
+		require.False(t, MadeByUs(meta.ManagedFields), "no field was updated")
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -65,7 +66,7 @@ const (
 )
 
 // FieldManager owns every field that Headwater writes. It must never change:
-// clones that lost their label are recognised by it.
+// clones that lost their label are recognised by it, see MadeByUs.
 const FieldManager = "headwater"
 
 // Clone is what the marks of a clone say.
@@ -98,14 +99,14 @@ func Stamp(meta *metav1.ObjectMeta, c Clone) {
 }
 
 // Of reads the marks of a clone; ok is false when meta does not carry all of
-// them in readable form.
+// them in readable form: a rule's name is a DNS label.
 func Of(meta metav1.Object) (clone Clone, ok bool) {
 	if meta.GetLabels()[CloneLabel] != "true" {
 		return Clone{}, false
 	}
 	annotations := meta.GetAnnotations()
 	source, err := object.ParseRef(annotations[Source])
-	if err != nil || annotations[Rule] == "" {
+	if err != nil || len(validation.IsDNS1123Label(annotations[Rule])) > 0 {
 		return Clone{}, false
 	}
 	return Clone{
@@ -118,15 +119,39 @@ func Of(meta metav1.Object) (clone Clone, ok bool) {
 	}, true
 }
 
-// WrittenByUs reports whether Headwater's field manager still owns something
-// of the object: true for a clone that lost its label.
-func WrittenByUs(entries []metav1.ManagedFieldsEntry) bool {
-	for _, entry := range entries {
-		if entry.Manager == FieldManager {
-			return true
-		}
+// MadeByUs reports whether Headwater's field manager still owns what only who
+// made the object owns, or who filled it when it was empty: its type, or its data
+// as a whole. It is true for a clone that lost its label. Anybody may call
+// themselves by that name, but a change of metadata or of single keys does not
+// make them the maker.
+func MadeByUs(entries []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		fields, ours := fieldsOfOurs(entry)
+		return ours && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+			(fields.Type != nil || fields.Data["."] != nil || fields.BinaryData["."] != nil)
+	})
+}
+
+// fields is what field managers own of what Headwater writes; see
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+type fields struct {
+	Type       json.RawMessage            `json:"f:type"`
+	Data       map[string]json.RawMessage `json:"f:data"`
+	BinaryData map[string]json.RawMessage `json:"f:binaryData"`
+	Metadata   struct {
+		Labels      map[string]json.RawMessage `json:"f:labels"`
+		Annotations map[string]json.RawMessage `json:"f:annotations"`
+	} `json:"f:metadata"`
+}
+
+// fieldsOfOurs is what entry owns; ours is false for another field manager's,
+// and for what cannot be read.
+func fieldsOfOurs(entry metav1.ManagedFieldsEntry) (owned fields, ours bool) {
+	if entry.Manager != FieldManager || entry.FieldsV1 == nil {
+		return fields{}, false
 	}
-	return false
+	err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned)
+	return owned, err == nil
 }
 
 // WrittenAt is when Headwater's field manager last wrote the object, by the API
@@ -141,28 +166,18 @@ func WrittenAt(entries []metav1.ManagedFieldsEntry) (latest time.Time) {
 }
 
 // WrittenKeys returns the keys of meta's labels and annotations, Headwater's
-// own marks left out, that Headwater wrote and nobody changed since. Field
-// ownership is described in
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+// own marks left out, that Headwater wrote and nobody changed since.
 func WrittenKeys(meta metav1.Object) (labels, annotations []string) {
 	if !hasOthers(meta.GetLabels()) && !hasOthers(meta.GetAnnotations()) {
 		return nil, nil
 	}
 	for _, entry := range meta.GetManagedFields() {
-		if entry.Manager != FieldManager || entry.FieldsV1 == nil {
-			continue
+		owned, ours := fieldsOfOurs(entry)
+		if !ours {
+			continue // nothing of it is removed
 		}
-		var fields struct {
-			Metadata struct {
-				Labels      map[string]json.RawMessage `json:"f:labels"`
-				Annotations map[string]json.RawMessage `json:"f:annotations"`
-			} `json:"f:metadata"`
-		}
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue // as if it were somebody else's: nothing of it is removed
-		}
-		labels = append(labels, written(fields.Metadata.Labels, meta.GetLabels())...)
-		annotations = append(annotations, written(fields.Metadata.Annotations, meta.GetAnnotations())...)
+		labels = append(labels, written(owned.Metadata.Labels, meta.GetLabels())...)
+		annotations = append(annotations, written(owned.Metadata.Annotations, meta.GetAnnotations())...)
 	}
 	return labels, annotations
 }

@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,8 @@ func TestUnreadableMarksAreNotOurs(t *testing.T) {
 		"without the label":        func(m *metav1.ObjectMeta) { m.Labels = nil },
 		"with another label value": func(m *metav1.ObjectMeta) { m.Labels[CloneLabel] = "yes" },
 		"without the rule":         func(m *metav1.ObjectMeta) { delete(m.Annotations, Rule) },
+		"with a rule of no name":   func(m *metav1.ObjectMeta) { m.Annotations[Rule] = "Any text" },
+		"with too long a source":   func(m *metav1.ObjectMeta) { m.Annotations[Source] = "Secret/p/" + strings.Repeat("s", 254) },
 		"with a malformed source":  func(m *metav1.ObjectMeta) { m.Annotations[Source] = "blogsecret" },
 		"without any annotation":   func(m *metav1.ObjectMeta) { m.Annotations = nil },
 	} {

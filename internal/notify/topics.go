@@ -56,6 +56,7 @@ var topics = map[string]Topic{
 	"ForbiddenType":   Refused,
 	"SystemNamespace": Refused,
 	"OwnNamespace":    Refused,
+	"SourceIsClone":   Refused,
 	"TooLarge":        Refused,
 	"TargetRefused":   Refused,
 

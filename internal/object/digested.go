@@ -43,9 +43,9 @@ type Digested struct {
 	// ChangedAt is when the payload was last written, by the API server's
 	// clock, in whole seconds; zero when the API server does not tell.
 	ChangedAt time.Time
-	// WrittenByUs is true while Headwater's field manager owns part of the
-	// object; only caches set it.
-	WrittenByUs bool
+	// MadeByUs is true for what Headwater made, as far as field managers tell;
+	// only caches set it.
+	MadeByUs bool
 	// LabelsByUs and AnnotationsByUs are the keys that Headwater wrote beside
 	// its marks; only caches set them.
 	LabelsByUs, AnnotationsByUs []string

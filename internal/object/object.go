@@ -41,10 +41,18 @@ func (r Ref) String() string {
 	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
 }
 
-// ParseRef is the inverse of Ref.String.
+// The API server's limits: DNS1123LabelMaxLength and DNS1123SubdomainMaxLength of
+// apimachinery's validation.
+const (
+	maxNamespaceLength = 63
+	maxNameLength      = 253
+)
+
+// ParseRef is the inverse of Ref.String. What is longer than the names of
+// objects is none.
 func ParseRef(s string) (Ref, error) {
 	parts := strings.Split(s, "/")
-	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+	if len(parts) != 3 || parts[1] == "" || parts[2] == "" || len(parts[1]) > maxNamespaceLength || len(parts[2]) > maxNameLength {
 		return Ref{}, fmt.Errorf("object reference %q is not Kind/namespace/name", s)
 	}
 	kind := Kind(parts[0])

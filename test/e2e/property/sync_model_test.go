@@ -75,6 +75,8 @@ func (o oracle) judgePlace(ref object.Ref) error {
 		return fmt.Errorf("the clone of rule %s is missing", rule.Name)
 	case len(source.Content.Data) == 0: // held, or empty from the beginning
 		return nil
+	case got.Labels[mark.CloneLabel] == "" && (got.Content.Immutable || got.Content.Type != source.Content.Type):
+		return nil // it lost its label, and would have to be deleted
 	default:
 		return differs(wanted(rule, source), got)
 	}

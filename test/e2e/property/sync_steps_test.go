@@ -138,7 +138,7 @@ func (w *world) touch() {
 	}
 	require.NoError(w, err)
 	// Whoever replaces all that Headwater wrote has an object of their own.
-	if _, marked := mark.Of(written); marked || mark.WrittenByUs(written.ManagedFields) {
+	if _, marked := mark.Of(written); marked || mark.MadeByUs(written.ManagedFields) {
 		delete(w.strangers, ref)
 	} else {
 		w.strangers[ref] = versionOf(written)
