@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -119,6 +120,9 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 	create("refuse-src", "large", func(s *corev1.Secret) {
 		s.Annotations = map[string]string{"example.org/most": strings.Repeat("x", 200<<10)}
 	})
+	create("refuse-src", "copied", func(s *corev1.Secret) {
+		mark.Stamp(&s.ObjectMeta, mark.Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "refuse-first", Name: "first"}})
+	})
 	create(metav1.NamespaceSystem, "refuse-system", func(*corev1.Secret) {})
 	create(harness.Namespace, "refuse-own", func(*corev1.Secret) {})
 	create(metav1.NamespaceSystem, "refuse-allowed", func(*corev1.Secret) {})
@@ -129,13 +133,14 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
   sync: {namespaces: {include: [refuse-a]}%s}
 `, name, namespace, name, source, target)
 	}
-	h := e.Start(rule("refuse-src", "release", "", "") + rule("refuse-src", "bootstrap", "", "") +
+	h := e.Start(rule("refuse-src", "release", "", "") + rule("refuse-src", "bootstrap", "", "") + rule("refuse-src", "copied", "", "") +
 		rule("refuse-src", "large", "", `, target: {copyAnnotations: ["*"], annotations: {more: "`+strings.Repeat("y", 100<<10)+`"}}`) +
 		rule(metav1.NamespaceSystem, "refuse-system", "", "") + rule(harness.Namespace, "refuse-own", "", "") +
 		rule(metav1.NamespaceSystem, "refuse-allowed", ", allowSystemNamespace: true", ""))
 	for _, refused := range []struct{ namespace, name, reason, note string }{
 		{"refuse-src", "release", "ForbiddenType", "Helm"},
 		{"refuse-src", "bootstrap", "ForbiddenType", "bootstrap token"},
+		{"refuse-src", "copied", "SourceIsClone", "a clone, of Secret/refuse-first/first"},
 		{"refuse-src", "large", "TooLarge", "bytes of annotations"},
 		{metav1.NamespaceSystem, "refuse-system", "SystemNamespace", "allowSystemNamespace: true"},
 		{harness.Namespace, "refuse-own", "OwnNamespace", "keep the source in another"},
