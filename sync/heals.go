@@ -82,6 +82,6 @@ func (s State) wasRight(was *object.Digested) bool {
 	if was == nil {
 		return false
 	}
-	s.Clone, s.Taken, s.WrittenByUs, s.Found = was, false, false, nil
+	s.Clone, s.Taken, s.MadeByUs, s.Found = was, false, false, nil
 	return Plan(s).Reason == InSync
 }

@@ -27,7 +27,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 		"a value was edited":          {state: edit, want: edited},
 		"the clone was deleted":       {state: gone, want: deleted},
 		"the label was stripped":      {state: func(_ *testing.T, s *State) { s.unlabel() }, want: unmarked},
-		"the annotations were, too":   {state: func(_ *testing.T, s *State) { s.Clone.Annotations, s.Clone.WrittenByUs = nil, true }, want: unmarked},
+		"the annotations were, too":   {state: func(_ *testing.T, s *State) { s.Clone.Annotations, s.Clone.MadeByUs = nil, true }, want: unmarked},
 		"an annotation was edited":    {state: func(_ *testing.T, s *State) { s.Clone.Annotations[mark.SourceUID] = "other" }, want: edited},
 		"it was made immutable":       {state: func(t *testing.T, s *State) { t.Helper(); edit(t, s); s.Clone.Immutable = true }, want: edited},
 		"its type was changed":        {state: func(_ *testing.T, s *State) { s.Clone.Type = "kubernetes.io/basic-auth" }, want: edited},

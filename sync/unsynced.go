@@ -72,6 +72,7 @@ func (c *controller) surveyWaits(report func(Finding)) ages {
 		}
 		c.unsynced.Use(func(u *unsynced) { seen = u.since[f.Target] })
 		c.spreads.Use(func(s spreads) { changed = s.began(f) })
+		f.Rule = c.ruleLabel(f.Rule)
 		waits.add(f, failed, seen, changed)
 	})
 	c.unsynced.Use(func(u *unsynced) { u.since = waits.since })

@@ -66,7 +66,10 @@ func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
 	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	require.True(tb, caches.AwaitFull(waitCtx, nil))
-	return &View{&controller{Observer: observer, maxFraction: func() float64 { return 0.3 }, failures: locked.New(failures{})}}
+	return &View{&controller{
+		Observer: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
+		failures: locked.New(failures{}), unsynced: locked.New(&unsynced{}), spreads: locked.New(spreads{}),
+	}}
 }
 
 func twoRules(t *testing.T) []Rule {
