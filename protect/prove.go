@@ -2,6 +2,8 @@ package protect
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,13 +66,8 @@ func findingOf(err error) finding {
 	if err == nil {
 		return finding{}
 	}
-	if apierrors.IsForbidden(err) {
-		switch text := err.Error(); {
-		case strings.Contains(text, "ValidatingAdmissionPolicy '"+ConfigurationName+"-"):
-			return finding{by: EnginePolicy}
-		case strings.Contains(text, webhookDomain+`" denied`):
-			return finding{by: EngineWebhook}
-		}
+	if by := refusedBy(err); by != "" {
+		return finding{by: by}
 	}
 	// No more of the text: where somebody else's admission wrote it, it may
 	// quote the object.
@@ -78,6 +75,29 @@ func findingOf(err error) finding {
 		return finding{problem: fmt.Sprintf("the API server answered %s to the attempt, but not by Headwater's word", reason)}
 	}
 	return finding{problem: "the API server did not answer the attempt"}
+}
+
+// The words of the API server for what refused, which come before any of
+// somebody else's choosing.
+var (
+	policyRefused  = regexp.MustCompile(`^[^:]* is forbidden: ValidatingAdmissionPolicy '([^']*)' with binding '([^']*)' denied request`)
+	webhookRefused = regexp.MustCompile(`^admission webhook "[^"]*` + regexp.QuoteMeta(webhookDomain) + `" denied the request`)
+)
+
+// refusedBy is the engine whose refusal err is; empty if it is none. A policy
+// refuses by Headwater's word only where it bears a name of ours and is bound as
+// we bind it: anybody else's may be left when ours are gone.
+func refusedBy(err error) Engine {
+	if !apierrors.IsForbidden(err) {
+		return ""
+	}
+	if names := policyRefused.FindStringSubmatch(err.Error()); names != nil && names[1] == names[2] && slices.Contains(PolicyNames(), names[1]) {
+		return EnginePolicy
+	}
+	if webhookRefused.MatchString(err.Error()) {
+		return EngineWebhook
+	}
+	return ""
 }
 
 // judgeFindings says what the findings about a rule's sources prove, and if

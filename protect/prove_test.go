@@ -2,11 +2,13 @@ package protect
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -14,16 +16,33 @@ func TestFindingOf(t *testing.T) {
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "blogsecret", errors.New(text))
 	}
+	// refused is how a webhook's refusal arrives: its own status, as it is.
+	refused := func(text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: text}}
+	}
 	other := finding{problem: "the API server answered Forbidden to the attempt, but not by Headwater's word"}
 	for sentence, tc := range map[string]struct {
 		err  error
 		want finding
 	}{
-		"it passed":                   {nil, finding{}},
-		"a policy of ours refused":    {forbidden(`ValidatingAdmissionPolicy 'headwater-sources' with binding 'headwater-sources' denied request: no`), finding{by: EnginePolicy}},
-		"a webhook of ours refused":   {forbidden(`admission webhook "marks.protect.headwater.dev" denied the request: no`), finding{by: EngineWebhook}},
+		"it passed":                                            {nil, finding{}},
+		"a policy of ours refused":                             {forbidden(`ValidatingAdmissionPolicy 'headwater-sources' with binding 'headwater-sources' denied request: no`), finding{by: EnginePolicy}},
+		"a webhook of ours refused":                            {refused(`admission webhook "marks.protect.headwater.dev" denied the request: no`), finding{by: EngineWebhook}},
+		"a policy refused that is called much like ours":       {forbidden(`ValidatingAdmissionPolicy 'headwater-fake' with binding 'headwater-fake' denied request: no`), other},
+		"a policy of ours refused where somebody has bound it": {forbidden(`ValidatingAdmissionPolicy 'headwater-sources' with binding 'here' denied request: no`), other},
+		"a policy of theirs refused in the words of ours": {
+			forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: secrets "a" is forbidden: ` +
+				`ValidatingAdmissionPolicy 'headwater-sources' with binding 'headwater-sources' denied request: no`), other,
+		},
+		"a webhook of theirs refused in the words of a policy of ours": {
+			refused(`admission webhook "x.example.org" denied the request: secrets "a" is forbidden: ` +
+				`ValidatingAdmissionPolicy 'headwater-sources' with binding 'headwater-sources' denied request: no`), other,
+		},
+		"a webhook of theirs refused in the words of ours": {
+			refused(`admission webhook "x.example.org" denied the request: admission webhook "marks.protect.headwater.dev" denied the request`), other,
+		},
 		"a policy of theirs refused":  {forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: ` + canary), other},
-		"a webhook of theirs refused": {forbidden(`admission webhook "x.example.org" denied the request: ` + canary), other},
+		"a webhook of theirs refused": {refused(`admission webhook "x.example.org" denied the request: ` + canary), other},
 		"RBAC refused":                {forbidden(`User "system:serviceaccount:headwater:headwater-prober" cannot patch`), other},
 		"the webhook did not answer": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "marks.protect.headwater.dev": refused`)),

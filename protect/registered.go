@@ -47,9 +47,9 @@ func (r *Registration) prepare() error {
 	policies := admissioninformers.NewFilteredValidatingAdmissionPolicyInformer(r.client, 0, cache.Indexers{}, managed)
 	bindings := admissioninformers.NewFilteredValidatingAdmissionPolicyBindingInformer(r.client, 0, cache.Indexers{}, managed)
 	var failures [3]error
-	r.webhooks, failures[0] = newUpkeep(r, kindWebhooks, admission.ValidatingWebhookConfigurations(), webhooks, byName(ConfigurationName), webhookContent)
-	r.policies, failures[1] = newUpkeep(r, kindPolicy, admission.ValidatingAdmissionPolicies(), policies, managed, policyContent)
-	r.bindings, failures[2] = newUpkeep(r, kindBinding, admission.ValidatingAdmissionPolicyBindings(), bindings, managed, bindingContent)
+	r.webhooks, failures[0] = newUpkeep(r, kindWebhooks, []string{ConfigurationName}, admission.ValidatingWebhookConfigurations(), webhooks, byName(ConfigurationName), webhookContent)
+	r.policies, failures[1] = newUpkeep(r, kindPolicy, PolicyNames(), admission.ValidatingAdmissionPolicies(), policies, managed, policyContent)
+	r.bindings, failures[2] = newUpkeep(r, kindBinding, PolicyNames(), admission.ValidatingAdmissionPolicyBindings(), bindings, managed, bindingContent)
 	return errors.Join(failures[:]...)
 }
 
@@ -57,16 +57,17 @@ func managed(o *metav1.ListOptions) {
 	o.LabelSelector = labels.SelectorFromSet(managedLabels()).String()
 }
 
-// newUpkeep keeps the objects of a kind that tweak chooses, and informer holds.
-func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, client lister[T, L], informer cache.SharedIndexInformer,
-	tweak func(*metav1.ListOptions), ours content[T],
+// newUpkeep keeps the objects of a kind that bear names, among those that tweak
+// chooses, and informer holds.
+func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, names []string, client lister[T, L],
+	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), ours content[T],
 ) (*upkeep[T], error) {
 	view, err := following[T](kind, informer, r.wake, r.log)
 	if err != nil {
 		return nil, err
 	}
 	u := &upkeep[T]{
-		kind: kind, api: client, view: view, content: ours, clock: r.clock,
+		kind: kind, names: names, api: client, view: view, content: ours, clock: r.clock,
 		ours:  func(ctx context.Context) ([]T, error) { return fetch(ctx, client, tweak) },
 		owned: func(ctx context.Context, object T, creation bool) error { return r.owned(ctx, object, creation) },
 		restored: func(desired, found T) {

@@ -96,7 +96,10 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 		r.alone = time.Time{}
 	}
 	again, policyErr := r.keepPolicies(ctx, engine)
-	later, webhookErr := r.keepWebhooks(ctx, engine)
+	if policyErr != nil {
+		r.changed() // what refuses may be another engine by now
+	}
+	later, webhookErr := r.keepWebhooks(ctx, engine, policyErr == nil)
 	return sooner(again, later), errors.Join(policyErr, webhookErr)
 }
 
@@ -180,11 +183,8 @@ func (r *Registration) keepPolicies(ctx context.Context, engine Engine) (again t
 		definitions, bindings = append(definitions, policy.Definition), append(bindings, policy.Binding)
 	}
 	again, err = r.policies.keep(ctx, &r.running, definitions)
-	if err != nil {
-		return again, err
-	}
-	later, err := r.bindings.keep(ctx, &r.running, bindings)
-	return sooner(again, later), err
+	later, bindingErr := r.bindings.keep(ctx, &r.running, bindings)
+	return sooner(again, later), errors.Join(err, bindingErr)
 }
 
 // desiredPolicies leaves rules that refuse nothing to the webhook, if there is
@@ -201,14 +201,15 @@ func desiredPolicies(set *rules.Set[Rule], world World, engine Engine) []Policy 
 }
 
 // keepWebhooks leaves the webhook in force until the policies that are to take
-// over were seen to refuse, or nothing was.
-func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again time.Duration, err error) {
+// over were seen to refuse, or nothing was. kept is whether the policies are as
+// they should be.
+func (r *Registration) keepWebhooks(ctx context.Context, engine Engine, kept bool) (again time.Duration, err error) {
 	proof := r.proof()
 	switch {
 	case !hasRules(r.rules):
 		return r.webhooks.keep(ctx, &r.running, nil)
 	case engine != EnginePolicy:
-		return r.registerWebhooks(ctx, engine)
+		return r.registerWebhooks(ctx, engine, kept)
 	case !proof.Known || proof.By == EngineWebhook:
 		return 0, nil // the next proof wakes the loop
 	default:
@@ -216,7 +217,7 @@ func (r *Registration) keepWebhooks(ctx context.Context, engine Engine) (again t
 	}
 }
 
-func (r *Registration) registerWebhooks(ctx context.Context, engine Engine) (again time.Duration, err error) {
+func (r *Registration) registerWebhooks(ctx context.Context, engine Engine, kept bool) (again time.Duration, err error) {
 	bundle := r.bundle()
 	if err := r.webhooks.watch(ctx, &r.running); err != nil {
 		return 0, err
@@ -226,7 +227,7 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine Engine) (aga
 	if bundle == nil || !proof.Known && engine == EngineBoth || len(r.webhooks.applied) == 0 && !r.answering() {
 		return readyInterval, nil
 	}
-	stance := r.stance(engine, proof)
+	stance := r.stance(engine, proof, kept)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
 	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
 	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
@@ -236,10 +237,12 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine Engine) (aga
 	return again, err
 }
 
-func (r *Registration) stance(engine Engine, proof Proof) Stance {
+// stance has the webhook stand in for policies that cannot be kept: what refused
+// the last attempt may be all that is left of them.
+func (r *Registration) stance(engine Engine, proof Proof, kept bool) Stance {
 	r.relied = r.relied || proof.By == EngineWebhook
 	switch {
-	case engine == EngineBoth && proof.By == EnginePolicy:
+	case engine == EngineBoth && proof.By == EnginePolicy && kept:
 		return StanceBeside
 	case r.relied:
 		return StanceAlone

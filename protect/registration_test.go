@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -314,4 +315,86 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 			return !policies(s)
 		}, soon, 5*time.Millisecond)
 	})
+}
+
+// refusing has the API server refuse these writes until the test says otherwise.
+func refusing(client *fake.Clientset, verb, resource, name string) (allow func()) {
+	var allowed atomic.Bool
+	client.PrependReactor(verb, resource, func(action k8stesting.Action) (bool, runtime.Object, error) {
+		named, ok := action.(interface{ GetName() string })
+		if creation, creates := action.(k8stesting.CreateAction); creates {
+			named, ok = creation.GetObject().(metav1.Object)
+		}
+		if allowed.Load() || !ok || named.GetName() != name {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), name, nil)
+	})
+	return func() { allowed.Store(true) }
+}
+
+func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
+	stranger := metav1.ObjectMeta{Name: "somebodys", Labels: managedLabels()}
+	client := fake.NewClientset(
+		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: stranger},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: stranger},
+	)
+	s := newTestRegistration(t, client, testRules())
+	s.settings.Swap(Settings{Engine: EnginePolicy})
+	background(t, s.Run)
+	bindings := func() (names []string) {
+		list, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		for _, binding := range list.Items {
+			names = append(names, binding.Name)
+		}
+		return names
+	}
+	require.Eventually(t, func() bool { return slices.Contains(bindings(), "headwater-sources") }, soon, time.Millisecond)
+	s.rules.Swap(rules.NewSet[Rule]())
+	require.Eventually(t, func() bool { return slices.Equal(bindings(), []string{"somebodys"}) }, soon, time.Millisecond)
+	next := newTestRegistration(t, client, rules.NewSet[Rule]()) // it clears what an earlier run may have left
+	require.NoError(t, next.prepare())
+	_, err := next.reconcile(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"somebodys"}, bindings())
+}
+
+func TestAPolicyThatCannotBeWrittenKeepsNoBindingFromIt(t *testing.T) {
+	client := fake.NewClientset()
+	refusing(client, "create", "validatingadmissionpolicies", "headwater-clones")
+	s := newTestRegistration(t, client, testRules())
+	s.settings.Swap(Settings{Engine: EnginePolicy})
+	background(t, s.Run)
+	require.Eventually(t, func() bool {
+		_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), "headwater-sources", metav1.GetOptions{})
+		return err == nil
+	}, soon, time.Millisecond)
+}
+
+func TestTheWebhookStandsInForPoliciesThatCannotBeKept(t *testing.T) {
+	client := fake.NewClientset()
+	s := newTestRegistration(t, client, testRules())
+	allow := refusing(client, "create", "validatingadmissionpolicybindings", "headwater-sources")
+	var looks atomic.Int32
+	s.changed = func() { looks.Add(1) }
+	s.settings.Swap(Settings{Engine: EngineBoth})
+	s.proved.Store(&Proof{Known: true, By: EnginePolicy})
+	s.up.Store(true)
+	s.relied = true
+	s.trust("ca")
+	background(t, s.Run)
+	failure := func() (policy admissionregistrationv1.FailurePolicyType) {
+		if live := s.live(t); live != nil {
+			policy = *live.Webhooks[0].FailurePolicy
+		}
+		return policy
+	}
+	require.Eventually(t, func() bool { return failure() == admissionregistrationv1.Fail }, soon, time.Millisecond)
+	before := looks.Load()
+	s.Changed()
+	require.Eventually(t, func() bool { return looks.Load() > before }, soon, time.Millisecond, "the prover is to look at once")
+	allow()
+	s.Changed()
+	require.Eventually(t, func() bool { return failure() == admissionregistrationv1.Ignore }, soon, time.Millisecond)
 }

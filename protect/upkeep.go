@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,10 @@ func fetch[T clusterObject, L runtime.Object](ctx context.Context, client lister
 type upkeep[T clusterObject] struct {
 	// kind names an object in messages.
 	kind string
-	api  api[T]
+	// names are all that an object of ours may bear: what bears another is
+	// somebody else's, however it is labelled.
+	names []string
+	api   api[T]
 	// ours lists what is there, by the API server's word.
 	ours func(ctx context.Context) ([]T, error)
 	view *kube.View[T]
@@ -117,12 +121,14 @@ func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired [
 		again = sooner(again, wait)
 	}
 	for _, live := range u.view.List() {
-		if !wanted[live.GetName()] && !u.removed[live.GetUID()] {
+		if !wanted[live.GetName()] && u.isOurs(live) && !u.removed[live.GetUID()] {
 			failures = append(failures, u.remove(ctx, live))
 		}
 	}
 	return again, errors.Join(failures...)
 }
+
+func (u *upkeep[T]) isOurs(live T) bool { return slices.Contains(u.names, live.GetName()) }
 
 // keepOne returns how long to wait before looking again, if that is to be.
 func (u *upkeep[T]) keepOne(ctx context.Context, desired T) (again time.Duration, err error) {
@@ -201,7 +207,9 @@ func (u *upkeep[T]) clear(ctx context.Context) error {
 	}
 	var failures []error
 	for _, live := range left {
-		failures = append(failures, u.remove(ctx, live))
+		if u.isOurs(live) {
+			failures = append(failures, u.remove(ctx, live))
+		}
 	}
 	u.cleared = errors.Join(failures...) == nil
 	return errors.Join(failures...)

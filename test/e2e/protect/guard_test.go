@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -16,9 +17,13 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
+// repairedWithin is how long what guards may be away while somebody leads.
+const repairedWithin = 5 * time.Second
+
 func TestThePoliciesAreKept(t *testing.T) {
 	e := newEnv(t)
 	mallory := e.sourceWithEditor("policies", "policies-mallory")
+	e.decoy("policies-decoy")
 	e.Sections = "protect: {engine: Policy}\n"
 	rules := `
 - name: policies
@@ -58,7 +63,13 @@ func TestThePoliciesAreKept(t *testing.T) {
 		t.Run(tampering.sentence+" is put right", func(t *testing.T) {
 			require.NoError(t, tampering.do(t.Context()))
 			kinds[tampering.kind]++
-			e.HasMetric(h, float64(kinds[tampering.kind]), "headwater_protection_tampered_total", map[string]string{"kind": tampering.kind})
+			require.NoError(t, harness.Within(t.Context(), repairedWithin, func(ctx context.Context) error {
+				told, err := h.Metric(ctx, "headwater_protection_tampered_total", map[string]string{"kind": tampering.kind})
+				if err == nil && told != float64(kinds[tampering.kind]) {
+					err = fmt.Errorf("told %v times", told)
+				}
+				return err
+			}))
 			e.protectedByPolicy(mallory, "policies-src", "shared")
 		})
 	}
@@ -75,12 +86,44 @@ func TestThePoliciesAreKept(t *testing.T) {
 		e.ConfigFile(" []\n")
 		e.Eventually(func(ctx context.Context) error {
 			policies, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
-			if err == nil && len(policies.Items) > 0 {
-				err = fmt.Errorf("there is still %s", policies.Items[0].Name)
+			if err == nil && (len(policies.Items) != 1 || policies.Items[0].Name != "policies-decoy") {
+				err = fmt.Errorf("there are %d, and not somebody else's alone", len(policies.Items))
 			}
 			return err
 		})
 		e.Eventually(func(ctx context.Context) error { return e2e.TryEdit(ctx, mallory, "policies-src", "shared", "x") })
+	})
+}
+
+// decoy makes a policy and a binding of somebody else's that are labelled as ours
+// are, and that refuse nobody.
+func (e *env) decoy(name string) {
+	e.Helper()
+	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "headwater"}}
+	admission, ctx := e.Admin.AdmissionregistrationV1(), context.WithoutCancel(e.Context())
+	_, err := admission.ValidatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: meta,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"secrets"}},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	_, err = admission.ValidatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: meta,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.Cleanup(func() {
+		_ = admission.ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
+		_ = admission.ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{})
 	})
 }
 
