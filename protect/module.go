@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -130,7 +132,8 @@ func New(p Params) (Result, error) {
 	}
 	registration := &Registration{
 		client: p.Clients.Typed, rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
-		endpoint: endpoint, bundle: keeper.Bundle, answering: server.Listening,
+		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
+		endpoint:    endpoint, bundle: keeper.Bundle, answering: server.Listening,
 		proof: prover.Proof, changed: prover.Changed,
 		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
 	}
@@ -140,7 +143,7 @@ func New(p Params) (Result, error) {
 		return Result{}, err
 	}
 	if _, err := p.Caches.Sources.OnChange(func(change kube.Change[*object.Full]) {
-		if change.Added || change.Deleted {
+		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label may make a source
 			registration.Changed()
 			prover.Changed()
 		}
@@ -225,6 +228,14 @@ func (m memory) world() World {
 		Bound:   m.access.Holds,
 		Holders: m.access.Holders,
 	}
+}
+
+// sourcesRead reports whether the source namespaces of all rules were read.
+func sourcesRead(live *rules.Live[Rule], sources *kube.Sources) bool {
+	return !slices.ContainsFunc(live.Load().All(), func(rule Rule) bool {
+		_, synced := sources.Of(rule.Base)
+		return !synced
+	})
 }
 
 func (m memory) holds(rule Rule) bool {

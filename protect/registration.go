@@ -30,6 +30,9 @@ type Registration struct {
 	// world is what the policies are written from, memoryReady whether it may be.
 	world       func() World
 	memoryReady func() bool
+	// sourcesRead is false while world may say of a rule that there is a source,
+	// because nobody knows yet.
+	sourcesRead func() bool
 	endpoint    Endpoint
 	// bundle returns the CAs to trust, nil while there is none; answering
 	// reports whether reviews are answered.
@@ -92,15 +95,18 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	if err != nil {
 		return 0, err
 	}
+	if !r.sourcesRead() {
+		again = readyInterval // that there is none, no event tells
+	}
 	if engine != EngineWebhook || !hasRules(r.rules) {
 		r.alone = time.Time{}
 	}
-	again, policyErr := r.keepPolicies(ctx, engine)
+	waiting, policyErr := r.keepPolicies(ctx, engine)
 	if policyErr != nil {
 		r.changed() // what refuses may be another engine by now
 	}
 	later, webhookErr := r.keepWebhooks(ctx, engine, policyErr == nil)
-	return sooner(again, later), errors.Join(policyErr, webhookErr)
+	return sooner(again, sooner(waiting, later)), errors.Join(policyErr, webhookErr)
 }
 
 // engine is the one that is asked for, or the webhook where both are and the

@@ -55,7 +55,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 	s.Registration = &Registration{
 		client: client, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
 		world:       func() World { return newWorld(func(w *World) { w.Headwater = s.identity.Name() }) },
-		memoryReady: func() bool { return true },
+		memoryReady: func() bool { return true }, sourcesRead: func() bool { return true },
 		bundle: func() []byte {
 			if ca := s.ca.Load(); ca != nil {
 				return *ca
@@ -315,6 +315,22 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 			return !policies(s)
 		}, soon, 5*time.Millisecond)
 	})
+}
+
+func TestANamespaceWithoutASourceIsGuardedOnlyUntilThatIsKnown(t *testing.T) {
+	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s.settings.Swap(Settings{Engine: EnginePolicy})
+	var read atomic.Bool
+	s.sourcesRead = read.Load
+	s.world = func() World { return newWorld(func(w *World) { w.Holds = func(Rule) bool { return !read.Load() } }) }
+	background(t, s.Run)
+	guarded := func() bool {
+		_, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "headwater-namespaces", metav1.GetOptions{})
+		return err == nil
+	}
+	require.Eventually(t, guarded, soon, time.Millisecond)
+	read.Store(true) // of which no event tells
+	require.Eventually(t, func() bool { return !guarded() }, soon, time.Millisecond)
 }
 
 // refusing has the API server refuse these writes until the test says otherwise.

@@ -1,9 +1,11 @@
 package protect
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,4 +71,29 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 	require.NoError(t, patch("plain", `{"metadata":{"labels":{"share":"yes","tier":"gold"}}}`), "the outage blocks the making of a source")
 	require.NoError(t, e2e.TryEdit(ctx, e.Admin, "select-src", "shared", "x"), "break-glass")
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}))
+}
+
+func TestTheGuardOfANamespaceFollowsTheLabelsOfItsSources(t *testing.T) {
+	e := newEnv(t)
+	e.Namespace("label-src")
+	e.Secret("label-src", "shared", map[string]string{"k": "v"})
+	e.ClusterRole("label-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.Grant("", "label-editor", "label-mallory")
+	mallory := e.Client("label-mallory")
+	e.Sections = "protect: {engine: Policy}\n"
+	e.Start(`
+- name: label
+  source: {kind: Secret, namespace: label-src, selector: {matchLabels: {share: "yes"}}}
+  protect: {}
+`)
+	remove := func(ctx context.Context) error { return deletingNamespace("label-src")(ctx, mallory) }
+	label := func(value string) {
+		e.Edit("label-src", "shared", func(s *corev1.Secret) { s.Labels = map[string]string{"share": value} })
+	}
+	for range 2 {
+		label("yes")
+		e.Eventually(func(ctx context.Context) error { return harness.Refused(remove(ctx)) })
+		label("no")
+		e.Eventually(remove)
+	}
 }
