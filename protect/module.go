@@ -131,7 +131,8 @@ func New(p Params) (Result, error) {
 		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
 	}
 	registration := &Registration{
-		client: p.Clients.Typed, rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
+		client: p.Clients.Typed, ledger: ledger{client: p.Clients.Typed, namespace: p.Options.Namespace},
+		rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
 		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		endpoint:    endpoint, bundle: keeper.Bundle, answering: server.Listening,
 		proof: prover.Proof, changed: prover.Changed,

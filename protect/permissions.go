@@ -9,7 +9,7 @@ func permissions(needed bool, settings Settings, namespace string) []kube.Permis
 	if !needed {
 		return nil
 	}
-	all := append(proofPermissions(namespace), kube.Permission{
+	all := append(recordPermissions(namespace), kube.Permission{
 		Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
 		For: "know who holds a ClusterRole that may change a source",
 	}, kube.Permission{
@@ -70,7 +70,7 @@ func policyPermissions() []kube.Permission {
 	return all
 }
 
-func proofPermissions(namespace string) []kube.Permission {
+func recordPermissions(namespace string) []kube.Permission {
 	return []kube.Permission{
 		{
 			Resource: "serviceaccounts", Namespace: namespace, Name: ProverAccount, Verbs: []string{"impersonate"},
@@ -81,8 +81,12 @@ func proofPermissions(namespace string) []kube.Permission {
 			For: "record since when each rule is proven to protect",
 		},
 		{
+			Resource: "configmaps", Namespace: namespace, Name: RegisteredConfigMap, Verbs: []string{"get", "update"},
+			For: "know what was registered before this process led",
+		},
+		{
 			Resource: "configmaps", Namespace: namespace, Verbs: []string{"create"},
-			For: "record since when each rule is proven to protect",
+			For: "record what is registered, and since when each rule is proven to protect",
 		},
 	}
 }

@@ -67,7 +67,7 @@ func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, 
 		return nil, err
 	}
 	u := &upkeep[T]{
-		kind: kind, names: names, api: client, view: view, content: ours, clock: r.clock,
+		kind: kind, names: names, api: client, view: view, content: ours, clock: r.clock, ledger: &r.ledger,
 		ours:  func(ctx context.Context) ([]T, error) { return fetch(ctx, client, tweak) },
 		owned: func(ctx context.Context, object T, creation bool) error { return r.owned(ctx, object, creation) },
 		restored: func(desired, found T) {

@@ -49,6 +49,7 @@ type Registration struct {
 	wake    wake
 
 	// Owned by the loop.
+	ledger   ledger
 	running  sync.WaitGroup
 	webhooks *upkeep[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	policies *upkeep[*admissionregistrationv1.ValidatingAdmissionPolicy]
@@ -91,6 +92,9 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	if hasRules(r.rules) && (r.world().Headwater == "" || !r.memoryReady()) {
 		return readyInterval, nil
 	}
+	if err := r.ledger.recall(ctx); err != nil {
+		return 0, err
+	}
 	engine, err := r.engine(ctx)
 	if err != nil {
 		return 0, err
@@ -106,7 +110,7 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 		r.changed() // what refuses may be another engine by now
 	}
 	later, webhookErr := r.keepWebhooks(ctx, engine, policyErr == nil)
-	return sooner(again, sooner(waiting, later)), errors.Join(policyErr, webhookErr)
+	return sooner(again, sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.ledger.record(ctx))
 }
 
 // engine is the one that is asked for, or the webhook where both are and the

@@ -53,7 +53,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 	s.identity, s.settings = identified(), NewLiveSettings(Settings{Engine: EngineWebhook})
 	s.proved.Store(&Proof{Known: true, By: EngineWebhook})
 	s.Registration = &Registration{
-		client: client, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
+		client: client, ledger: ledger{client: client, namespace: "headwater"}, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
 		world:       func() World { return newWorld(func(w *World) { w.Headwater = s.identity.Name() }) },
 		memoryReady: func() bool { return true }, sourcesRead: func() bool { return true },
 		bundle: func() []byte {
@@ -112,6 +112,10 @@ func registered(t *testing.T) *registrationSetup {
 	s.trust("ca")
 	background(t, s.Run)
 	s.requireRegistered(t, testRules())
+	require.Eventually(t, func() bool { // noted, too
+		_, err := s.client.CoreV1().ConfigMaps("headwater").Get(t.Context(), RegisteredConfigMap, metav1.GetOptions{})
+		return err == nil
+	}, soon, time.Millisecond)
 	return s
 }
 
@@ -123,7 +127,7 @@ func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
 	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond)
 	s.trust("ca")
 	s.requireRegistered(t, testRules())
-	require.Equal(t, []string{"create"}, writes(s.client))
+	require.Equal(t, []string{"create"}, writesTo(s.client, "validatingwebhookconfigurations"))
 	require.Zero(t, s.repairs())
 }
 
@@ -151,7 +155,7 @@ func TestRegistrationNeverTrustsNobody(t *testing.T) {
 	background(t, s.Run)
 	require.Eventually(t, func() bool { return s.live(t) != nil }, soon, time.Millisecond)
 	require.Equal(t, []byte("ca"), s.live(t).Webhooks[0].ClientConfig.CABundle)
-	require.Equal(t, []string{"create"}, writes(s.client))
+	require.Equal(t, []string{"create"}, writesTo(s.client, "validatingwebhookconfigurations"))
 }
 
 func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
@@ -172,7 +176,7 @@ func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
 	require.Never(t, func() bool {
 		again.Changed()
 		again.rules.Swap(testRules())
-		return len(writes(s.client)) > 1 || gets() > before
+		return len(writesTo(s.client, "validatingwebhookconfigurations")) > 1 || gets() > before
 	}, 200*time.Millisecond, 10*time.Millisecond, "invariants 2 and 13")
 	require.Zero(t, s.repairs()+again.repairs())
 }
@@ -185,7 +189,7 @@ func TestRegistrationFollowsRulesAndCA(t *testing.T) {
 	s.trust("new ca")
 	s.requireRegistered(t, more)
 	require.Equal(t, []byte("new ca"), s.live(t).Webhooks[1].ClientConfig.CABundle)
-	require.Equal(t, []string{"create", "update", "update"}, writes(s.client))
+	require.Equal(t, []string{"create", "update", "update"}, writesTo(s.client, "validatingwebhookconfigurations"))
 	require.Zero(t, s.repairs(), "a change of ours is no repair")
 }
 
@@ -239,7 +243,7 @@ func TestRegistrationLeavesWhatOthersWroteOnIt(t *testing.T) {
 	live := s.live(t)
 	require.Equal(t, "platform", live.Labels["team"])
 	require.Equal(t, "x", live.Annotations["note"])
-	require.Equal(t, []string{"update"}, writes(s.client))
+	require.Equal(t, []string{"update"}, writesTo(s.client, "validatingwebhookconfigurations"))
 }
 
 func TestRegistrationWithoutRules(t *testing.T) {
@@ -329,6 +333,7 @@ func TestANamespaceWithoutASourceIsGuardedOnlyUntilThatIsKnown(t *testing.T) {
 		return err == nil
 	}
 	require.Eventually(t, guarded, soon, time.Millisecond)
+	require.Never(t, func() bool { return !guarded() }, 3*readyInterval, 20*time.Millisecond)
 	read.Store(true) // of which no event tells
 	require.Eventually(t, func() bool { return !guarded() }, soon, time.Millisecond)
 }

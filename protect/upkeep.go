@@ -87,6 +87,8 @@ type upkeep[T clusterObject] struct {
 	// wrote is told of every other write.
 	wrote func(what string, object T)
 	clock clock.Clock
+	// ledger knows what was there before this process led.
+	ledger *ledger
 
 	watching bool
 	// cleared is true while nothing was written since all was removed.
@@ -141,7 +143,7 @@ func (u *upkeep[T]) keepOne(ctx context.Context, desired T) (again time.Duration
 	}
 	if live, found := u.view.Get("", name); found && !u.removed[live.GetUID()] {
 		if u.content.same(live, desired) {
-			u.applied[name] = desired
+			u.noteRight(desired, live)
 			return 0, nil
 		}
 	}
@@ -151,45 +153,59 @@ func (u *upkeep[T]) keepOne(ctx context.Context, desired T) (again time.Duration
 // apply writes desired over what is there, if that differs: the cache may lag
 // behind a write of our own.
 func (u *upkeep[T]) apply(ctx context.Context, desired T) error {
-	var found T
+	var found, written T
 	live, err := u.api.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		if err := u.owned(ctx, desired, true); err != nil {
 			return err
 		}
-		_, err = u.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
+		written, err = u.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
 	case err != nil:
 	default:
 		if u.content.same(live, desired) {
-			u.applied[desired.GetName()] = desired
+			u.noteRight(desired, live)
 			return nil
 		}
 		found = live
-		_, err = u.api.Update(ctx, u.content.adapted(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})
+		written, err = u.api.Update(ctx, u.content.adapted(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("write %s %s: %w", u.kind, desired.GetName(), err)
 	}
-	u.noteWritten(desired, found)
+	u.tellWritten(desired, found)
+	u.noteRight(desired, written)
 	return nil
 }
 
-// noteWritten tells a repair from a change of our own.
-func (u *upkeep[T]) noteWritten(desired, found T) {
+// noteRight notes that live is as desired.
+func (u *upkeep[T]) noteRight(desired, live T) {
+	u.applied[desired.GetName()] = desired
+	u.ledger.note(u.kind, live)
+}
+
+// tellWritten tells a repair from a change of our own.
+func (u *upkeep[T]) tellWritten(desired, found T) {
 	name := desired.GetName()
-	before, had := u.applied[name]
-	u.applied[name] = desired
-	if !had {
-		u.wrote("registered", desired)
-		return
-	}
-	if !u.content.same(before, desired) {
+	switch before, had := u.applied[name]; {
+	case had && !u.content.same(before, desired):
 		u.wrote("updated", desired)
-		return
+	case !had && !u.tampered(desired, found):
+		u.wrote("registered", desired)
+	default:
+		u.repairedAt[name] = u.clock.Now()
+		u.restored(desired, found)
 	}
-	u.repairedAt[name] = u.clock.Now()
-	u.restored(desired, found)
+}
+
+// tampered reports whether somebody changed or deleted what an earlier leader
+// has left.
+func (u *upkeep[T]) tampered(desired, found T) bool {
+	var gone T
+	if found == gone {
+		return u.ledger.deleted(u.kind, desired)
+	}
+	return u.ledger.changed(u.kind, found)
 }
 
 // clear removes what an earlier run may have left. Without the permission to
@@ -223,6 +239,7 @@ func (u *upkeep[T]) remove(ctx context.Context, live T) error {
 		return fmt.Errorf("delete %s %s: %w", u.kind, live.GetName(), err)
 	}
 	u.removed[uid] = true
+	u.ledger.forget(u.kind, live.GetName())
 	u.wrote("deleted", live)
 	return nil
 }

@@ -129,31 +129,58 @@ func (e *env) decoy(name string) {
 
 func TestTamperingDuringARolloutIsPutRight(t *testing.T) {
 	e := newEnv(t)
-	mallory := e.sourceWithEditor("handover", "handover-mallory")
-	e.Sections = "protect: {engine: Policy}\n"
-	options := e.Options(`
+	e.sourceWithEditor("handover", "handover-mallory")
+	rules := `
 - name: handover
   source: {kind: Secret, namespace: handover-src, name: shared}
   protect: {}
-`)
-	old := e.Launch(options)
-	require.NoError(t, old.Ready(t.Context()))
-	e.proven(old, "handover")
-	for round := range 2 {
-		options.Name = fmt.Sprintf("handover-%d", round)
-		fresh := e.Launch(options)
-		require.NoError(t, fresh.Ready(t.Context()))
-		old.Stop()
-		// Whether or not the other one leads by now.
-		bindings := e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-		require.NoError(t, bindings.Delete(t.Context(), "headwater-sources", metav1.DeleteOptions{}))
-		e.Eventually(func(ctx context.Context) error {
-			_, err := bindings.Get(ctx, "headwater-sources", metav1.GetOptions{})
+`
+	admission, vandal := e.Admin.AdmissionregistrationV1(), metav1.PatchOptions{FieldManager: "vandal"}
+	for _, tampering := range []struct {
+		engine, sentence, kind, object, told string
+		do                                   func(context.Context) error
+	}{
+		{"Policy", "a binding deleted", "ValidatingAdmissionPolicyBinding", "headwater-sources", "was deleted", func(ctx context.Context) error {
+			return admission.ValidatingAdmissionPolicyBindings().Delete(ctx, "headwater-sources", metav1.DeleteOptions{})
+		}},
+		{"Policy", "a policy blunted", "ValidatingAdmissionPolicy", "headwater-sources", `by field manager "vandal"`, func(ctx context.Context) error {
+			_, err := admission.ValidatingAdmissionPolicies().Patch(ctx, "headwater-sources", types.JSONPatchType,
+				[]byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`), vandal)
 			return err
+		}},
+		{"Webhook", "the webhook taken", "ValidatingWebhookConfiguration", webhookConfiguration, "was deleted", func(ctx context.Context) error {
+			return admission.ValidatingWebhookConfigurations().Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})
+		}},
+		{"Webhook", "one of the webhooks taken", "ValidatingWebhookConfiguration", webhookConfiguration, "was changed", func(ctx context.Context) error {
+			_, err := admission.ValidatingWebhookConfigurations().Patch(ctx, webhookConfiguration, types.JSONPatchType,
+				[]byte(`[{"op":"remove","path":"/webhooks/0"}]`), vandal)
+			return err
+		}},
+	} {
+		t.Run(tampering.sentence+" with engine "+tampering.engine, func(t *testing.T) {
+			e := &env{e.Of(t)}
+			e.Sections = "protect: {engine: " + tampering.engine + "}\n"
+			r := newReplicas(e, rules)
+			old := r.launch()
+			r.ready()
+			e.proven(old, "handover")
+			if tampering.engine == "Webhook" {
+				e.failsClosed()
+			}
+			fresh := r.launch()
+			r.ready()
+			r.stop(old)
+			require.NoError(t, tampering.do(t.Context())) // whether or not the other one leads by now
+			require.NoError(t, harness.Within(t.Context(), repairedWithin, func(ctx context.Context) error {
+				told, err := fresh.Metric(ctx, "headwater_protection_tampered_total", map[string]string{"kind": tampering.kind})
+				if err == nil && told != 1 {
+					err = fmt.Errorf("told %v times", told)
+				}
+				return err
+			}))
+			e.HasNote("default", tampering.object, "Tampered", tampering.told)
+			e.proven(fresh, "handover")
 		})
-		e.protectedByPolicy(mallory, "handover-src", "shared")
-		e.proven(fresh, "handover")
-		old = fresh
 	}
 }
 

@@ -1,0 +1,102 @@
+package protect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// RegisteredConfigMap holds what is registered, in Headwater's own namespace.
+const RegisteredConfigMap = "headwater-registered"
+
+// ledger notes which objects are registered, and in which version. By it a
+// leader knows what somebody did while nobody led from what is due because
+// Headwater or its rules have changed. One goroutine uses it.
+type ledger struct {
+	client    kubernetes.Interface
+	namespace string
+
+	recalled bool
+	// noted holds for each object its version and its owner; stored is what the
+	// ConfigMap has of it.
+	noted, stored map[string]string
+}
+
+func entryOf(kind, name string) string { return kind + "." + name }
+
+// versionOf changes with the specification alone: labels and field managers are
+// everybody's.
+func versionOf(object metav1.Object) string {
+	return fmt.Sprintf("%s/%d", object.GetUID(), object.GetGeneration())
+}
+
+func ownerOf(object metav1.Object) string {
+	for _, owner := range object.GetOwnerReferences() {
+		return string(owner.UID)
+	}
+	return "nobody"
+}
+
+// note has it that live is as it should be.
+func (l *ledger) note(kind string, live metav1.Object) {
+	l.noted[entryOf(kind, live.GetName())] = versionOf(live) + " " + ownerOf(live)
+}
+
+func (l *ledger) forget(kind, name string) { delete(l.noted, entryOf(kind, name)) }
+
+// deleted reports whether desired was there before and is not any more. What
+// belonged to another owner went with that.
+func (l *ledger) deleted(kind string, desired metav1.Object) bool {
+	_, owner, _ := strings.Cut(l.noted[entryOf(kind, desired.GetName())], " ")
+	return owner == ownerOf(desired)
+}
+
+// changed reports whether found is not what was noted of it.
+func (l *ledger) changed(kind string, found metav1.Object) bool {
+	version, _, noted := strings.Cut(l.noted[entryOf(kind, found.GetName())], " ")
+	return noted && version != versionOf(found)
+}
+
+// recall reads what an earlier leader has noted, once. Without the permission it
+// has noted nothing.
+func (l *ledger) recall(ctx context.Context) error {
+	if l.recalled {
+		return nil
+	}
+	found, err := l.client.CoreV1().ConfigMaps(l.namespace).Get(ctx, RegisteredConfigMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read ConfigMap %s/%s: %w", l.namespace, RegisteredConfigMap, err)
+	}
+	l.noted, l.stored, l.recalled = map[string]string{}, map[string]string{}, true
+	if err == nil {
+		maps.Copy(l.noted, found.Data)
+		maps.Copy(l.stored, found.Data)
+	}
+	return nil
+}
+
+// record writes what is noted where that differs from what is stored.
+func (l *ledger) record(ctx context.Context) error {
+	if maps.Equal(l.noted, l.stored) {
+		return nil
+	}
+	api, noted := l.client.CoreV1().ConfigMaps(l.namespace), maps.Clone(l.noted)
+	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: RegisteredConfigMap, Namespace: l.namespace, Labels: managedLabels()}, Data: noted}
+	_, err := api.Update(ctx, desired, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+	if apierrors.IsNotFound(err) {
+		_, err = api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", l.namespace, RegisteredConfigMap, err)
+	}
+	l.stored = noted
+	return nil
+}
