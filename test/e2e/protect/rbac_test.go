@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -24,6 +27,8 @@ const (
 	holdRoles     = 6
 	holdBindings  = 16
 	holdRounds    = 4
+	// breakRoles are ClusterRoles that grant the override, or nearly so.
+	breakRoles = 6
 	// holdGroup is of a resource that nobody serves; to hold a thing of it is what
 	// each ClusterRole of the test grants, and nothing else does.
 	holdGroup = "hold.headwater.dev"
@@ -37,7 +42,8 @@ type holder struct {
 }
 
 // TestWhoHoldsAClusterRoleIsAsTheAPIServerSays binds ClusterRoles at random, and
-// compares whom the webhook lets edit with the answers of SubjectAccessReviews.
+// compares whom each engine lets edit, and of whom who-can-edit says that they hold
+// the override, with the answers of SubjectAccessReviews.
 //
 // HEADWATER_SEED plays the same bindings again.
 func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
@@ -46,27 +52,52 @@ func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	e := newEnv(t)
 	e.Namespace(holdNamespace)
-	var rules strings.Builder
+	var file strings.Builder
 	for i := range holdRoles {
 		name := fmt.Sprintf("hold-%d", i)
 		e.Secret(holdNamespace, name, map[string]string{"k": "v"})
 		e.ClusterRole(name, rbacv1.PolicyRule{APIGroups: []string{holdGroup}, Resources: []string{"things"}, ResourceNames: []string{name}, Verbs: []string{"hold"}})
-		fmt.Fprintf(&rules, "- name: %[1]s\n  source: {kind: Secret, namespace: %[2]s, name: %[1]s}\n  protect: {allow: {clusterRoles: [%[1]s]}}\n", name, holdNamespace)
+		fmt.Fprintf(&file, "- name: %[1]s\n  source: {kind: Secret, namespace: %[2]s, name: %[1]s}\n  protect: {allow: {clusterRoles: [%[1]s]}}\n", name, holdNamespace)
 	}
 	e.ClusterRole("hold-editor", e2e.SecretsEditor())
+	e.breakers(random)
 	holders := e.holders()
-	e.Start(rules.String())
-	e.protected(holders[0].client, holdNamespace, "hold-0")
-	for round := range holdRounds {
-		undo := e.bindAtRandom(random)
-		held := 0
-		e.Eventually(func(ctx context.Context) error {
-			var err error
-			held, err = e.agree(ctx, holders)
-			return err
-		})
-		t.Logf("round %d: %d of %d are held", round, held, holdRoles*len(holders))
-		undo()
+	for _, engine := range []string{"Webhook", "Policy"} { // together, the policies' refusal would hide the webhook's
+		e.Sections = "protect: {engine: " + engine + "}\n"
+		h := e.Start(file.String())
+		e.protected(holders[0].client, holdNamespace, "hold-0")
+		for round := range holdRounds {
+			undo := e.bindAtRandom(random)
+			held := 0
+			e.Eventually(func(ctx context.Context) error {
+				var err error
+				held, err = e.agree(ctx, holders)
+				return err
+			})
+			t.Logf("%s, round %d: %d of %d may", engine, round, held, holdRoles*len(holders))
+			undo()
+		}
+		h.Stop()
+	}
+}
+
+// breakers makes ClusterRoles of which some grant the override of some rule.
+func (e *env) breakers(random *rand.Rand) {
+	e.Helper()
+	one := func(values ...string) []string { return []string{values[random.IntN(len(values))]} }
+	for i := range breakRoles {
+		rule := rbacv1.PolicyRule{
+			Verbs: one("override", "override", "*", "get"), APIGroups: one("headwater.dev", "headwater.dev", "*", "headwater"),
+			Resources: one("protectedobjects", "protectedobjects", "*", "protectedobjects/status", "*/status"),
+		}
+		switch random.IntN(5) {
+		case 0: // every name
+		case 1:
+			rule.ResourceNames = []string{"*"}
+		default:
+			rule.ResourceNames = []string{fmt.Sprintf("hold-%d", random.IntN(holdRoles)), "hold"}
+		}
+		e.ClusterRole(fmt.Sprintf("break-%d", i), rule)
 	}
 }
 
@@ -115,6 +146,9 @@ func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
 	var undone []func() error
 	for i := range holdBindings {
 		role := fmt.Sprintf("hold-%d", random.IntN(holdRoles))
+		if random.IntN(4) == 0 {
+			role = fmt.Sprintf("break-%d", random.IntN(breakRoles))
+		}
 		var bound []rbacv1.Subject
 		for range 1 + random.IntN(3) {
 			bound = append(bound, subjects[random.IntN(len(subjects))])
@@ -142,33 +176,70 @@ func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
 	return undo
 }
 
-// agree compares the webhook with the API server about every holder and role, and
-// counts what is held.
-func (e *env) agree(ctx context.Context, holders []holder) (held int, err error) {
-	for _, h := range holders {
-		for i := range holdRoles {
-			role := fmt.Sprintf("hold-%d", i)
-			review, err := e.Admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-				Spec: authorizationv1.SubjectAccessReviewSpec{User: h.name, Groups: h.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Group: holdGroup, Resource: "things", Name: role, Verb: "hold",
-				}},
-			}, metav1.CreateOptions{})
+// agree compares the engine, and who-can-edit, with the API server about every
+// holder and role, and counts who may.
+func (e *env) agree(ctx context.Context, holders []holder) (count int, err error) {
+	roles, err := e.Admin.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	bindings, err := e.Admin.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	for i := range holdRoles {
+		role := fmt.Sprintf("hold-%d", i)
+		editors := protect.Editors(protect.Rule{Base: rules.Base{Name: role}}, protect.ServiceAccount{}, roles.Items, bindings.Items)
+		for _, h := range holders {
+			held, err := e.reviewed(ctx, h, authorizationv1.ResourceAttributes{Group: holdGroup, Resource: "things", Name: role, Verb: "hold"})
 			if err != nil {
 				return 0, err
 			}
+			overrides, err := e.reviewed(ctx, h, authorizationv1.ResourceAttributes{
+				Group: "headwater.dev", Resource: "protectedobjects", Name: role, Verb: "override",
+			})
+			if err != nil {
+				return 0, err
+			}
+			if said := slices.ContainsFunc(editors, h.isOverriding); said != overrides {
+				return 0, fmt.Errorf("%s overrides %s: %v, and who-can-edit says %v", h.name, role, overrides, said)
+			}
 			edited := e2e.TryEdit(ctx, h.client, holdNamespace, role, "x")
 			switch refusal := harness.Refused(edited); {
-			case review.Status.Allowed && edited != nil:
+			case (held || overrides) && edited != nil:
 				return 0, fmt.Errorf("%s holds %s, and may not edit: %w", h.name, role, edited)
-			case !review.Status.Allowed && refusal != nil:
+			case !held && !overrides && refusal != nil:
 				return 0, fmt.Errorf("%s does not hold %s, and is not refused: %w", h.name, role, refusal)
-			case review.Status.Allowed:
-				held++
+			case held || overrides:
+				count++
 			}
 		}
 	}
-	if held == 0 {
+	if count == 0 {
 		return 0, errors.New("nobody holds anything: the bindings say nothing")
 	}
-	return held, nil
+	return count, nil
+}
+
+// reviewed is whether the API server lets h do what asked says.
+func (e *env) reviewed(ctx context.Context, h holder, asked authorizationv1.ResourceAttributes) (allowed bool, err error) {
+	review, err := e.Admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: h.name, Groups: h.groups, ResourceAttributes: &asked},
+	}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed, err
+}
+
+// isOverriding is whether editor is h, by a grant of the override.
+func (h holder) isOverriding(editor protect.Editor) bool {
+	if editor.Grant != protect.GrantOverride {
+		return false
+	}
+	switch editor.Kind {
+	case rbacv1.GroupKind:
+		return slices.Contains(h.groups, editor.Name)
+	case rbacv1.ServiceAccountKind:
+		return h.name == "system:serviceaccount:"+editor.Namespace+":"+editor.Name
+	default:
+		return h.name == editor.Name
+	}
 }
