@@ -56,14 +56,16 @@ type consumers struct {
 
 // newConsumers adds its caches to caches, which starts them as soon as needed
 // says so. Of the kinds that a cluster may lack those that optional returns are
-// cached; definitions may be nil where nobody stays to see them come and go.
+// cached; definitions may be nil where nobody stays to see them come and go. keeps
+// is what optional was given, too.
 func newConsumers(
 	clients *kube.Clients, caches *kube.Caches, needed func() bool,
-	optional func() []kube.OptionalKind[*Workload], definitions *kube.View[*kube.Definition], log *zap.Logger,
+	optional func() []kube.OptionalKind[*Workload], definitions *kube.View[*kube.Definition], keeps keptReferences, log *zap.Logger,
 ) (*consumers, error) {
 	c := &consumers{workloads: map[Kind]*kube.View[*Workload]{}}
 	for kind, informer := range workloadInformers(clients.Typed) {
-		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log, keepRolling)
+		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log,
+			func(obj any) (*Workload, error) { return keepRolling(obj, keeps) })
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +79,7 @@ func newConsumers(
 	}
 	c.optional = kube.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
 	caches.Add(c.optional, needed)
-	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, keepPod)
+	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, func(obj any) (*Pod, error) { return keepPod(obj, keeps) })
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func newConsumers(
 
 // customKinds are the kinds of workloads and of annotated targets that a cluster
 // may lack, as declared and the rules say each time that they are asked for.
-func customKinds(declared func() []WorkloadKind, live *rules.Live[Rule]) func() []kube.OptionalKind[*Workload] {
+func customKinds(declared func() []WorkloadKind, live *rules.Live[Rule], keeps keptReferences) func() []kube.OptionalKind[*Workload] {
 	return func() []kube.OptionalKind[*Workload] {
 		var kinds []kube.OptionalKind[*Workload]
 		seen := map[Kind]bool{}
@@ -99,7 +101,7 @@ func customKinds(declared func() []WorkloadKind, live *rules.Live[Rule]) func() 
 			if !seen[form.kind()] {
 				seen[form.kind()] = true
 				kinds = append(kinds, kube.OptionalKind[*Workload]{
-					GroupVersionKind: form.GroupVersionKind, Keep: keepCustom(form), Shape: strings.Join(form.Template, "."),
+					GroupVersionKind: form.GroupVersionKind, Keep: keepCustom(form, keeps), Shape: strings.Join(form.Template, "."),
 				})
 			}
 		}

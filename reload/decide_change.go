@@ -31,12 +31,17 @@ const (
 	ReasonAsked Reason = "RestartAsked"
 	// ReasonReadAtStart: containers read it when they start, and never again.
 	ReasonReadAtStart Reason = "ReadAtStart"
+	// ReasonListed: the owner lists it, whatever containers do with it.
+	ReasonListed Reason = "Listed"
 	// ReasonImmutable: kubelets do not look at an immutable object again.
 	ReasonImmutable Reason = "Immutable"
 	// ReasonOnlyRefresh: a refresh would not help, and nothing else is wanted.
 	ReasonOnlyRefresh Reason = "OnlyRefresh"
 	// ReasonMounted: the kubelet rewrites the files.
 	ReasonMounted Reason = "Mounted"
+	// ReasonNoTemplate: only a pod consumes it, and no pod template that could be
+	// stamped.
+	ReasonNoTemplate Reason = "NoTemplate"
 	// ReasonKept: the rule keeps the fields at the values of the keys.
 	ReasonKept Reason = "Kept"
 )
@@ -52,6 +57,8 @@ func (c Consumed) onChange() Outcome {
 		return Outcome{StepNothing, ReasonReadByNode}
 	case c.Action == Restart:
 		return Outcome{StepRestart, ReasonAsked}
+	case c.Mode == Listed:
+		return c.restartUnlessOnlyRefresh(ReasonListed)
 	case c.Mode.needsRestart():
 		return c.restartUnlessOnlyRefresh(ReasonReadAtStart)
 	case c.Immutable:

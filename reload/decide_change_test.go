@@ -19,7 +19,7 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"a variable restarts":                               {by(Env), restart(ReasonReadAtStart)},
 		"all keys as variables restart":                     {by(EnvFrom), restart(ReasonReadAtStart)},
 		"a subPath mount restarts":                          {by(SubPath), restart(ReasonReadAtStart)},
-		"what the owner lists restarts":                     {by(Listed), restart(ReasonReadAtStart)},
+		"what the owner lists restarts":                     {by(Listed), restart(ReasonListed)},
 		"a mounted volume is refreshed":                     {by(Volume), refresh},
 		"an immutable volume restarts":                      {by(Volume).frozen(), restart(ReasonImmutable)},
 		"a pull secret is nothing":                          {by(ImagePull), nothing(ReasonReadByNode)},

@@ -33,10 +33,10 @@ const (
 // refreshed is on record with the pods; see podStanding.
 func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) Standing {
 	switch {
-	case c.onChange().Step != StepRestart:
-		return Untracked
 	case c.Absent, len(c.lacks()) > 0:
 		return Missing
+	case c.onChange().Step != StepRestart:
+		return Untracked
 	case !c.known():
 		return Unknown
 	}
@@ -59,10 +59,10 @@ func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) S
 // is on record the kubelet has seen to it, unless the change is too new.
 func podStanding(hasher *digest.Hasher, pod *Pod, stored string, c Consumed, now time.Time) Standing {
 	switch {
-	case c.onChange().Step != StepRefresh || !pod.running():
-		return Untracked
 	case c.Absent, len(c.lacks()) > 0:
 		return Missing
+	case c.onChange().Step != StepRefresh || !pod.running():
+		return Untracked
 	case !c.known():
 		return Unknown
 	}

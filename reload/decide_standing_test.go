@@ -27,6 +27,7 @@ func TestStandingOfAWorkload(t *testing.T) {
 		"a record under another key":          {byOther, env, Unknown},
 		"a reference that is not on record":   {recorded, secret(h, "t", Env, v1, "a"), FirstSight},
 		"an object that is gone":              {recorded, env.missing(), Missing},
+		"an object that is gone, of nobody":   {"", env.missing().ungoverned(), Missing},
 		"a key that is gone":                  {recorded, secret(h, "s", Env, data{"b": "1"}, "a").requiring("a"), Missing},
 		"an object that was not read":         {recorded, env.unread(), Unknown},
 		"what nobody governs":                 {recorded, env.ungoverned(), Untracked},

@@ -97,7 +97,7 @@ func consumersAmong(t *testing.T, objects ...runtime.Object) *consumers {
 	clients := &kube.Clients{Typed: fake.NewClientset(objects...)}
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
-	consumers, err := newConsumers(clients, &caches, kube.Always, customKinds(func() []WorkloadKind { return nil }, rules.NewLive(rules.NewSet[Rule]())), nil, zaptest.NewLogger(t))
+	consumers, err := newConsumers(clients, &caches, kube.Always, customKinds(func() []WorkloadKind { return nil }, rules.NewLive(rules.NewSet[Rule]()), actedOn), nil, actedOn, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)

@@ -71,7 +71,7 @@ func newDefinitions(p Params) (*kube.View[*kube.Definition], error) {
 // file declares, ask for. The settings change before the rules do.
 func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*consumers, error) {
 	declared := func() []WorkloadKind { return p.Settings.Load().Workloads }
-	c, err := newConsumers(p.Clients, p.Caches, p.needed, customKinds(declared, p.Rules), definitions, p.Log)
+	c, err := newConsumers(p.Clients, p.Caches, p.needed, customKinds(declared, p.Rules, actedOn), definitions, actedOn, p.Log)
 	if err != nil {
 		return nil, err
 	}

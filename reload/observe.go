@@ -51,6 +51,10 @@ type Explanation struct {
 	// Stamped is the workload that is restarted in its place: its topmost owner,
 	// or the one whose pod template it runs.
 	Stamped string `json:"stamped,omitempty"`
+	// Waits is why a restart that is due does not begin, and WaitsUntil until when.
+	// For how many others are rolled out, only the service knows.
+	Waits      WaitReason `json:"waits,omitempty"`
+	WaitsUntil *time.Time `json:"waitsUntil,omitempty"`
 	// Objects are those that changed, or that are missing.
 	Objects []string `json:"objects,omitempty"`
 	Uses    []Use    `json:"uses"`
@@ -73,8 +77,8 @@ type Observer struct {
 
 // NewObserver adds the caches of consumers to caches.
 func NewObserver(live *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
-	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, live)
-	consumers, err := newConsumers(clients, caches, kube.Always, kinds, nil, log)
+	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, live, visible)
+	consumers, err := newConsumers(clients, caches, kube.Always, kinds, nil, visible, log)
 	if err != nil {
 		return nil, err
 	}
@@ -158,13 +162,25 @@ func (o *Observer) Explain(ctx context.Context, kind Kind, namespace, name strin
 	return e, true, look.failed
 }
 
-// Consumers says who consumes ref: workloads, the pods that belong to none of
-// them, and targets.
-func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time) ([]Use, error) {
+// Consumers says who consumes ref, or any of its clones: workloads, the pods that
+// read it by no pod template of theirs, and targets. It counts the clones.
+func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time) (uses []Use, clones int, err error) {
 	look, err := o.observe(ctx, now)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	uses = look.usesOf(ref)
+	for _, clone := range o.caches.Clones[ref.Kind].List() {
+		if marks, readable := mark.Of(clone); readable && marks.Source == ref {
+			clones++
+			uses = append(uses, look.usesOf(object.Ref{Kind: ref.Kind, Namespace: clone.Namespace, Name: clone.Name})...)
+		}
+	}
+	slices.SortStableFunc(uses, func(a, b Use) int { return strings.Compare(a.Consumer, b.Consumer) })
+	return uses, clones, look.failed
+}
+
+func (l *observation) usesOf(ref object.Ref) []Use {
 	uses := []Use{}
 	add := func(all []Use) {
 		for _, use := range all {
@@ -173,18 +189,24 @@ func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time)
 			}
 		}
 	}
-	workloads := o.consumers.workloadsUsing(ref, o.settings)
-	for _, w := range append(workloads, o.consumers.optional.ByIndex(byTarget, ref.Namespace)...) {
-		add(look.usesOfWorkload(w))
+	workloads := l.consumers.workloadsUsing(ref, l.settings)
+	for _, w := range append(workloads, l.consumers.optional.ByIndex(byTarget, ref.Namespace)...) {
+		add(l.usesOfWorkload(w))
 	}
-	for _, p := range o.consumers.podsUsing(ref) {
-		if _, owned := o.consumers.ownerOf(p); !owned {
-			add(look.usesOfPod(p, look.consumedByPod(p)))
+	for _, p := range l.consumers.podsUsing(ref) {
+		if !l.fromTemplate(p, ref) {
+			add(l.usesOfPod(p, l.consumedByPod(p)))
 		}
 	}
-	add(look.usesOfFields(ref))
-	slices.SortStableFunc(uses, func(a, b Use) int { return strings.Compare(a.Consumer, b.Consumer) })
-	return uses, look.failed
+	add(l.usesOfFields(ref))
+	return uses
+}
+
+// fromTemplate reports whether pod consumes ref because the pod template does that
+// it was made from. Admission adds pull secrets of the ServiceAccount, and more.
+func (l *observation) fromTemplate(pod *Pod, ref object.Ref) bool {
+	owner, owned := l.consumers.ownerOf(pod)
+	return owned && !owner.Bare && slices.Contains(indexValues(owner.Namespace, owner.References), ref.String())
 }
 
 func (l *observation) hasher() *digest.Hasher { return l.gatherer.hasher }
@@ -199,9 +221,16 @@ func (l *observation) consumedByPod(p *Pod) []Consumed {
 
 func (l *observation) explainWorkload(w *Workload) Explanation {
 	decision, stamped := l.decide(w)
+	wait := Wait{}
+	if decision.Step == StepRestart {
+		decision, wait = l.pace(w, decision)
+	}
 	e := Explanation{
 		Consumer: w.key().String(), Step: decision.Step, Reason: decision.Reason, Stamped: stamped,
-		Objects: append(decision.Changed, decision.Missing...), Uses: []Use{},
+		Waits: wait.Reason, Objects: append(decision.Changed, decision.Missing...), Uses: []Use{},
+	}
+	if !wait.Until.IsZero() {
+		e.WaitsUntil = &wait.Until
 	}
 	for _, member := range l.consumers.family(w) {
 		e.Uses = append(e.Uses, l.usesOfWorkload(member)...)
@@ -230,6 +259,21 @@ func (l *observation) decide(w *Workload) (decision Decision, stamped string) {
 		stamped = w.Borrows.String()
 	}
 	return decideWorkload(l.hasher(), w.UID, stored, l.consumedBy(l.consumers.family(w)...)), stamped
+}
+
+// pace says whether what is due waits, by what is written on objects. When the
+// pod template was written is not, so that pods of the second in which the data
+// was written count as older.
+func (l *observation) pace(w *Workload, due Decision) (Decision, Wait) {
+	if w.Kind == KindCronJob {
+		return due, Wait{} // its stamp replaces no pod
+	}
+	delivery := l.consumers.delivery(w, due.Data, "", l.now)
+	if delivery == Delivered {
+		return due.delivered(), Wait{}
+	}
+	restarts := mark.ParseRestarts(w.Annotations[mark.RestartedAt], w.Annotations[mark.RestartedBefore])
+	return due, due.delay(delivery, compileWindows(l.settings.Windows), restarts, l.now)
 }
 
 func (l *observation) explainPod(p *Pod) Explanation {
@@ -263,6 +307,9 @@ func (l *observation) usesOfPod(p *Pod, consumed []Consumed) []Use {
 	for _, c := range consumed {
 		use := newUse(p.key(), c)
 		use.Standing = podStanding(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
+		if use.OnChange == StepRestart && !l.fromTemplate(p, c.Object) {
+			use.OnChange, use.Reason = StepNothing, ReasonNoTemplate
+		}
 		uses = append(uses, use)
 	}
 	return uses

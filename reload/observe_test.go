@@ -9,11 +9,13 @@ import (
 	"go.uber.org/zap/zaptest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // observing is an Observer over what the fixture holds.
@@ -69,11 +71,11 @@ func TestExplainingAWorkloadAndNamingConsumers(t *testing.T) {
 	}, uses)
 	require.ElementsMatch(t, []string{"own", "beside"}, f.gets(), "no more is read than the service would")
 
-	consumers, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "beside"}, birth)
+	consumers, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "beside"}, birth)
 	require.NoError(t, err)
 	require.Len(t, consumers, 1)
 	require.Equal(t, Listed, consumers[0].Mode)
-	consumers, err = observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "base"}, birth)
+	consumers, _, err = observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "base"}, birth)
 	require.NoError(t, err)
 	require.Len(t, consumers, 1, "a pod of its own")
 	require.Equal(t, "Pod/team/bare", consumers[0].Consumer)
@@ -81,6 +83,74 @@ func TestExplainingAWorkloadAndNamingConsumers(t *testing.T) {
 	_, found, err = observer.Explain(t.Context(), KindPod, "team", "none", birth)
 	require.NoError(t, err)
 	require.False(t, found)
+}
+
+func TestConsumersOfASourceAreThoseOfItsClones(t *testing.T) {
+	f := newFixture(t, cloneOf("1"), web(), mountingPod())
+	uses, clones, err := f.observing(Settings{}).Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "platform", Name: "base"}, birth)
+	require.NoError(t, err)
+	require.Equal(t, 1, clones)
+	require.Len(t, uses, 2)
+	for i, consumer := range []string{"Deployment/team/web", "Pod/team/bare"} {
+		require.Equal(t, consumer, uses[i].Consumer)
+		require.Equal(t, "Secret/team/base", uses[i].Object)
+	}
+}
+
+// A pull secret of the ServiceAccount is in the pods alone, and nothing restarts
+// a pod of nobody.
+func TestConsumersSayWhatOnlyPodsConsume(t *testing.T) {
+	deployment := web()
+	deployment.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "named"}}
+	pod := mountingPod()
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "named"}, {Name: "of-account"}}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{secretEnv("base", "password")}
+	pod.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "1"}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", Controller: new(true)}}
+	bare := pod.DeepCopy()
+	bare.Name, bare.OwnerReferences = "nobodys", nil
+	f := newFixture(t, cloneOf("1"), deployment, pod, bare)
+	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	observer := f.observing(Settings{})
+	for name, want := range map[string]map[string]Reason{
+		"named":      {"Deployment/team/web ImagePull Nothing": ReasonUngoverned, "Pod/team/nobodys ImagePull Nothing": ReasonUngoverned},
+		"of-account": {"Pod/team/bare ImagePull Nothing": ReasonUngoverned, "Pod/team/nobodys ImagePull Nothing": ReasonUngoverned},
+		"base": {
+			"Deployment/team/web Env Restart": ReasonReadAtStart,
+			"Pod/team/nobodys Env Nothing":    ReasonNoTemplate, "Pod/team/nobodys Volume Refresh": ReasonMounted,
+		},
+	} {
+		uses, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: name}, birth)
+		require.NoError(t, err)
+		got := map[string]Reason{}
+		for _, use := range uses {
+			got[use.Consumer+" "+string(use.Mode)+" "+string(use.OnChange)] = use.Reason
+		}
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestExplainingWhyARestartWaits(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	deployment := web()
+	deployment.Annotations = notes{mark.RestartedAt: mark.FormatTime(now.Add(-time.Minute))}
+	f := newFixture(t, cloneOf("2"), deployment)
+	require.NoError(t, f.key.Load(t.Context()))
+	hasher, err := f.key.Hasher()
+	require.NoError(t, err)
+	before := decideWorkload(hasher, deployment.UID, "", []Consumed{secret(hasher, "base", Env, data{"password": "1"}, "password")})
+	deployment.Annotations[mark.Baseline] = before.Baseline
+	_, err = f.client.AppsV1().Deployments("team").Update(t.Context(), deployment, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	rule := testRule(t, Auto)
+	rule.MinInterval = &metav1.Duration{Duration: time.Hour}
+	f.live.Swap(rules.NewSet(rule))
+	e, found, err := f.observing(Settings{}).Explain(t.Context(), KindDeployment, "team", "web", now)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, StepRestart, e.Step)
+	require.Equal(t, WaitInterval, e.Waits)
+	require.WithinDuration(t, now.Add(59*time.Minute), *e.WaitsUntil, 0)
 }
 
 // Nobody can ask for what is not looked at, and nobody waits for it.

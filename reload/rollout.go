@@ -36,8 +36,8 @@ type Rollout struct {
 
 // keepRolling is keepWorkload, with the rollout of what there may be something
 // to do about.
-func keepRolling(obj any) (*Workload, error) {
-	w, err := keepWorkload(obj)
+func keepRolling(obj any, keeps keptReferences) (*Workload, error) {
+	w, err := keepWorkload(obj, keeps)
 	if err == nil && w.relevant() {
 		w.Rollout = rolloutOf(obj)
 	}

@@ -71,7 +71,7 @@ spec: {replicas: 3, template: {spec: {containers: []}}}
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := keepCustom(test.form)(custom(t, test.object))
+			kept, err := keepCustom(test.form, actedOn)(custom(t, test.object))
 			require.NoError(t, err)
 			if test.want != nil {
 				require.NotNil(t, kept.Rollout)
@@ -84,7 +84,7 @@ spec: {replicas: 3, template: {spec: {containers: []}}}
 
 func TestACustomTemplateIsToldFromTheLast(t *testing.T) {
 	template := func(image string) uint64 {
-		kept, err := keepCustom(appForm())(custom(t, "spec: {replicas: 1, template: {spec: {containers: [{name: a, image: "+image+"}]}}}\n"+
+		kept, err := keepCustom(appForm(), actedOn)(custom(t, "spec: {replicas: 1, template: {spec: {containers: [{name: a, image: "+image+"}]}}}\n"+
 			"status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}"))
 		require.NoError(t, err)
 		return kept.Rollout.Template

@@ -116,21 +116,21 @@ func TestTemplatesAreToldApart(t *testing.T) {
 
 func TestOnlyWhatMayBeWorkedOnHasARollout(t *testing.T) {
 	consumer := web()
-	kept, err := keepRolling(consumer)
+	kept, err := keepRolling(consumer, actedOn)
 	require.NoError(t, err)
 	require.NotNil(t, kept.Rollout)
 	consumer.Spec.Template.Spec.Containers[0].Env = nil
-	kept, err = keepRolling(consumer)
+	kept, err = keepRolling(consumer, actedOn)
 	require.NoError(t, err)
 	require.Nil(t, kept.Rollout)
-	_, err = keepRolling(&corev1.Pod{})
+	_, err = keepRolling(&corev1.Pod{}, actedOn)
 	require.Error(t, err)
 }
 
 func TestAPodIsBoundWhenItGotItsNode(t *testing.T) {
 	pod := mountingPod()
 	pod.CreationTimestamp = metav1.NewTime(birth)
-	kept, err := keepPod(pod)
+	kept, err := keepPod(pod, actedOn)
 	require.NoError(t, err)
 	require.Equal(t, birth, kept.BoundAt)
 	later := metav1.NewTime(birth.Add(time.Minute))
@@ -138,7 +138,7 @@ func TestAPodIsBoundWhenItGotItsNode(t *testing.T) {
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: later},
 	}
-	kept, err = keepPod(pod)
+	kept, err = keepPod(pod, actedOn)
 	require.NoError(t, err)
 	require.Equal(t, later.Time, kept.BoundAt)
 }

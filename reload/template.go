@@ -14,7 +14,7 @@ import (
 )
 
 // keepCustom keeps of an object of form what newWorkload keeps of a typed one.
-func keepCustom(form *Form) func(any) (*Workload, error) {
+func keepCustom(form *Form, keeps keptReferences) func(any) (*Workload, error) {
 	return func(obj any) (*Workload, error) {
 		custom, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -31,7 +31,7 @@ func keepCustom(form *Form) func(any) (*Workload, error) {
 			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)
 		}
 		if template != nil {
-			kept.References = append(keepReferences(&template.Spec), listed(meta)...)
+			kept.References = append(keeps(&template.Spec), listed(meta)...)
 			kept.foreign = readForeign(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
 			_, kept.Stamped = template.Annotations[mark.RestartedFor]
 			kept.Rollout = customRollout(custom, template, kept.Kind)

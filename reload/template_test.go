@@ -80,7 +80,7 @@ spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {na
 		"one whose template is null":         {spec: "\nspec: {template: null}", form: appForm(), want: Workload{Bare: true}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := keepCustom(test.form)(custom(t, customMeta+test.spec))
+			kept, err := keepCustom(test.form, actedOn)(custom(t, customMeta+test.spec))
 			require.NoError(t, err)
 			want := test.want
 			want.ObjectMeta, want.Kind, want.Form, want.Owner = meta, "App.example.com", test.form, owner
@@ -96,13 +96,13 @@ spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {na
 func TestRolloutRunsItsOwnTemplateOrAnothers(t *testing.T) {
 	form := knownForms()[0]
 	rollout := "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {namespace: ns, name: web}, spec: "
-	own, err := keepCustom(form)(custom(t, rollout+"{template: {spec: {containers: []}}}}"))
+	own, err := keepCustom(form, actedOn)(custom(t, rollout+"{template: {spec: {containers: []}}}}"))
 	require.NoError(t, err)
 	require.False(t, own.Bare)
 	require.Nil(t, own.Borrows)
 	require.Equal(t, KindRollout, own.Kind)
 
-	borrowing, err := keepCustom(form)(custom(t, rollout+"{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}}"))
+	borrowing, err := keepCustom(form, actedOn)(custom(t, rollout+"{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}}"))
 	require.NoError(t, err)
 	require.True(t, borrowing.Bare)
 	require.Equal(t, &key{KindDeployment, "ns", "base"}, borrowing.Borrows)
@@ -119,12 +119,12 @@ func TestWhatIsNoPodTemplateIsRefusedWithoutItsValues(t *testing.T) {
 		"a text for an optional switch": "spec: {template: {spec: {containers: [{envFrom: [{secretRef: {name: s, optional: hunter2}}]}]}}}",
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := keepCustom(appForm())(custom(t, customMeta+spec))
+			_, err := keepCustom(appForm(), actedOn)(custom(t, customMeta+spec))
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "hunter2")
 		})
 	}
-	_, err := keepCustom(appForm())(&metav1.PartialObjectMetadata{})
+	_, err := keepCustom(appForm(), actedOn)(&metav1.PartialObjectMetadata{})
 	require.Error(t, err)
 }
 
@@ -166,7 +166,7 @@ func FuzzCustomTemplate(f *testing.F) {
 			return
 		}
 		for _, form := range append(knownForms(), appForm()) {
-			kept, err := keepCustom(form)(&u)
+			kept, err := keepCustom(form, actedOn)(&u)
 			if err != nil {
 				continue
 			}
@@ -184,7 +184,7 @@ func FuzzCustomTemplate(f *testing.F) {
 }
 
 func TestWhenHeadwaterLastWroteToACustomWorkloadIsKept(t *testing.T) {
-	kept, err := keepCustom(appForm())(custom(t, `
+	kept, err := keepCustom(appForm(), actedOn)(custom(t, `
 metadata:
   managedFields:
   - {manager: headwater, operation: Update, apiVersion: example.com/v1, time: "2026-01-02T03:04:05Z", fieldsType: FieldsV1, fieldsV1: {}}

@@ -24,18 +24,11 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	if w.Kind == KindCronJob {
 		return due, Wait{} // its stamp replaces no pod
 	}
-	switch c.delivery(w, due.Data) {
-	case Delivered:
-		due.Step, due.Reason = StepAdopt, ReasonDelivered
-		return due, Wait{}
-	case Underway:
-		return due, Wait{WaitOwner, due.Data.At.Add(rolloutPatience)}
-	case Undelivered:
+	delivery := c.consumers.delivery(w, due.Data, c.pending.template(k), now)
+	if delivery == Delivered {
+		return due.delivered(), Wait{}
 	}
-	if opens := c.settings.load().windows.opensNext(now); !opens.IsZero() {
-		return due, Wait{WaitWindow, opens}
-	}
-	if wait := due.Pace.wait(c.restarts(w), now); wait.Reason != "" {
+	if wait := due.delay(delivery, c.settings.load().windows, c.restarts(w), now); wait.Reason != "" {
 		return due, wait
 	}
 	if w.Rollout.moves() && !c.rollouts.admit(k, w.Rollout.Replicas) {
@@ -44,15 +37,33 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	return due, Wait{}
 }
 
-// delivery says what a rollout that somebody else began does about data.
-func (c *controller) delivery(w *Workload, data Written) Delivery {
+// delivered is d where a rollout of somebody else has brought the change.
+func (d Decision) delivered() Decision {
+	d.Step, d.Reason = StepAdopt, ReasonDelivered
+	return d
+}
+
+// delay is why a restart may not begin now, whatever else rolls out.
+func (d Decision) delay(delivery Delivery, open windows, restarts mark.Restarts, now time.Time) Wait {
+	if delivery == Underway {
+		return Wait{WaitOwner, d.Data.At.Add(rolloutPatience)}
+	}
+	if opens := open.opensNext(now); !opens.IsZero() {
+		return Wait{WaitWindow, opens}
+	}
+	return d.Pace.wait(restarts, now)
+}
+
+// delivery says what a rollout that somebody else began does about data; see
+// deliveryOf.
+func (c *consumers) delivery(w *Workload, data Written, templateVersion string, now time.Time) Delivery {
 	if !w.Rollout.moves() {
 		return Undelivered // spare the look at its pods
 	}
-	if len(c.consumers.family(w)) > 1 {
+	if len(c.family(w)) > 1 {
 		return Undelivered // its rollout says nothing about those of others
 	}
-	return deliveryOf(w, c.consumers.podsOf(w), data, c.pending.template(w.key()), c.now())
+	return deliveryOf(w, c.podsOf(w), data, templateVersion, now)
 }
 
 // restarts are those of w that are on record.

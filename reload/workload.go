@@ -87,23 +87,23 @@ type Pod struct {
 	OwnerName string
 }
 
-func keepWorkload(obj any) (*Workload, error) {
+func keepWorkload(obj any, keeps keptReferences) (*Workload, error) {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		return newWorkload(KindDeployment, &o.ObjectMeta, &o.Spec.Template), nil
+		return newWorkload(KindDeployment, &o.ObjectMeta, &o.Spec.Template, keeps), nil
 	case *appsv1.StatefulSet:
-		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template), nil
+		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, keeps), nil
 	case *appsv1.DaemonSet:
-		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template), nil
+		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, keeps), nil
 	case *batchv1.CronJob:
-		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template), nil
+		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, keeps), nil
 	default:
 		return nil, fmt.Errorf("object of type %T is no workload", obj)
 	}
 }
 
-func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *Workload {
-	refs := slices.Clip(append(keepReferences(&template.Spec), listed(meta)...))
+func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps keptReferences) *Workload {
+	refs := slices.Clip(append(keeps(&template.Spec), listed(meta)...))
 	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
 	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
 	kept.UID = meta.UID // by it an object is known as the owner of others
@@ -128,12 +128,12 @@ func kindOfOwner(reference *metav1.OwnerReference) Kind {
 	return unique.Make(KindOf(version.WithKind(reference.Kind).GroupKind())).Value()
 }
 
-func keepPod(obj any) (*Pod, error) {
+func keepPod(obj any, keeps keptReferences) (*Pod, error) {
 	o, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil, fmt.Errorf("object of type %T is no pod", obj)
 	}
-	refs := keepReferences(&o.Spec)
+	refs := keeps(&o.Spec)
 	if len(refs) == 0 {
 		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
 	}
@@ -161,11 +161,19 @@ func boundAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// keepReferences leaves out what never leads to anything, and most pods have.
-func keepReferences(spec *corev1.PodSpec) []Reference {
-	return slices.Clip(slices.DeleteFunc(References(spec), func(r Reference) bool {
-		return r.Mode == ImagePull || r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
-	}))
+// keptReferences says which of its references are kept of a pod.
+type keptReferences func(*corev1.PodSpec) []Reference
+
+// actedOn leaves out what never leads to anything, and most pods have.
+func actedOn(spec *corev1.PodSpec) []Reference {
+	return slices.Clip(slices.DeleteFunc(visible(spec), func(r Reference) bool { return r.Mode == ImagePull }))
+}
+
+// visible are those that people ask about.
+func visible(spec *corev1.PodSpec) []Reference {
+	return slices.DeleteFunc(References(spec), func(r Reference) bool {
+		return r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
+	})
 }
 
 // keepMeta keeps what decisions need; of an object without references, which

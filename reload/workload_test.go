@@ -41,12 +41,12 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}},
 		}},
 	} {
-		kept, err := keepWorkload(obj)
+		kept, err := keepWorkload(obj, actedOn)
 		require.NoError(t, err)
 		want.Kind = kind
 		require.Equal(t, want, kept)
 	}
-	_, err := keepWorkload(&corev1.Pod{})
+	_, err := keepWorkload(&corev1.Pod{}, actedOn)
 	require.Error(t, err)
 }
 
@@ -64,10 +64,10 @@ func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
 			Containers: mounting(corev1.VolumeMount{Name: "kube-api-access"}),
 		},
 	}
-	kept, err := keepPod(pod)
+	kept, err := keepPod(pod, actedOn)
 	require.NoError(t, err)
 	require.Equal(t, &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", ResourceVersion: "7"}}, kept)
-	_, err = keepPod(&corev1.Secret{})
+	_, err = keepPod(&corev1.Secret{}, actedOn)
 	require.Error(t, err)
 }
 

@@ -178,8 +178,10 @@ func explainCommand() *cobra.Command {
 		Long: `Say what a workload or pod consumes and how, which rule or annotation has it
 reloaded, what a change would do and why, and whether it runs the data of now.
 
-KIND is that of a workload or Pod, also in short: deploy/team-a/web. Pull
-secrets are left out: nodes read them anew.`,
+KIND is that of a workload or Pod, also in short: deploy/team-a/web. So is
+NAMESPACE/KIND/NAME understood. A restart that is due waits for a window, the
+interval, the breaker or a rollout of the owner, and until when, is told; that
+too many others are rolled out is not.`,
 	}, inspect.Explain)
 }
 
@@ -187,7 +189,8 @@ func consumersCommand() *cobra.Command {
 	return ask(&cobra.Command{
 		Use:   "consumers KIND/NAMESPACE/NAME",
 		Short: "List who consumes a Secret or ConfigMap, and what a change of it would do to each",
-		Long: `List the workloads that consume a Secret or ConfigMap, and the pods that belong
-to none, what a change would do to each, and whether each runs the data of now.`,
+		Long: `List the workloads that consume a Secret or ConfigMap, and the pods that do by no
+pod template, what a change would do to each, and whether each runs the data of
+now. Of a source, those of its clones are among them.`,
 	}, inspect.FindConsumers)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,50 +32,63 @@ type Explanation struct {
 
 // Consumers are all who consume an object.
 type Consumers struct {
-	Object    string       `json:"object"`
+	Object string `json:"object"`
+	// Clones are how many it has, whose consumers are among Consumers.
+	Clones    int          `json:"clones,omitempty"`
 	Consumers []reload.Use `json:"consumers"`
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // target is an object, as people name it.
-type target struct{ kind, namespace, name string }
+type target[K any] struct {
+	kind            K
+	namespace, name string
+}
 
-func parseTarget(text, example string) (target, error) {
+// parseTarget reads KIND/NAMESPACE/NAME, and NAMESPACE/KIND/NAME where its first
+// part is no kind.
+func parseTarget[K any](text, example string, parseKind func(string) (K, error)) (of target[K], err error) {
 	parts := strings.Split(text, "/")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return target{}, fmt.Errorf("%q is not KIND/NAMESPACE/NAME, such as %s", text, example)
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return of, fmt.Errorf("%q is not KIND/NAMESPACE/NAME, such as %s", text, example)
 	}
-	return target{parts[0], parts[1], parts[2]}, nil
+	kind, err := parseKind(parts[0])
+	if err == nil {
+		return target[K]{kind, parts[1], parts[2]}, nil
+	}
+	if kind, second := parseKind(parts[1]); second == nil {
+		return target[K]{kind, parts[0], parts[2]}, nil
+	}
+	return of, err
 }
 
 func parseObject(text string) (object.Ref, error) {
-	of, err := parseTarget(text, "Secret/team-a/blogsecret")
-	if err != nil {
-		return object.Ref{}, err
-	}
+	of, err := parseTarget(text, "Secret/team-a/blogsecret", parseObjectKind)
+	return object.Ref{Kind: of.kind, Namespace: of.namespace, Name: of.name}, err
+}
+
+func parseObjectKind(text string) (object.Kind, error) {
 	short := map[object.Kind]string{object.ConfigMap: "cm"}
 	for _, kind := range object.Kinds {
-		switch strings.ToLower(of.kind) {
+		switch strings.ToLower(text) {
 		case strings.ToLower(string(kind)), kind.Resource(), short[kind]:
-			return object.Ref{Kind: kind, Namespace: of.namespace, Name: of.name}, nil
+			return kind, nil
 		}
 	}
-	return object.Ref{}, fmt.Errorf("kind %q is neither Secret nor ConfigMap", of.kind)
+	return "", fmt.Errorf("kind %q is neither Secret nor ConfigMap", text)
 }
 
 // Explain finds out what the workload or pod KIND/NAMESPACE/NAME consumes, and
 // what would be done about a change.
 func Explain(ctx context.Context, options Options, consumer string) (Explanation, error) {
-	of, err := parseTarget(consumer, "Deployment/team-a/web")
-	if err != nil {
-		return Explanation{}, err
-	}
 	c, err := connectToReload(ctx, options)
 	if err != nil {
 		return Explanation{}, err
 	}
-	kind, err := reload.ParseKind(of.kind, c.config.Reload, c.sets.Reload)
+	of, err := parseTarget(consumer, "Deployment/team-a/web", func(text string) (reload.Kind, error) {
+		return reload.ParseKind(text, c.config.Reload, c.sets.Reload)
+	})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -82,17 +96,18 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 	if err != nil {
 		return Explanation{}, err
 	}
-	explained, found, err := observer.Explain(ctx, kind, of.namespace, of.name, time.Now())
+	explained, found, err := observer.Explain(ctx, of.kind, of.namespace, of.name, time.Now())
 	switch {
 	case err != nil:
 		return Explanation{}, err
 	case !found:
-		return Explanation{}, fmt.Errorf("there is no %s/%s/%s", kind, of.namespace, of.name)
+		return Explanation{}, fmt.Errorf("there is no %s/%s/%s", of.kind, of.namespace, of.name)
 	}
 	return Explanation{explained, notes}, nil
 }
 
-// FindConsumers finds out who consumes the object KIND/NAMESPACE/NAME.
+// FindConsumers finds out who consumes the object KIND/NAMESPACE/NAME, or a clone
+// of it.
 func FindConsumers(ctx context.Context, options Options, object string) (Consumers, error) {
 	ref, err := parseObject(object)
 	if err != nil {
@@ -112,8 +127,8 @@ func FindConsumers(ctx context.Context, options Options, object string) (Consume
 	} else if err != nil {
 		return Consumers{}, fmt.Errorf("get %s: %w", ref, err)
 	}
-	uses, err := observer.Consumers(ctx, ref, time.Now())
-	return Consumers{Object: ref.String(), Consumers: uses, Notes: notes}, err
+	uses, clones, err := observer.Consumers(ctx, ref, time.Now())
+	return Consumers{Object: ref.String(), Clones: clones, Consumers: uses, Notes: notes}, err
 }
 
 func connectToReload(ctx context.Context, options Options) (*connection, error) {
@@ -180,6 +195,8 @@ func words(reason reload.Reason) string {
 		reload.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
 		reload.ReasonAsked:       "a restart is asked for",
 		reload.ReasonReadAtStart: "read when containers start, and never again",
+		reload.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
+		reload.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
 		reload.ReasonImmutable:   "kubelets do not look at an immutable object again",
 		reload.ReasonOnlyRefresh: "a refresh would not help, and no restart is wanted",
 		reload.ReasonMounted:     "the kubelet rewrites the files",
@@ -228,21 +245,50 @@ func (e Explanation) headline() string {
 	if e.RestartedAt != nil {
 		text += "; last restarted " + duration.HumanDuration(time.Since(*e.RestartedAt)) + " ago"
 	}
+	if e.WaitsUntil != nil {
+		text += "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waits(e.Waits)
+	}
 	return text
+}
+
+// waits says for people why a restart waits.
+func waits(reason reload.WaitReason) string {
+	known := map[reload.WaitReason]string{
+		reload.WaitOwner:    "the rollout that is under way may bring it to every pod before",
+		reload.WaitWindow:   "no window of reload.windows is open",
+		reload.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
+		reload.WaitInterval: "its last restart was too recent, see minInterval",
+	}
+	return cmp.Or(known[reason], string(reason))
 }
 
 // Table writes a row per consumer.
 func (c Consumers) Table(out io.Writer) {
 	if len(c.Consumers) == 0 {
-		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it")
+		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it"+c.norClones())
 	} else {
-		rows := [][]string{{"CONSUMER", "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY"}}
+		rows := [][]string{append(c.names("CONSUMER", "OBJECT"), "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY")}
 		for _, use := range c.Consumers {
-			rows = append(rows, append([]string{use.Consumer}, cells(use)...))
+			rows = append(rows, append(c.names(use.Consumer, use.Object), cells(use)...))
 		}
 		writeTable(out, rows)
 	}
 	writeNotes(out, c.Notes)
+}
+
+// names leaves out the object where it is the same in every row.
+func (c Consumers) names(consumer, object string) []string {
+	if c.Clones == 0 {
+		return []string{consumer}
+	}
+	return []string{consumer, object}
+}
+
+func (c Consumers) norClones() string {
+	if c.Clones == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", nor any of its %d clones", c.Clones)
 }
 
 // cells are what both tables show of a use.

@@ -3,6 +3,7 @@ package inspect
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +13,7 @@ import (
 
 func TestObjectsAsPeopleWriteThem(t *testing.T) {
 	want := object.Ref{Kind: object.ConfigMap, Namespace: "team", Name: "a.b"}
-	for _, text := range []string{"ConfigMap/team/a.b", "configmaps/team/a.b", "cm/team/a.b"} {
+	for _, text := range []string{"ConfigMap/team/a.b", "configmaps/team/a.b", "cm/team/a.b", "team/ConfigMap/a.b", "team/cm/a.b"} {
 		got, err := parseObject(text)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
@@ -26,6 +27,36 @@ func TestObjectsAsPeopleWriteThem(t *testing.T) {
 		_, err := parseObject(text)
 		require.ErrorContains(t, err, problem)
 	}
+}
+
+func TestANamespaceThatIsCalledLikeAKind(t *testing.T) {
+	got, err := parseObject("Secret/configmaps/a")
+	require.NoError(t, err)
+	require.Equal(t, object.Ref{Kind: object.Secret, Namespace: "configmaps", Name: "a"}, got)
+}
+
+func TestWhyARestartWaitsInWords(t *testing.T) {
+	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for reason, want := range map[reload.WaitReason]string{
+		reload.WaitOwner: "the rollout that is under way", reload.WaitWindow: "no window", reload.WaitBreaker: "maxRestartsPerHour", reload.WaitInterval: "minInterval",
+	} {
+		e := Explanation{Explanation: reload.Explanation{Step: reload.StepRestart, Uses: []reload.Use{{}}, Waits: reason, WaitsUntil: &until}}
+		require.Contains(t, e.headline(), "; it waits until 2026-01-02T03:04:05Z: ")
+		require.Contains(t, e.headline(), want)
+	}
+}
+
+func TestConsumersOfClonesAreToldWithTheirObject(t *testing.T) {
+	found := Consumers{Object: "Secret/platform/s", Clones: 2}
+	table := func() string {
+		var out strings.Builder
+		found.Table(&out)
+		return out.String()
+	}
+	require.Equal(t, "Secret/platform/s: nobody consumes it, nor any of its 2 clones\n", table())
+	found.Consumers = []reload.Use{{Consumer: "Deployment/team/web", Object: "Secret/team/s", Mode: reload.EnvFrom}}
+	require.Regexp(t, `CONSUMER +OBJECT +CONSUMED`, table())
+	require.Regexp(t, `Deployment/team/web +Secret/team/s +EnvFrom`, table())
 }
 
 func TestWhatIsDoneNowInWords(t *testing.T) {

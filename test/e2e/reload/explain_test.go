@@ -110,6 +110,8 @@ func (e *env) explainedInWords(user, namespace string) {
 	}, "explain", "deploy/explain-a/asks")
 	shows(0, []string{"ignored: headwater.dev/reload: \"always\" is not Auto"}, "explain", "deploy/explain-a/garbled")
 	shows(0, []string{"mounts", "Refresh", "Current (1 of 1 pods)"}, "consumers", "secret/explain-a/shared")
+	shows(0, []string{"Deployment/explain-a/asks", "Secret/explain-a/shared"}, "consumers", "secret/explain-src/shared")
+	shows(0, []string{"Deployment/explain-a/off: "}, "explain", "explain-a/deploy/off")
 	shows(0, []string{"Secret/explain-a/none: nobody consumes it", "note: there is no such Secret"}, "consumers", "secrets/explain-a/none")
 	out, _, _ := e.Command(user, "consumers", "secret/explain-a/shared", "--config", file)
 	require.NotContains(e, out, "no such")
