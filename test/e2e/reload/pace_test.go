@@ -182,6 +182,54 @@ func (b burst) play(e *env, prefix string) {
 	e.Cloned(prefix, "used", b.values[len(b.values)-1])
 }
 
+func TestSeveralObjectsThatChangeAtOnceMakeOneRollout(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("several")
+	names := []string{"own-a", "own-b"}
+	spec := harness.ByEnv("shared", "used")
+	for _, name := range names {
+		e.Secret(namespace, name, map[string]string{"k": "1"})
+		spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, harness.ByEnvFrom(name).Containers[0].EnvFrom...)
+	}
+	h := e.Start(pacedRule("several", "debounce: 2s, minInterval: 0s"))
+	e.Cloned("several", "used", "1")
+	e.Deployment(namespace, "web", spec, map[string]string{mark.Reload: "Auto"})
+	e.adoptedAnew(namespace, "web", "")
+	e.Settled(h)
+	before, generation := e.Stamps(namespace), e.read(namespace, "web").Generation
+
+	e.Change("several", "used", "2")
+	for _, name := range names {
+		e.SetKey(namespace, name, "k", "2")
+	}
+	e.Restarted(namespace, before, "Deployment/web")
+	e.Settled(h)
+	require.Equal(t, generation+1, e.read(namespace, "web").Generation)
+}
+
+// As kustomize does, whose objects have a hash of their data in their names.
+func TestAnObjectOfAnotherNameRestartsNothing(t *testing.T) {
+	e := newEnv(t)
+	e.Node("renamed-node")
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("renamed")
+	e.Secret(namespace, "config-1", map[string]string{"k": "1"})
+	h := e.Start(e2e.ReloadRule("renamed"))
+	e.serving(namespace, "web", 2, harness.ByEnvFrom("config-1"))
+	e.patched(namespace, "web", `{"metadata":{"annotations":{"headwater.dev/reload":"Auto"}}}`)
+	e.adoptedAnew(namespace, "web", "")
+	e.Settled(h)
+
+	e.Secret(namespace, "config-2", map[string]string{"k": "2"})
+	e.patched(namespace, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","envFrom":[{"secretRef":{"name":"config-2"}}]}]}}}}`)
+	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "config-1", metav1.DeleteOptions{}))
+	e.rolledOut(namespace, "web")
+	e.Settled(h)
+	require.Equal(t, 2, e.rollouts(namespace, "web"))
+	require.Empty(t, e.Stamps(namespace)["Deployment/web"])
+}
+
 func TestOutsideOfTheWindowsRestartsWaitAndRefreshesDoNot(t *testing.T) {
 	e := newEnv(t)
 	e.Node("window-node")

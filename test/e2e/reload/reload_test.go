@@ -132,6 +132,27 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 
+// Invariant 6.
+func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.Stage("format")
+	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.Start(e2e.ReloadRule("format"))
+	e.Cloned("format", "used", "1")
+	e.Settled(h)
+	before := e.Stamps(namespace)
+	h.Stop()
+	_, written, versioned := strings.Cut(e.read(namespace, "by-env").Annotations[mark.Baseline], ":")
+	require.True(t, versioned)
+	e.patched(namespace, "by-env", fmt.Sprintf(`{"metadata":{"annotations":{%q:"v0:%s"}}}`, mark.Baseline, written))
+	h = e.Start(e2e.ReloadRule("format"))
+	e.Settled(h)
+	e.Restarted(namespace, before)
+	e.HasEvent(namespace, "by-env", "BaselineAdopted")
+	e.Change("format", "used", "2")
+	e.Restarted(namespace, before, "Deployment/by-env")
+}
+
 func TestANewReferenceIsAdopted(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Stage("newref")
