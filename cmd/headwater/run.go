@@ -30,7 +30,7 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.DurationVar(&settings.WebhookCASettle, "webhook-ca-settle", 10*time.Minute, "how long a new CA of the webhook is published before a certificate of it is served")
 	flags.StringVar(&settings.MetricsAddress, "metrics-address", ":8080", "where /metrics, /healthz and /readyz are served")
 	flags.BoolVar(&settings.MetricsAuth, "metrics-auth", false, "serve these over TLS, and /metrics only to who may get it, as nonResourceURLs of a ClusterRole; asks by TokenReview and SubjectAccessReview")
-	flags.BoolVar(&settings.Page, "page", false, "serve a read-only web page of how things stand on the same address, as /page; with --metrics-auth to who may get that")
+	flags.BoolVar(&settings.Page, "page", false, "serve a read-only web page of how things stand on the same address, as /page: to localhost alone, or with --metrics-auth to who may get that")
 	flags.BoolVar(&settings.LeaderElect, "leader-elect", true, "let only one of several replicas write")
 	flags.StringVar(&settings.LogFormat, "log-format", "json", "json or console")
 	flags.StringVar(&settings.LogLevel, "log-level", "info", "debug, info, warn or error")

@@ -52,17 +52,17 @@ type Server struct {
 
 // New returns a Server for address that does not listen yet. With a gate,
 // /metrics and what is mounted is behind it, and everything is served over TLS,
-// so that no token is sent in the clear.
+// so that no token is sent in the clear. Without one, what is mounted answers
+// localhost alone.
 func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger, mounts ...Mount) *Server {
 	s := &Server{address: address, checks: checks, secure: gate != nil, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
-	guarded := func(path string, handler http.Handler) http.Handler {
-		if gate == nil {
-			return handler
-		}
-		return gate.Guard(path, handler)
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	guarded := func(_ string, handler http.Handler) http.Handler { return local(handler) }
+	if gate != nil {
+		metrics, guarded = gate.Guard("/metrics", metrics), gate.Guard
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", guarded("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { s.write(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ErrorLog: zap.NewStdLog(s.log)}

@@ -91,7 +91,7 @@ func TestWhatIsMountedIsBehindTheGateToo(t *testing.T) {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a page") }),
 		Close:   func() { close(closed) },
 	}
-	t.Run("without a gate it is open", func(t *testing.T) {
+	t.Run("without a gate it is for localhost, as this is", func(t *testing.T) {
 		get := servingWith(t, nil, nil, page)
 		for _, path := range []string{page.Path, page.Path + "/below"} {
 			status, body := get(path, "")
