@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ type Feed struct {
 
 	mu      sync.Mutex
 	touched map[Target]struct{}
+	// begun are changes of which nothing is written yet: one that needs no
+	// write does not take the place of one that did.
+	begun   map[spreadKey]*Spread
 	spreads map[spreadKey]*Spread
 	denials Recent
 	reloads Recent
@@ -36,13 +40,13 @@ type news struct {
 	denials, reloads bool
 }
 
-// spreadsMost bounds the sources of which the latest change is remembered.
+// spreadsMost bounds the sources of which a change is remembered.
 const spreadsMost = 64
 
 // NewFeed returns a Feed that knows of nothing.
 func NewFeed() *Feed {
 	return &Feed{
-		now: time.Now, touched: map[Target]struct{}{}, spreads: map[spreadKey]*Spread{},
+		now: time.Now, touched: map[Target]struct{}{}, begun: map[spreadKey]*Spread{}, spreads: map[spreadKey]*Spread{},
 		news: news{spreads: map[spreadKey]bool{}},
 	}
 }
@@ -63,13 +67,7 @@ func (f *Feed) Touched(target Target) {
 func (f *Feed) SpreadBegan(rule, source string, places int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := spreadKey{rule, source}
-	f.spreads[key] = &Spread{Rule: rule, Source: source, Began: f.now(), Places: places}
-	f.news.spreads[key] = true
-	if len(f.spreads) > spreadsMost {
-		oldest := slices.MinFunc(f.latest(), func(a, b *Spread) int { return a.Began.Compare(b.Began) })
-		delete(f.spreads, spreadKey{oldest.Rule, oldest.Source})
-	}
+	remember(f.begun, &Spread{Rule: rule, Source: source, Began: f.now(), Places: places})
 }
 
 // SpreadArrived says that one of them was looked at.
@@ -77,9 +75,28 @@ func (f *Feed) SpreadArrived(rule, source string, written, last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := spreadKey{rule, source}
-	if spread := f.spreads[key]; spread != nil {
-		spread.arrived(f.now(), written, last)
-		f.news.spreads[key] = true
+	spread, fresh := f.begun[key]
+	if !fresh {
+		spread = f.spreads[key]
+	}
+	if spread == nil {
+		return
+	}
+	spread.arrived(f.now(), written, last)
+	if fresh && !written {
+		return
+	}
+	delete(f.begun, key)
+	remember(f.spreads, spread)
+	f.news.spreads[key] = true
+}
+
+// remember puts spread into spreads, and forgets the oldest of too many.
+func remember(spreads map[spreadKey]*Spread, spread *Spread) {
+	spreads[spreadKey{spread.Rule, spread.Source}] = spread
+	if len(spreads) > spreadsMost {
+		oldest := slices.MinFunc(slices.Collect(maps.Values(spreads)), func(a, b *Spread) int { return a.Began.Compare(b.Began) })
+		delete(spreads, spreadKey{oldest.Rule, oldest.Source})
 	}
 }
 
@@ -103,14 +120,9 @@ func (f *Feed) Reloaded(note Note) {
 
 // latest lists the spreads, the latest first. The lock is held.
 func (f *Feed) latest() []*Spread {
-	all := make([]*Spread, 0, len(f.spreads))
-	for _, spread := range f.spreads {
-		all = append(all, spread)
-	}
-	slices.SortFunc(all, func(a, b *Spread) int {
+	return slices.SortedFunc(maps.Values(f.spreads), func(a, b *Spread) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Source, b.Source))
 	})
-	return all
 }
 
 // takeTouched returns the places to look at again; all is true when that is

@@ -207,6 +207,7 @@ func TestWhoComesLaterIsToldEverything(t *testing.T) {
 	s := serve(t, at("one", "a", Conflict))
 	s.feed.Denied(Note{What: "denied", Names: []string{"x"}})
 	s.feed.SpreadBegan("one", "Secret/p/s", 7)
+	s.feed.SpreadArrived("one", "Secret/p/s", true, false)
 	for range 2 {
 		next := s.follow()
 		var spreads []spreadMessage
@@ -255,8 +256,11 @@ func TestNothingIsKeptForNobody(t *testing.T) {
 	require.Empty(t, targets)
 	for i := range 2 * spreadsMost {
 		feed.SpreadBegan("one", fmt.Sprint(i), 1)
+		feed.SpreadArrived("one", fmt.Sprint(i), true, true)
+		feed.SpreadBegan("one", fmt.Sprint(i), 1)
 	}
 	require.Len(t, feed.latest(), spreadsMost)
+	require.Len(t, feed.begun, spreadsMost)
 
 	b := newBoard(newService(at("one", "a", Current)), feed)
 	defer b.close()
@@ -265,6 +269,29 @@ func TestNothingIsKeptForNobody(t *testing.T) {
 	require.NotNil(t, b.grid)
 	require.True(t, b.abandoned(), "nobody has looked for long")
 	require.Nil(t, b.grid)
+}
+
+func TestAChangeThatNeedsNoWriteDoesNotTakeThePlaceOfOneThatDid(t *testing.T) {
+	feed := NewFeed()
+	shown := func() []Spread {
+		shown := []Spread{}
+		for _, spread := range feed.latest() {
+			shown = append(shown, Spread{Places: spread.Places, Looked: spread.Looked, Written: spread.Written, Late: spread.Late})
+		}
+		return shown
+	}
+	feed.SpreadBegan("one", "Secret/p/s", 2)
+	require.Empty(t, shown(), "nothing is written yet")
+	feed.SpreadArrived("one", "Secret/p/s", false, false)
+	feed.SpreadArrived("one", "Secret/p/s", true, true)
+	first := Spread{Places: 2, Looked: 2, Written: 1}
+	require.Equal(t, []Spread{first}, shown())
+
+	feed.SpreadBegan("one", "Secret/p/s", 1)
+	feed.SpreadArrived("one", "Secret/p/s", false, true)
+	require.Equal(t, []Spread{first}, shown())
+	feed.SpreadArrived("one", "Secret/p/s", true, false)
+	require.Equal(t, []Spread{{Places: 1, Looked: 1, Late: 1}}, shown(), "it had failed, and is the latest that wrote")
 }
 
 func TestWhoDoesNotReadIsGivenUp(t *testing.T) {

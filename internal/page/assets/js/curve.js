@@ -32,7 +32,7 @@ function Drawn({ spread }) {
   const said = done
     ? `${many(written, 'clone')} written in ${span(seconds)}`
     : `${count(looked)} of ${count(places)} so far`;
-  const marks = done && written > 1 ? [['half', by(points, 0.5)], ['99 %', by(points, 0.99)], ['last', last.s]] : [];
+  const marks = done && written > 1 ? [['half', by(points, 0.5)], ['99 %', by(points, 0.99)], ['last', last.s]].map(([name, s]) => [name, Math.min(s, seconds)]) : [];
   return html`
     <p class="about"><b>${spread.rule}</b> <span>${spread.source} at ${clock(spread.began)}</span></p>
     <svg viewBox="0 0 ${wide} ${high}" role="img" aria-label=${said}>
