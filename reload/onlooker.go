@@ -10,7 +10,8 @@ type Reloaded struct {
 	Step Step
 	// Consumer is as Kind/namespace/name.
 	Consumer string
-	// Rule is empty where the owner of the consumer asks.
+	// Rule is empty where the owner of the consumer asks; for StepHold it may
+	// be so where nobody does.
 	Rule string
 	// Changed, and for StepHold Missing, name objects.
 	Changed, Missing []string

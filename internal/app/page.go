@@ -73,11 +73,19 @@ var stepWords = map[reload.Step]string{
 
 // Reloaded implements reload.Onlooker.
 func (o onlooker) Reloaded(r reload.Reloaded) {
-	why := "changed: " + strings.Join(r.Changed, ", ")
-	if r.Step == reload.StepHold {
-		why = "missing: " + strings.Join(r.Missing, ", ")
+	o.feed.Reloaded(page.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: whyReloaded(r)})
+}
+
+func whyReloaded(r reload.Reloaded) string {
+	changed := "changed: " + strings.Join(r.Changed, ", ")
+	switch {
+	case r.Step == reload.StepHold:
+		return "missing: " + strings.Join(r.Missing, ", ")
+	case r.Rule == "":
+		return "asked for by its owner; " + changed
+	default:
+		return changed
 	}
-	o.feed.Reloaded(page.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: why})
 }
 
 // newPage is nil when the settings ask for none.

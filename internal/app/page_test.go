@@ -8,6 +8,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync"
 )
 
@@ -34,6 +35,19 @@ func TestAFindingIsSaidInThePagesWords(t *testing.T) {
 		Target: page.Target{Kind: "Secret", Namespace: "team-a", Name: "blogsecret"}, Rule: "blog", Source: "Secret/platform/blogsecret",
 		State: page.Conflict, Reason: "Conflict", Why: "somebody else's", Since: since,
 	}, place)
+}
+
+func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		told reload.Reloaded
+		want string
+	}{
+		"a rule":              {reload.Reloaded{Step: reload.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
+		"the owner":           {reload.Reloaded{Step: reload.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
+		"a hold without rule": {reload.Reloaded{Step: reload.StepHold, Missing: []string{"a"}}, "missing: a"},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whyReloaded(tc.told)) })
+	}
 }
 
 func TestWithoutAPageNobodyLooksOn(t *testing.T) {

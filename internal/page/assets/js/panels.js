@@ -60,7 +60,7 @@ export function Notes({ title, id, notes, none, about }) {
     ${notes.length > 0 && html`<ol>${notes.map((note) => html`<li key=${note.at + note.names[0]}>
       <p><b>${note.what}</b> ${note.names[0]}${note.count > 1 && html` <span class="number">and ${count(note.count - 1)} more</span>`}</p>
       <p class="why">${note.by && html`by ${note.by}. `}${note.why}</p>
-      <p class="by">${note.rule ? `rule ${note.rule}` : 'asked for by its owner'} · <time dateTime=${note.at} title=${clock(note.at)}>${ago(note.at)}</time></p>
+      <p class="by">${note.rule && `rule ${note.rule} · `}<time dateTime=${note.at} title=${clock(note.at)}>${ago(note.at)}</time></p>
     </li>`)}</ol>`}
     ${about && html`<p class="hint">${about}</p>`}
   </section>`;
