@@ -19,9 +19,8 @@ const act = {
   join: (band) => { bands.add(band); return () => bands.delete(band); },
   filter(change) {
     Object.assign(store.filter, change);
-    arrange();
-    rearrange();
-    askSoon();
+    clearTimeout(sifting);
+    sifting = setTimeout(sift, 'text' in change ? 150 : 0); // once for all that is typed
     draw();
   },
   select(selected) {
@@ -51,7 +50,7 @@ function App() {
           ${store.selected && html`<${Detail} act=${act} />`}
           <${Curve} spread=${latestSpread()} />
           <${Notes} title="Refused" id="denials" notes=${store.denials} none="Nothing of late."
-            about="By the webhook of this replica. What the API server refuses by Headwater’s policies is in its audit log." />
+            about="Only by the webhook of this replica. Where the API server takes policies, Headwater’s refuse first: see its audit log." />
           <${Notes} title="Reloaded" id="reloads" notes=${store.reloads} none="Nothing of late." />
         </aside>
       </div>`}
@@ -79,6 +78,16 @@ function draw() {
 
 const repaint = () => bands.forEach((band) => band.paint());
 const rearrange = () => bands.forEach((band) => band.rearrange());
+
+let sifting = 0;
+
+/** Shows what the filter chooses. */
+function sift() {
+  arrange();
+  rearrange();
+  askSoon();
+  draw();
+}
 
 let asking = 0;
 

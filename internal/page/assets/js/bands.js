@@ -5,7 +5,7 @@ import { Component, createRef, h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
 import { Band, palette } from './band.js';
 import { shows, store } from './store.js';
-import { count, inWords, many, states, weigh } from './words.js';
+import { count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
 
@@ -91,11 +91,10 @@ class BandView extends Component {
   }
 
   render({ rule, row }) {
-    const { all, trouble, moving } = weigh(store.counts[row]);
-    const standing = trouble + moving === 0 ? `all ${count(all)} in sync`
-      : `${inWords(trouble, moving)}${trouble > 0 && moving > 0 ? `, ${count(moving)} on their way` : ''}, of ${count(all)}`;
+    const { all, others, is } = weigh(store.counts[row]);
+    const standing = others.length === 0 ? `all ${count(all)} in sync` : `${others.join(', ')}, of ${count(all)}`;
     return html`<section class="band" data-rule=${rule}>
-      <h3>${rule} <span data-is=${trouble > 0 ? 'trouble' : moving > 0 ? 'moving' : 'good'}>${standing}</span></h3>
+      <h3>${rule} <span data-is=${is}>${standing}</span></h3>
       <div class="holder">
         <canvas ref=${this.canvas} tabindex="0" role="application" aria-roledescription="grid of namespaces"
           aria-label=${`Rule ${rule}, ${many(store.order.length, 'namespace')}, ${standing}. Arrow keys move, n and p go to what is not in sync, Enter tells why.`}

@@ -3,7 +3,7 @@
 import { h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
 import { store, totals } from './store.js';
-import { clock, count, inWords, many, states, weigh } from './words.js';
+import { clock, count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
 
@@ -18,7 +18,7 @@ export function Header() {
 
 export function Summary({ act }) {
   const sums = totals();
-  const { all, trouble, moving } = weigh(sums);
+  const { all, current, others, is } = weigh(sums);
   const { filter } = store;
   const toggle = (name) => {
     const chosen = new Set(filter.states);
@@ -26,10 +26,10 @@ export function Summary({ act }) {
     act.filter({ states: chosen });
   };
   return html`<section class="summary" aria-label="How things stand">
-    <p class="headline" id="headline" data-is=${trouble > 0 ? 'trouble' : moving > 0 ? 'moving' : 'good'}>
-      <strong>${all === 0 ? 'Nothing to sync' : inWords(trouble, moving)}</strong>
-      <span>${count(sums[1])} of ${count(all)} in sync${trouble > 0 && moving > 0 && ` · ${count(moving)} on their way`} · ${many(store.rules.length, 'rule')} · ${many(store.names.filter(Boolean).length, 'namespace')}
-        ${trouble + moving > 0 && html` · <a href="#problems">what is not</a>`}</span>
+    <p class="headline" id="headline" data-is=${is}>
+      <strong>${all === 0 ? 'Nothing to sync' : others[0] ?? 'All in sync'}</strong>
+      <span>${count(current)} of ${count(all)} in sync${others.slice(1).map((other) => ` · ${other}`)} · ${many(store.rules.length, 'rule')} · ${many(store.names.filter(Boolean).length, 'namespace')}
+        ${others.length > 0 && html` · <a href="#problems">what is not</a>`}</span>
     </p>
     <div class="chips" role="group" aria-label="Show only some states">
       ${states.map(({ name, text, means }, at) => at > 0 && (sums[at] > 0 || filter.states.has(name)) && html`

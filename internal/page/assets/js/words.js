@@ -11,16 +11,20 @@ export const count = (n) => number.format(n);
 
 export const many = (n, one, more = one + 's') => `${count(n)} ${n === 1 ? one : more}`;
 
-/** Of how many cells there are in each state: all, those that need a person or
- * fail, and those that are on their way to be right. */
+/** Of how many cells there are in each state: all, those in sync, the words for
+ * the others, the worst first, and what the worst is. */
 export function weigh(sums) {
   const sum = (from, to) => sums.slice(from, to).reduce((a, b) => a + b, 0);
-  return { all: sum(1), trouble: sum(byName.held.at), moving: sum(byName.removing.at, byName.held.at) };
-}
-
-export function inWords(trouble, moving) {
-  if (trouble > 0) return `${count(trouble)} ${trouble === 1 ? 'needs' : 'need'} attention`;
-  return moving > 0 ? `${count(moving)} on their way` : 'All in sync';
+  const trouble = sum(byName.held.at);
+  const others = [
+    { is: 'trouble', n: trouble, text: `${trouble === 1 ? 'needs' : 'need'} attention` }, // a person's, or it fails
+    { is: 'moving', n: sum(byName.removing.at, byName.held.at), text: 'on their way' },
+    { is: 'retained', n: sums[byName.retained.at], text: 'retained' },
+  ].filter(({ n }) => n > 0);
+  return {
+    all: sum(1), current: sums[byName.current.at],
+    others: others.map(({ n, text }) => `${count(n)} ${text}`), is: others[0]?.is ?? 'good',
+  };
 }
 
 /** The time of day; with the date where that is another one. */

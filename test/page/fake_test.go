@@ -1,0 +1,83 @@
+package page
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/page"
+)
+
+// landscape is a page.Subject of any size, with no cluster behind it: a Secret
+// of every rule in every namespace.
+type landscape struct {
+	*testing.T
+
+	feed *page.Feed
+	url  string
+
+	mu     sync.Mutex
+	rules  []string
+	places map[page.Target]page.Place
+}
+
+// show serves the page of that many rules and namespaces, all in sync.
+func show(t *testing.T, rules, namespaces int) *landscape {
+	t.Helper()
+	l := &landscape{T: t, feed: page.NewFeed(), places: map[page.Target]page.Place{}}
+	for rule := range rules {
+		l.rules = append(l.rules, fmt.Sprintf("rule-%d", rule+1))
+		for namespace := range namespaces {
+			l.set(rule+1, namespace+1, page.Current)
+		}
+	}
+	shown, err := page.New(l, l.feed, "v1.2.3")
+	require.NoError(t, err)
+	server := httptest.NewServer(shown)
+	t.Cleanup(func() {
+		shown.Close()
+		server.Close()
+	})
+	l.url = server.URL
+	return l
+}
+
+// set has the clone of a rule stand so in a namespace; both count from 1.
+func (l *landscape) set(rule, namespace int, state page.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := fmt.Sprintf("rule-%d", rule)
+	target := page.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: name}
+	l.places[target] = page.Place{
+		Target: target, Rule: name, Source: "Secret/platform/" + name, State: state, Reason: "Test",
+		Why: "a reason that is long enough to need more than one line of the table, as those of the API server are",
+	}
+	l.feed.Touched(target)
+}
+
+// Standing implements page.Subject.
+func (l *landscape) Standing() page.Standing { return page.Standing{Here: true} }
+
+// Rules implements page.Subject.
+func (l *landscape) Rules() []string { return l.rules }
+
+// Survey implements page.Subject.
+func (l *landscape) Survey(report func(page.Place)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, place := range l.places {
+		report(place)
+	}
+}
+
+// Glance implements page.Subject.
+func (l *landscape) Glance() func(page.Target) []page.Place {
+	return func(target page.Target) []page.Place {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return []page.Place{l.places[target]}
+	}
+}
