@@ -79,10 +79,11 @@ func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
 	require.Equal(t, maxShapes, shapes.latest.Len())
 
 	gone := make(chan struct{})
-	deleted := clone(0)
-	runtime.SetFinalizer(deleted, func(*object.Digested) { close(gone) })
-	shapes.share(deleted)
-	deleted = nil
+	func() {
+		deleted := clone(0)
+		runtime.SetFinalizer(deleted, func(*object.Digested) { close(gone) })
+		shapes.share(deleted)
+	}()
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		select {
