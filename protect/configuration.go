@@ -58,17 +58,13 @@ func Configuration(set *rules.Set[Rule], headwater string, stance Stance, endpoi
 	if len(set.All()) == 0 {
 		return nil
 	}
-	w := webhooks{stance: stance, endpoint: endpoint, caBundle: caBundle}
-	w.addAll(AboutSources, sourceTargets(set), func(webhook *admissionregistrationv1.ValidatingWebhook, sources []target) {
-		scopeToSources(webhook, sources, headwater)
-	})
+	w := webhooks{headwater: headwater, stance: stance, endpoint: endpoint, caBundle: caBundle}
+	w.addAll(AboutSources, sourceTargets(set), scopeToSources)
 	w.addAll(AboutNamespaces, namespaceTargets(set), scopeToNamespaces)
-	w.addSelected(set, headwater)
+	w.addSelected(set)
 	// The policies do the others.
 	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return stance == StanceBeside && enforces(t.mode) })
-	w.addAll(AboutClones, clones, func(webhook *admissionregistrationv1.ValidatingWebhook, denied []target) {
-		scopeToClones(webhook, denied, headwater)
-	})
+	w.addAll(AboutClones, clones, scopeToClones)
 	if enforced := enforces(marksMode(set)); !enforced || stance != StanceBeside {
 		scopeToMarks(w.add(webhookName(AboutMarks, enforced, 0), enforced, Question{About: AboutMarks}), headwater)
 	}
@@ -80,10 +76,11 @@ func Configuration(set *rules.Set[Rule], headwater string, stance Stance, endpoi
 
 // webhooks are those of a configuration that is being written.
 type webhooks struct {
-	stance   Stance
-	endpoint Endpoint
-	caBundle []byte
-	all      []admissionregistrationv1.ValidatingWebhook
+	headwater string
+	stance    Stance
+	endpoint  Endpoint
+	caBundle  []byte
+	all       []admissionregistrationv1.ValidatingWebhook
 }
 
 // add appends a webhook, which asks about every request until it is narrowed.
@@ -92,22 +89,22 @@ func (w *webhooks) add(name string, enforced bool, question Question) *admission
 	return &w.all[len(w.all)-1]
 }
 
-func (w *webhooks) addAll(about About, all []target, scope func(*admissionregistrationv1.ValidatingWebhook, []target)) {
+func (w *webhooks) addAll(about About, all []target, scope func(*admissionregistrationv1.ValidatingWebhook, []target, string)) {
 	for _, enforced := range []bool{true, false} {
 		for i, group := range grouped(all, enforced) {
-			scope(w.add(webhookName(about, enforced, i), enforced, questionOf(about, group)), group)
+			scope(w.add(webhookName(about, enforced, i), enforced, questionOf(about, group)), group, w.headwater)
 		}
 	}
 }
 
 // addSelected gives each rule that selects its sources by label a webhook of its
 // own.
-func (w *webhooks) addSelected(set *rules.Set[Rule], headwater string) {
+func (w *webhooks) addSelected(set *rules.Set[Rule]) {
 	sharing := sharingOf(set)
 	for _, rule := range sortedRules(set) {
 		if rule.BySelector() {
 			webhook := w.add(rule.Name+"."+string(AboutSelected), rule.enforced(), Question{AboutSelected, []string{rule.Name}})
-			scopeToSelected(webhook, rule, sharing.bySource(rule), headwater)
+			scopeToSelected(webhook, rule, sharing.bySource(rule), w.headwater)
 		}
 	}
 }

@@ -87,6 +87,7 @@ func TestConfiguration(t *testing.T) {
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "guarded-namespaces", Expression: `oldObject.metadata.name in ["platform"]`},
+			{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 			{
 				Name: "not-overridden",
 				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
@@ -127,10 +128,10 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
 	require.Contains(t, condition(0, 0), `in ["DELETE secrets/platform/b", "UPDATE secrets/platform/b"]`)
 	require.Contains(t, condition(2, 0), `in ["platform"]`)
-	require.Contains(t, condition(2, 1), `{"platform": "enforced"}`)
+	require.Contains(t, condition(2, 2), `{"platform": "enforced"}`)
 	require.Contains(t, condition(1, 0), `in ["DELETE secrets/other/c", "DELETE secrets/platform/a", "UPDATE secrets/other/c", "UPDATE secrets/platform/a"]`)
 	require.Contains(t, condition(3, 0), `in ["other"]`)
-	require.Contains(t, condition(4, 1), `{"platform": "warned"}`)
+	require.Contains(t, condition(4, 2), `{"platform": "warned"}`)
 }
 
 func TestConfigurationOfSourcesBySelector(t *testing.T) {

@@ -84,10 +84,11 @@ func scopeToMarks(webhook *admissionregistrationv1.ValidatingWebhook, headwater 
 	}}
 }
 
-func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, namespaces []target) {
+func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, namespaces []target, headwater string) {
 	webhook.Rules = matching(admissionregistrationv1.ClusterScope, []string{"namespaces"}, admissionregistrationv1.Delete)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
 		{Name: "guarded-namespaces", Expression: "oldObject.metadata.name in " + keys(namespaces)},
+		notHeadwater(headwater),
 		notOverridden(not(overriddenFor(ruleOf(namespaces, "oldObject.metadata.name")))),
 	}
 }
