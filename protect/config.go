@@ -86,7 +86,8 @@ type Settings struct {
 	Engine       Engine       `json:"engine"`
 	Certificates Certificates `json:"certificates"`
 	// SystemIdentities are user names treated like the namespace controller:
-	// they may delete what lies in a namespace that is being deleted.
+	// they may delete what lies in a namespace that is being deleted. What the
+	// garbage collector may beyond that, they may not.
 	SystemIdentities []string `json:"systemIdentities,omitzero"`
 }
 

@@ -127,7 +127,7 @@ func New(p Params) (Result, error) {
 		return Result{}, err
 	}
 	prover := &Prover{
-		prober: prober, client: p.Clients.Typed, namespace: p.Options.Namespace, rules: p.Rules, settings: p.Settings,
+		prober: prober, client: p.Clients.Typed, namespace: p.Options.Namespace, rules: p.Rules,
 		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
 	}
 	registration := &Registration{
@@ -138,7 +138,7 @@ func New(p Params) (Result, error) {
 		proof: prover.Proof, changed: prover.Changed,
 		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
 	}
-	prover.changed = registration.Changed
+	prover.engine, prover.changed = registration.InForce, registration.Changed
 	keeper.OnChange(registration.Changed)
 	if err := access.OnChange(registration.bound); err != nil {
 		return Result{}, err

@@ -19,10 +19,7 @@ func permissions(needed bool, settings Settings, namespace string) []kube.Permis
 	if settings.Engine != EnginePolicy {
 		all = append(all, webhookPermissions(namespace, settings.Certificates.SecretName)...)
 	}
-	if settings.Engine != EngineWebhook {
-		all = append(all, policyPermissions()...)
-	}
-	return all
+	return append(all, policyPermissions()...)
 }
 
 // webhookPermissions are the webhook's; certificate names a Secret that somebody

@@ -30,6 +30,11 @@ const (
 	// ProofsConfigMap holds the Standing of each rule, in Headwater's own
 	// namespace.
 	ProofsConfigMap = "headwater-protection"
+	// LastTried is the key under which it says when that was last looked at. No
+	// rule can be called so.
+	LastTried = "lastTried"
+	// RecordInterval is how often that is written.
+	RecordInterval = 10 * time.Minute
 
 	// proofInterval is the time between two looks where all is as it should be;
 	// where it is not, doubtInterval, and longDoubtInterval once that has lasted
@@ -57,7 +62,9 @@ type Prover struct {
 	prober, client kubernetes.Interface
 	namespace      string
 	rules          *rules.Live[Rule]
-	settings       *LiveSettings
+	// engine is the one in force, which is not the one that is asked for where
+	// there are no policies.
+	engine func() Engine
 	// protected returns what of a rule is there to try it on.
 	protected func(Rule) []object.Ref
 	source    func(object.Ref) (*object.Full, bool)
@@ -73,6 +80,7 @@ type Prover struct {
 	// Owned by the loop.
 	recorded  bool // standings hold what the ConfigMap does
 	standings map[string]Standing
+	lastTried time.Time            // as recorded
 	unsure    map[string]time.Time // since when, by what
 }
 
@@ -99,8 +107,7 @@ func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
 	set := p.rules.Load()
 	if !enforces(marksMode(set)) {
 		p.conclude(Proof{Known: true})
-		p.forget(nil)
-		return 0, nil
+		return 0, p.clear(ctx)
 	}
 	if err := p.recall(ctx); err != nil {
 		return 0, err
@@ -125,9 +132,19 @@ func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
 	return p.pause(sure), p.record(ctx, standings)
 }
 
+// clear has nothing be on record, where there is nothing to refuse. Without the
+// permission to read there is nothing on record.
+func (p *Prover) clear(ctx context.Context) error {
+	if err := p.recall(ctx); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	p.forget(nil)
+	return p.record(ctx, nil)
+}
+
 // wanted is the engine that is to refuse first.
 func (p *Prover) wanted() Engine {
-	if p.settings.Load().Engine == EngineWebhook {
+	if p.engine() == EngineWebhook {
 		return EngineWebhook
 	}
 	return EnginePolicy
@@ -250,6 +267,7 @@ func (p *Prover) recall(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read ConfigMap %s/%s: %w", p.namespace, ProofsConfigMap, err)
 	}
+	p.lastTried, _ = time.Parse(time.RFC3339, stored.Data[LastTried])
 	for rule, text := range stored.Data {
 		if standing, err := ParseStanding(text); err == nil { // else it is looked at anew
 			p.standings[rule] = standing
@@ -259,15 +277,20 @@ func (p *Prover) recall(ctx context.Context) error {
 	return nil
 }
 
-// record writes the standings where they differ from what is recorded.
+// record writes the standings where they differ from what is recorded, or that
+// was long ago.
 func (p *Prover) record(ctx context.Context, standings map[string]Standing) error {
 	maps.DeleteFunc(standings, func(_ string, s Standing) bool { return s.Since.IsZero() }) // nothing to tell yet
-	if maps.Equal(standings, p.standings) {
+	now, data := p.clock.Now(), map[string]string{}
+	recent := len(standings) == 0 || now.Sub(p.lastTried) < RecordInterval
+	if recent && maps.Equal(standings, p.standings) {
 		return nil
 	}
-	data := map[string]string{}
 	for rule, standing := range standings {
 		data[rule] = standing.String()
+	}
+	if len(standings) > 0 {
+		data[LastTried] = now.UTC().Format(time.RFC3339)
 	}
 	api := p.client.CoreV1().ConfigMaps(p.namespace)
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ProofsConfigMap, Namespace: p.namespace, Labels: managedLabels()}, Data: data}
@@ -283,7 +306,7 @@ func (p *Prover) record(ctx context.Context, standings map[string]Standing) erro
 			p.tell(rule, standing)
 		}
 	}
-	p.standings = standings
+	p.standings, p.lastTried = standings, now
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,6 +48,9 @@ type Registration struct {
 	metrics *metrics
 	log     *zap.Logger
 	wake    wake
+
+	// inForce is what engine last returned.
+	inForce atomic.Pointer[Engine]
 
 	// Owned by the loop.
 	ledger   ledger
@@ -99,6 +103,7 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	if err != nil {
 		return 0, err
 	}
+	r.inForce.Store(&engine)
 	if !r.sourcesRead() {
 		again = readyInterval // that there is none, no event tells
 	}
@@ -113,11 +118,20 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	return sooner(again, sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.ledger.record(ctx))
 }
 
+// InForce is the engine that protects; the one that is asked for, until it is
+// known whether there are policies.
+func (r *Registration) InForce() Engine {
+	if engine := r.inForce.Load(); engine != nil {
+		return *engine
+	}
+	return r.settings.Load().Engine
+}
+
 // engine is the one that is asked for, or the webhook where both are and the
 // API server has no policies.
 func (r *Registration) engine(ctx context.Context) (Engine, error) {
 	engine := r.settings.Load().Engine
-	if engine == EngineWebhook || !hasRules(r.rules) {
+	if !hasRules(r.rules) {
 		return engine, nil
 	}
 	if err := r.discover(ctx); err != nil || *r.served {
@@ -141,7 +155,7 @@ func (r *Registration) discover(ctx context.Context) error {
 	served := err == nil
 	r.served = &served
 	if !served {
-		r.log.Warn("this API server does not serve ValidatingAdmissionPolicy, as Kubernetes 1.30 and later do: the webhook alone protects")
+		r.log.Warn("this API server does not serve ValidatingAdmissionPolicy, as Kubernetes 1.30 and later do: the webhook alone protects, and nothing guards its configuration")
 	}
 	return nil
 }
@@ -179,30 +193,30 @@ func (r *Registration) owned(ctx context.Context, object metav1.Object, creation
 // keepPolicies leaves the policies in force until the webhook that is to take
 // over must be known to every API server.
 func (r *Registration) keepPolicies(ctx context.Context, engine Engine) (again time.Duration, err error) {
-	if engine == EngineWebhook && hasRules(r.rules) {
-		if r.alone.IsZero() {
-			return 0, nil // keepWebhooks says when to look again
-		}
-		if wait := settling - r.clock.Since(r.alone); wait > 0 {
-			return wait, nil
-		}
+	takingOver := engine == EngineWebhook && hasRules(r.rules)
+	if takingOver && !r.alone.IsZero() { // else keepWebhooks says when to look again
+		again = max(0, settling-r.clock.Since(r.alone))
+		takingOver = again > 0
 	}
 	var definitions []*admissionregistrationv1.ValidatingAdmissionPolicy
 	var bindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	for _, policy := range desiredPolicies(r.rules.Load(), r.world(), engine) {
+	for _, policy := range desiredPolicies(r.rules.Load(), r.world(), engine, r.served != nil && *r.served) {
 		definitions, bindings = append(definitions, policy.Definition), append(bindings, policy.Binding)
 	}
-	again, err = r.policies.keep(ctx, &r.running, definitions)
-	later, bindingErr := r.bindings.keep(ctx, &r.running, bindings)
-	return sooner(again, later), errors.Join(err, bindingErr)
+	waiting, err := r.policies.keep(ctx, &r.running, definitions, takingOver)
+	later, bindingErr := r.bindings.keep(ctx, &r.running, bindings, takingOver)
+	return sooner(again, sooner(waiting, later)), errors.Join(err, bindingErr)
 }
 
 // desiredPolicies leaves rules that refuse nothing to the webhook, if there is
-// one: it tells more.
-func desiredPolicies(set *rules.Set[Rule], world World, engine Engine) []Policy {
+// one: it tells more. One policy guards its configuration, whatever the engine,
+// since no webhook can.
+func desiredPolicies(set *rules.Set[Rule], world World, engine Engine, served bool) []Policy {
 	switch {
-	case len(set.All()) == 0 || engine == EngineWebhook:
+	case len(set.All()) == 0 || !served:
 		return nil
+	case engine == EngineWebhook:
+		return []Policy{SelfPolicy(world)}
 	case engine == EnginePolicy:
 		return Policies(set, world, Enforce, Warn, Audit)
 	default:
@@ -217,13 +231,13 @@ func (r *Registration) keepWebhooks(ctx context.Context, engine Engine, kept boo
 	proof := r.proof()
 	switch {
 	case !hasRules(r.rules):
-		return r.webhooks.keep(ctx, &r.running, nil)
+		return r.webhooks.keep(ctx, &r.running, nil, false)
 	case engine != EnginePolicy:
 		return r.registerWebhooks(ctx, engine, kept)
 	case !proof.Known || proof.By == EngineWebhook:
 		return 0, nil // the next proof wakes the loop
 	default:
-		return r.webhooks.keep(ctx, &r.running, nil)
+		return r.webhooks.keep(ctx, &r.running, nil, false)
 	}
 }
 
@@ -239,7 +253,7 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine Engine, kept
 	}
 	stance := r.stance(engine, proof, kept)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
-	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired})
+	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
 	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
 		r.alone = r.clock.Now()
 		again = sooner(again, settling)

@@ -275,7 +275,7 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 	policies := func(s *registrationSetup) bool {
 		list, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		return len(list.Items) > 0
+		return slices.ContainsFunc(list.Items, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == "headwater-sources" })
 	}
 	use := func(s *registrationSetup, engine Engine) {
 		s.settings.Swap(Settings{Engine: engine})

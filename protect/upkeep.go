@@ -104,9 +104,12 @@ func (u *upkeep[T]) init() {
 	u.applied, u.repairedAt, u.removed = map[string]T{}, map[string]time.Time{}, map[types.UID]bool{}
 }
 
-// keep has there be what is desired, and nothing else. One object that cannot
-// be written keeps no other from it.
-func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired []T) (again time.Duration, err error) {
+// keep has there be what is desired, and, unless the rest is spared, nothing
+// else. One object that cannot be written keeps no other from it.
+func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired []T, spare bool) (again time.Duration, err error) {
+	if len(desired) == 0 && spare {
+		return 0, nil
+	}
 	if len(desired) == 0 && !u.watching {
 		return 0, u.clear(ctx)
 	}
@@ -123,7 +126,7 @@ func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired [
 		again = sooner(again, wait)
 	}
 	for _, live := range u.view.List() {
-		if !wanted[live.GetName()] && u.isOurs(live) && !u.removed[live.GetUID()] {
+		if !spare && !wanted[live.GetName()] && u.isOurs(live) && !u.removed[live.GetUID()] {
 			failures = append(failures, u.remove(ctx, live))
 		}
 	}

@@ -23,6 +23,8 @@ type Protection struct {
 	Proven *bool `json:"proven,omitempty"`
 	// Since is when it was first found so.
 	Since *time.Time `json:"since,omitempty"`
+	// Tried is when that was last looked at, to protect.RecordInterval.
+	Tried *time.Time `json:"tried,omitempty"`
 	Why   string     `json:"why,omitempty"`
 	// Missing says what is missing when the rule has no source.
 	Missing string `json:"missing,omitempty"`
@@ -34,14 +36,18 @@ func (i *Inspector) protection(ctx context.Context) (all []Protection, note stri
 	if err != nil && !apierrors.IsNotFound(err) {
 		note = "whether rules protect is not shown: " + err.Error()
 	}
+	var tried *time.Time
+	if at, err := time.Parse(time.RFC3339, recorded.Data[protect.LastTried]); err == nil {
+		tried = &at
+	}
 	for _, rule := range i.protecting.All() {
 		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.observer.MissingSource(rule.Base)}
-		if text, tried := recorded.Data[rule.Name]; tried {
+		if text, known := recorded.Data[rule.Name]; known && rule.Mode == protect.Enforce {
 			standing, err := protect.ParseStanding(text)
 			if err != nil {
 				p.Why = err.Error()
 			} else {
-				p.Proven, p.Since, p.Why = &standing.Proven, &standing.Since, standing.Why
+				p.Proven, p.Since, p.Tried, p.Why = &standing.Proven, &standing.Since, tried, standing.Why
 			}
 		}
 		all = append(all, p)
@@ -70,11 +76,11 @@ func (p Protection) words(leader *Leadership) string {
 	case p.Proven == nil:
 		return p.untried(leader)
 	case *p.Proven && leader.gone() && leader.Until != nil:
-		return "last proven " + duration.HumanDuration(time.Since(*leader.Until)) + " ago"
+		return "last proven " + ago(*leader.Until)
 	case *p.Proven:
-		return "proven, since " + p.since()
+		return "proven, since " + ago(*p.Since) + p.stale()
 	default:
-		return "NOT PROVEN since " + p.since() + ": " + p.Why
+		return "NOT PROVEN since " + ago(*p.Since) + ": " + p.Why + p.stale()
 	}
 }
 
@@ -90,6 +96,12 @@ func (p Protection) untried(leader *Leadership) string {
 	}
 }
 
-func (p Protection) since() string {
-	return duration.HumanDuration(time.Since(*p.Since)) + " ago"
+// stale says when this was last looked at, where that should have been sooner.
+func (p Protection) stale() string {
+	if p.Tried == nil || time.Since(*p.Tried) < 2*protect.RecordInterval {
+		return ""
+	}
+	return "; last tried " + ago(*p.Tried)
 }
+
+func ago(at time.Time) string { return duration.HumanDuration(time.Since(at)) + " ago" }

@@ -196,13 +196,31 @@ func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
 		e.Grant("", "self-operator", user)
 	}
 	e.Grant("", "self-override", "self-breaker")
-	h := e.Start(`
+	for _, engine := range []string{"Webhook", "Both"} { // in this order: the next test finds one that fails open
+		t.Run("with engine "+engine, func(t *testing.T) {
+			e := &env{e.Of(t)}
+			e.Sections = "protect: {engine: " + engine + "}\n"
+			h := e.Start(`
 - name: self
   source: {kind: Secret, namespace: self-src, name: shared}
   protect: {}
 `)
-	e.proven(h, "self")
-	e.failsOpen() // it is there, then
+			e.proven(h, "self")
+			if engine == "Both" {
+				e.failsOpen() // it is there, then
+			} else {
+				e.failsClosed()
+			}
+			e.guardsTheConfiguration()
+		})
+	}
+}
+
+// guardsTheConfiguration checks that nobody but a holder of the override permission
+// writes the webhook configuration.
+func (e *env) guardsTheConfiguration() {
+	e.Helper()
+	t := e.T
 	mallory := e.Client("self-mallory").AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	breaker := e.Client("self-breaker").AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	for sentence, do := range map[string]func(ctx context.Context) error{

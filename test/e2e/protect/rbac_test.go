@@ -25,14 +25,28 @@ import (
 const (
 	holdNamespace = "hold-src"
 	holdRoles     = 6
-	holdBindings  = 16
+	holdBindings  = 24
 	holdRounds    = 4
-	// breakRoles are ClusterRoles that grant the override, or nearly so.
-	breakRoles = 6
 	// holdGroup is of a resource that nobody serves; to hold a thing of it is what
 	// each ClusterRole of the test grants, and nothing else does.
 	holdGroup = "hold.headwater.dev"
 )
+
+// overriding grants the override, or something that only looks like it.
+var overriding = []rbacv1.PolicyRule{
+	override("override", "headwater.dev", "protectedobjects"),
+	override("*", "*", "*", "hold-1", "hold"),
+	override("override", "headwater.dev", "protectedobjects", "hold-2", "hold-3"),
+	override("override", "headwater.dev", "protectedobjects", "*"),
+	override("override", "headwater.dev", "protectedobjects/*"),
+	override("override", "headwater.dev", "*/protectedobjects"),
+	override("override", "headwater", "protectedobjects"),
+	override("get", "headwater.dev", "protectedobjects"),
+}
+
+func override(verb, group, resource string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names}
+}
 
 // holder is somebody of whom it is asked which ClusterRoles they hold.
 type holder struct {
@@ -60,7 +74,7 @@ func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
 		fmt.Fprintf(&file, "- name: %[1]s\n  source: {kind: Secret, namespace: %[2]s, name: %[1]s}\n  protect: {allow: {clusterRoles: [%[1]s]}}\n", name, holdNamespace)
 	}
 	e.ClusterRole("hold-editor", e2e.SecretsEditor())
-	e.breakers(random)
+	e.breakers()
 	holders := e.holders()
 	for _, engine := range []string{"Webhook", "Policy"} { // together, the policies' refusal would hide the webhook's
 		e.Sections = "protect: {engine: " + engine + "}\n"
@@ -81,23 +95,11 @@ func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
 	}
 }
 
-// breakers makes ClusterRoles of which some grant the override of some rule.
-func (e *env) breakers(random *rand.Rand) {
+// breakers makes ClusterRoles break-N, which grant the override, or nearly so.
+func (e *env) breakers() {
 	e.Helper()
-	one := func(values ...string) []string { return []string{values[random.IntN(len(values))]} }
-	for i := range breakRoles {
-		rule := rbacv1.PolicyRule{
-			Verbs: one("override", "override", "*", "get"), APIGroups: one("headwater.dev", "headwater.dev", "*", "headwater"),
-			Resources: one("protectedobjects", "protectedobjects", "*", "protectedobjects/status", "*/status"),
-		}
-		switch random.IntN(5) {
-		case 0: // every name
-		case 1:
-			rule.ResourceNames = []string{"*"}
-		default:
-			rule.ResourceNames = []string{fmt.Sprintf("hold-%d", random.IntN(holdRoles)), "hold"}
-		}
-		e.ClusterRole(fmt.Sprintf("break-%d", i), rule)
+	for i, granted := range overriding {
+		e.ClusterRole(fmt.Sprintf("break-%d", i), granted)
 	}
 }
 
@@ -146,8 +148,8 @@ func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
 	var undone []func() error
 	for i := range holdBindings {
 		role := fmt.Sprintf("hold-%d", random.IntN(holdRoles))
-		if random.IntN(4) == 0 {
-			role = fmt.Sprintf("break-%d", random.IntN(breakRoles))
+		if random.IntN(3) == 0 {
+			role = fmt.Sprintf("break-%d", random.IntN(len(overriding)))
 		}
 		var bound []rbacv1.Subject
 		for range 1 + random.IntN(3) {

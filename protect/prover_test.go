@@ -1,0 +1,50 @@
+package protect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
+	client := fake.NewClientset()
+	passing := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+	p := &Prover{
+		prober: fake.NewClientset(newSecret().ToAPI()), client: client, namespace: "headwater", rules: rules.NewLive(rules.NewSet(blogRule())),
+		engine: func() Engine { return EngineWebhook }, changed: func() {},
+		protected: func(rule Rule) []object.Ref { return []object.Ref{rule.Source.Ref()} },
+		source:    func(object.Ref) (*object.Full, bool) { return nil, false },
+		clock:     passing, events: &sentEvents{}, metrics: newMetrics(prometheus.NewRegistry()), log: zaptest.NewLogger(t), wake: newWake(),
+		unsure: map[string]time.Time{}, standings: map[string]Standing{},
+	}
+	look := func(after time.Duration) map[string]string {
+		passing.Step(after)
+		_, err := p.look(t.Context())
+		require.NoError(t, err)
+		stored, err := client.CoreV1().ConfigMaps("headwater").Get(t.Context(), ProofsConfigMap, metav1.GetOptions{})
+		if err != nil {
+			return nil
+		}
+		return stored.Data
+	}
+	require.Empty(t, look(0), "a moment proves nothing")
+	first := look(settling)
+	require.Contains(t, first, "blogsecret")
+	require.Equal(t, "2026-11-22T12:00:05Z", first[LastTried])
+	require.Equal(t, first, look(RecordInterval-time.Second), "nothing is written before that is due")
+	later := look(time.Second)
+	require.Equal(t, "2026-11-22T12:10:05Z", later[LastTried])
+	require.Equal(t, first["blogsecret"], later["blogsecret"], "since when it stands so")
+
+	p.rules.Swap(rules.NewSet(blogRule(func(r *Rule) { r.Mode = Warn })))
+	require.Empty(t, look(time.Second), "nothing is refused: nothing is proven")
+}
