@@ -64,5 +64,5 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	require.Contains(t, problem, `no rule "whocan-synced" protects anything; those that do: whocan`)
 	_, problem, exit = e.Command("whocan-nobody", "who-can-edit", "whocan", "--config", file)
 	require.Equal(t, 1, exit)
-	require.Contains(t, problem, "list clusterroles.rbac.authorization.k8s.io cluster-wide")
+	require.Contains(t, problem, "clusterroles.rbac.authorization.k8s.io cluster-wide: list")
 }
