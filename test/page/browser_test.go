@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -48,7 +49,7 @@ func open(t *testing.T, address string) *tab {
 func openAs(t *testing.T, address, token string) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(profile(t)), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.IgnoreCertErrors)
 	ctx, end := chromedp.NewExecAllocator(t.Context(), options...)
@@ -63,6 +64,18 @@ func openAs(t *testing.T, address, token string) *tab {
 	}
 	b.do(network.Enable(), log.Enable(), b.looks(1440, 1000, "light"), chromedp.Navigate(address))
 	return b
+}
+
+// profile is a folder for a browser, whose processes may write to it for a moment
+// after it was closed.
+func profile(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "headwater-chromium-")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, 10*time.Second, 20*time.Millisecond)
+	})
+	return folder
 }
 
 func chromium(t *testing.T) string {

@@ -188,6 +188,7 @@ func TestThePageIsUsedByKeyboardAndScreenReader(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.becomes("document.querySelector('#detail')", "null")
 
+	b.says("#problems", "keys-team-3") // it comes after the headline
 	b.eventuallyByTab("document.activeElement.textContent", "keys-team-3")
 	require.NotEqual(t, "none", b.ask("getComputedStyle(document.activeElement).outlineStyle"), "where the focus is can be seen")
 	b.do(chromedp.KeyEvent(kb.Enter))
