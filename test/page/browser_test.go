@@ -70,8 +70,7 @@ func openAs(t *testing.T, address, token string) *tab {
 // after it was closed.
 func profile(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "headwater-chromium-")
-	require.NoError(t, err)
+	folder := t.TempDir()
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, 10*time.Second, 20*time.Millisecond)
 	})
