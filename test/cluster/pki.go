@@ -19,6 +19,7 @@ import (
 
 const (
 	caFile         = "ca.crt"
+	caKeyFile      = "ca.key"
 	servingCert    = "apiserver.crt"
 	servingKey     = "apiserver.key"
 	accountKeyFile = "sa.key"
@@ -84,6 +85,9 @@ func servingFiles(files map[string][]byte) error {
 	authority.IsCA, authority.BasicConstraintsValid = true, true
 	authority.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	if files[caFile], err = sign(authority, authority, caKey.Public(), caKey); err != nil {
+		return err
+	}
+	if files[caKeyFile], err = encodeKey(caKey); err != nil {
 		return err
 	}
 	key, err := newKey()
