@@ -3,9 +3,8 @@ package protect
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/e2e"
@@ -65,23 +63,28 @@ const engineRules = `
 // RBAC goes.
 var engineUsers = map[string][]string{ // and their groups
 	"eng-nobody": nil, "eng-user": nil, "eng-ingroup": {"eng-group"}, "eng-bound": nil, "eng-locally": nil,
-	"eng-override": nil, "eng-breaker": nil,
+	"eng-override": nil, "eng-breaker": nil, "eng-system": nil,
 	"system:serviceaccount:eng-src:robot":                         nil,
 	"system:serviceaccount:kube-system:namespace-controller":      nil,
 	"system:serviceaccount:kube-system:generic-garbage-collector": nil,
 	"system:kube-controller-manager":                              nil,
+	"system:serviceaccount:eng-src:namespace-controller":          nil,
+	"system:serviceaccount:eng-src:generic-garbage-collector":     nil,
 	harness.ServiceAccount:                                        nil,
 }
 
 var (
-	exempt      = []string{"eng-user", "eng-ingroup", "eng-bound", "eng-override", "eng-breaker", "system:serviceaccount:eng-src:robot", harness.ServiceAccount}
+	exempt = []string{
+		"eng-user", "eng-ingroup", "eng-bound", "eng-override", "eng-breaker", "system:serviceaccount:eng-src:robot", harness.ServiceAccount,
+	}
 	unlisted    = []string{"eng-breaker", harness.ServiceAccount} // may where a rule lists cluster-admin alone
 	controllers = []string{
 		"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:generic-garbage-collector",
 		"system:kube-controller-manager",
 	}
-	collectors = controllers[1:]
-	everybody  = append([]string{"eng-nobody", "eng-locally"}, slices.Concat(exempt, controllers)...)
+	collectors       = controllers[1:]
+	systemIdentities = []string{"eng-system"} // of the file
+	everybody        = slices.Collect(maps.Keys(engineUsers))
 )
 
 // request is a write, as a dry run, and who may do it.
@@ -128,9 +131,7 @@ func engineRequests(owner string) map[string]request {
 		"a label of one's own":           source(patching("shared", `{"metadata":{"labels":{"team":"a"}}}`), everybody),
 		"a rewrite without change":       source(rewriting("shared", func(*corev1.Secret) {}), everybody),
 		"a rewrite with one":             source(rewriting("shared", func(s *corev1.Secret) { s.Data["k"] = []byte("x") }), exempt),
-		"server-side apply":              {applying, exempt},
 		"a delete":                       source(attemptToDelete("shared"), exempt),
-		"a delete of the collection":     {collecting, exempt},
 		"an edit, where updates count":   source(patching("updates", `{"data":{"k":"eA=="}}`), unlisted),
 		"a delete, where updates count":  source(attemptToDelete("updates"), everybody),
 		"an edit of what is selected":    {toConfigMap("selected", `{"data":{"k":"x"}}`), unlisted},
@@ -152,16 +153,6 @@ func engineRequests(owner string) map[string]request {
 		"a forged clone":                 clone(creating(forged("eng-a", "forged")), unlisted),
 		"a Secret of one's own":          clone(creating(harness.Secret("eng-a", "own", nil)), everybody),
 	}
-}
-
-func applying(ctx context.Context, as kubernetes.Interface) error {
-	apply := applycorev1.Secret("shared", "eng-src").WithStringData(map[string]string{"k": "x"})
-	_, err := as.CoreV1().Secrets("eng-src").Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "x", Force: true, DryRun: dry()})
-	return err
-}
-
-func collecting(ctx context.Context, as kubernetes.Interface) error {
-	return as.CoreV1().Secrets("eng-src").DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry()}, metav1.ListOptions{FieldSelector: "metadata.name=shared"})
 }
 
 func deletingNamespace(name string) func(context.Context, kubernetes.Interface) error {
@@ -207,6 +198,13 @@ func (e *env) engineWorld() (clients map[string]kubernetes.Interface, ownerUID s
 		e.Grant("", "eng-editor", user)
 		clients[user] = e.Client(user, groups...)
 	}
+	// Some are not impersonated: by token and by certificate, one who may and one who may not.
+	for _, account := range []string{"robot", "namespace-controller", "generic-garbage-collector"} {
+		clients["system:serviceaccount:eng-src:"+account] = e.byToken("eng-src", account)
+	}
+	for _, user := range []string{"eng-ingroup", "eng-locally"} {
+		clients[user] = e.byCertificate(user, engineUsers[user]...)
+	}
 	e.Grant("", "eng-exempt", "eng-bound")
 	e.Grant("eng-src", "eng-exempt", "eng-locally")
 	e.Grant("", "eng-override-one", "eng-override")
@@ -217,128 +215,42 @@ func (e *env) engineWorld() (clients map[string]kubernetes.Interface, ownerUID s
 func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 	e := newEnv(t)
 	clients, owner := e.engineWorld()
+	e.waysWorld()
+	few := map[string]kubernetes.Interface{}
+	for _, user := range []string{"eng-nobody", "eng-user", "eng-breaker", controllers[0]} {
+		few[user] = clients[user]
+	}
 	for engine, by := range map[string]string{"Webhook": byWebhook, "Policy": byPolicy, "Both": byPolicy} {
-		e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
-		h := e.Start(engineRules)
-		e.HasClone("eng-a", "shared", map[string]string{"k": "v"})
-		e.HasClone("eng-a", "healed", map[string]string{"k": "v"})
-		e.proven(h, "eng", "eng-updates", "eng-chosen", "eng-twice", "eng-healed")
-		e.alone(clients["eng-nobody"], by, "eng-src", "eng-a")
-		for sentence, request := range engineRequests(owner) {
-			for user, client := range clients {
-				err := request.do(t.Context(), client)
-				if slices.Contains(request.may, user) {
-					require.NoError(t, err, "%s: %s by %s", engine, sentence, user)
-				} else {
-					require.NoError(t, harness.Refused(err), "%s: %s by %s", engine, sentence, user)
-					require.Regexp(t, by, err.Error(), "%s: %s by %s", engine, sentence, user)
-				}
-			}
+		e.Sections = fmt.Sprintf("protect: {engine: %s, systemIdentities: [%s]}\n", engine, systemIdentities[0])
+		h := e.Start(engineRules + wayRules)
+		for _, clone := range []string{"shared", "healed", "frozen"} {
+			e.HasClone("eng-a", clone, map[string]string{"k": "v"})
 		}
+		e.proven(h, "eng", "eng-updates", "eng-chosen", "eng-twice", "eng-healed", "eng-frozen", "eng-binary", "eng-going", "eng-emptied")
+		e.alone(clients["eng-nobody"], by, "eng-src", "eng-a")
+		e.judged(engine, by, engineRequests(owner), clients)
+		e.judged(engine, by, requestsInDeletion(), clients)
+		e.judged(engine, by, wayRequests(dry()), few)
+		refused := wayRequests(nil)
+		maps.DeleteFunc(refused, func(_ string, r request) bool { return slices.Contains(r.may, "eng-nobody") })
+		e.judged(engine+", for real", by, refused, map[string]kubernetes.Interface{"eng-nobody": clients["eng-nobody"]})
 		e.warns("eng-src", "warned", "mind the gap")
-		e.protectsInDeletion(clients, engine)
 		h.Stop()
 	}
 }
 
-func TestNobodyGetsInBetweenTwoEngines(t *testing.T) {
-	e := newEnv(t)
-	e.Namespace("switch-src")
-	e.Namespace("switch-a")
-	for _, name := range []string{"shared", "other"} {
-		e.Secret("switch-src", name, map[string]string{"k": "v"})
-	}
-	e.ClusterRole("switch-editor", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets", "namespaces"}, Verbs: []string{"*"}})
-	for _, user := range []string{"switch-mallory", "switch-owner"} {
-		e.Grant("", "switch-editor", user)
-	}
-	mallory, owner := e.Client("switch-mallory"), e.Client("switch-owner")
-	rules := `
-- name: switch
-  source: {kind: Secret, namespace: switch-src, name: shared}
-  sync: {namespaces: {include: [switch-a]}}
-  protect: {clones: Deny, allow: {users: [switch-owner]}}
-`
-	h := e.Start(rules)
-	e.HasClone("switch-a", "shared", map[string]string{"k": "v"})
-	e.proven(h, "switch")
-	load := e.newTraffic("switch-src", "shared", "other", owner, mallory)
-	load.also(t.Context(), "refused write to a clone", func(ctx context.Context, n int) error {
-		return harness.Refused(e2e.TryEdit(ctx, mallory, "switch-a", "shared", strconv.Itoa(n)))
-	})
-	for _, engine := range []string{"Webhook", "Policy", "Webhook", "Both", "Policy", "Both"} {
-		e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
-		e.ConfigFile(rules)
-		switch engine {
-		case "Webhook":
-			e.alone(mallory, byWebhook, "switch-src", "switch-a")
-		case "Policy":
-			e.alone(mallory, byPolicy, "switch-src", "switch-a")
-			e.unregistered()
-		default:
-			e.alone(mallory, byPolicy, "switch-src", "switch-a")
-			e.failsOpen()
-		}
-	}
-	load.ends(e)
-}
-
-// How the API server says what refused.
-const (
-	byWebhook = `admission webhook "`
-	byPolicy  = "ValidatingAdmissionPolicy '"
-)
-
-// alone waits until the API server has let go of the engine before: one attempt
-// for each policy.
-func (e *env) alone(nobody kubernetes.Interface, by, source, target string) {
+// judged checks that requests by everybody in clients are judged as they say.
+func (e *env) judged(engine, by string, requests map[string]request, clients map[string]kubernetes.Interface) {
 	e.Helper()
-	for _, do := range []func(context.Context, kubernetes.Interface) error{
-		toSecret(source, patching("shared", `{"data":{"k":"eA=="}}`)),
-		toSecret(target, creating(forged(target, "forged"))),
-		deletingNamespace(source),
-	} {
-		e.Eventually(func(ctx context.Context) error {
-			if err := do(ctx, nobody); err == nil || !strings.Contains(err.Error(), by) {
-				return fmt.Errorf("not refused by %s: %w", by, err)
+	for sentence, request := range requests {
+		for user, client := range clients {
+			err := request.do(e.Context(), client)
+			if slices.Contains(request.may, user) {
+				require.NoError(e, err, "%s: %s by %s", engine, sentence, user)
+			} else {
+				require.NoError(e, harness.Refused(err), "%s: %s by %s", engine, sentence, user)
+				require.Regexp(e, by, err.Error(), "%s: %s by %s", engine, sentence, user)
 			}
-			return nil
-		})
-	}
-}
-
-// protectsInDeletion checks that what is in deletion is protected to the last.
-func (e *env) protectsInDeletion(clients map[string]kubernetes.Interface, engine string) {
-	e.Helper()
-	configMaps := e.Admin.CoreV1().ConfigMaps("eng-src")
-	pinned, err := configMaps.Create(e.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "pinned", Labels: map[string]string{"share": "yes"}, Finalizers: []string{"example.org/mine"},
-	}}, metav1.CreateOptions{})
-	require.NoError(e, err)
-	require.NoError(e, configMaps.Delete(e.Context(), pinned.Name, metav1.DeleteOptions{}))
-	require.NoError(e, harness.Refused(toConfigMap("pinned", `{"data":{"k":"x"}}`)(e.Context(), clients["eng-nobody"])), engine)
-	letGo := func(ctx context.Context) error {
-		_, err := configMaps.Patch(ctx, pinned.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		return err
-	}
-	e.Eventually(letGo)
-}
-
-// warns checks that an edit by eng-nobody passes with one warning of this text.
-func (e *env) warns(namespace, name, text string) {
-	e.Helper()
-	warnings := &warningRecorder{}
-	config := e.Config("eng-nobody")
-	config.WarningHandler = warnings
-	client, err := kubernetes.NewForConfig(config)
-	require.NoError(e, err)
-	e.Eventually(func(ctx context.Context) error { // two, while one engine follows the other
-		warnings.texts = nil
-		require.NoError(e, e2e.TryEdit(ctx, client, namespace, name, "x"))
-		if len(warnings.texts) != 1 {
-			return fmt.Errorf("%d warnings: %q", len(warnings.texts), warnings.texts)
 		}
-		return nil
-	})
-	require.True(e, strings.HasSuffix(warnings.texts[0], text), warnings.texts[0])
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -198,51 +196,6 @@ func TestWhoMayEdit(t *testing.T) {
 		}))
 	})
 }
-
-func TestWarnAndAuditLetPass(t *testing.T) {
-	e := newEnv(t)
-	e.Namespace("modes-src")
-	for _, name := range []string{"warned", "audited"} {
-		e.Secret("modes-src", name, map[string]string{"k": "v"})
-	}
-	require.NoError(t, harness.Grant(t.Context(), e.Admin, "modes-editor", "modes-mallory"))
-	h := e.Start(`
-- name: warned
-  source: {kind: Secret, namespace: modes-src, name: warned}
-  protect: {mode: Warn, message: "mind the gap", guardNamespace: false}
-- name: audited
-  source: {kind: Secret, namespace: modes-src, name: audited}
-  protect: {mode: Audit, guardNamespace: false}
-`)
-	warnings := &warningRecorder{}
-	config := e.Config("modes-mallory")
-	config.WarningHandler = warnings
-	mallory, err := kubernetes.NewForConfig(config)
-	require.NoError(t, err)
-	e.Eventually(func(ctx context.Context) error {
-		if err := e2e.TryEdit(ctx, mallory, "modes-src", "warned", "x"); err != nil {
-			return harness.Permanent(err)
-		}
-		if !slices.Contains(warnings.texts, "mind the gap") {
-			return fmt.Errorf("warnings: %v", warnings.texts)
-		}
-		return nil
-	})
-	mark := e.Cluster.Mark()
-	require.NoError(t, e2e.TryEdit(t.Context(), mallory, "modes-src", "audited", "x"))
-	audited, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool { return r.User == "modes-mallory" && r.IsWrite() })
-	require.NoError(t, err)
-	require.Len(t, audited, 1)
-	require.Contains(t, fmt.Sprint(audited[0].Annotations), "violation")
-	count, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"rule": "audited", "verdict": "audited"})
-	require.NoError(t, err)
-	require.InDelta(t, 1, count, 0)
-}
-
-type warningRecorder struct{ texts []string }
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (w *warningRecorder) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
 // Invariant 9: an outage of Headwater can only ever block writes to protected objects, and
 // break-glass works with no pod running.
