@@ -204,8 +204,12 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 	e.Namespace("outage-src")
 	e.Namespace("outage-a")
 	e.Secret("outage-src", "shared", map[string]string{"k": "v"})
-	for _, user := range []string{"outage-jane", "outage-keeper"} {
+	for _, user := range []string{"outage-jane", "outage-keeper", "outage-breaker", "outage-other"} {
 		require.NoError(t, harness.Grant(t.Context(), e.Admin, "outage-editor-"+user, user))
+	}
+	for user, rule := range map[string]string{"outage-breaker": "outage", "outage-other": "other"} {
+		e.ClusterRole(user, override("override", "headwater.dev", "protectedobjects", rule))
+		e.Grant("", user, user)
 	}
 	jane, keeper := e.Client("outage-jane"), e.Client("outage-keeper")
 	for _, engine := range []string{"Webhook", "Policy", "Both"} {
@@ -245,6 +249,8 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 			require.NoError(t, jane.CoreV1().Secrets("outage-src").Delete(ctx, "other", metav1.DeleteOptions{}), "deleting beside the source")
 			require.NoError(t, e2e.TryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
 			require.NoError(t, e2e.TryEdit(ctx, e.Admin, "outage-src", "shared", "x"), "break-glass")
+			require.NoError(t, e2e.TryEdit(ctx, e.Client("outage-breaker"), "outage-src", "shared", "x"), "break-glass, by the verb override on the rule")
+			require.Error(t, e2e.TryEdit(ctx, e.Client("outage-other"), "outage-src", "shared", "x"), "the verb override on another rule")
 		})
 	}
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), "outage-a", metav1.DeleteOptions{}))
