@@ -17,21 +17,26 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// rolledOut plays the kubelet of all pods in namespace until the Deployment is
-// rolled out.
+// started plays the kubelet of the pods of a workload.
+func (e *env) started(ctx context.Context, namespace, name string) error {
+	pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+	if err != nil {
+		return err
+	}
+	var failed error
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
+			failed = errors.Join(failed, harness.SetRunning(ctx, e.Admin, pod))
+		}
+	}
+	return failed
+}
+
+// rolledOut plays the kubelet until the Deployment is rolled out.
 func (e *env) rolledOut(namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
-		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
-		if err != nil {
-			return err
-		}
-		var failed error
-		for i := range pods.Items {
-			if pod := &pods.Items[i]; pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
-				failed = errors.Join(failed, harness.SetRunning(ctx, e.Admin, pod))
-			}
-		}
+		failed := e.started(ctx, namespace, name)
 		d := e.read(namespace, name)
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < *d.Spec.Replicas ||
 			s.Replicas > s.UpdatedReplicas || s.AvailableReplicas < *d.Spec.Replicas {

@@ -1,0 +1,288 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// edit is what somebody does, by the prefix of e2e.ReloadRule.
+type edit func(e *env, prefix string)
+
+// burst is a series of edits near one workload.
+type burst struct {
+	pace string
+	// stage makes the workload, of the name web.
+	stage edit
+	edits []edit
+	every time.Duration
+	// least and most are how many new pod templates it makes, those of the
+	// workload's owner among them.
+	least, most int
+}
+
+// bursts are every shape that edits come in, by the prefix of e2e.ReloadRule. Every
+// key is 1 before the first of them.
+func bursts() map[string]burst {
+	another := func(i int) string { return fmt.Sprint("v", i) }
+	toAndFro := func(i int) string { return []string{"2", "1"}[i%2] }
+	const debounced, unpaced = "debounce: 1s, minInterval: 30s", "debounce: 0s, minInterval: 0s"
+	return map[string]burst{
+		"one-edit":  {debounced, idle, times(1, used, another), 0, 1, 1},
+		"at-once":   {debounced, idle, times(10, used, another), 0, 1, 1},
+		"in-a-row":  {debounced, idle, times(10, used, another), 50 * time.Millisecond, 1, 1},
+		"there-and": {"debounce: 1s, minInterval: 0s", idle, times(2, used, toAndFro), 100 * time.Millisecond, 0, 0},
+		// A change puts off those that wait, but not for more than 10 s: the workload
+		// would never hear of any.
+		"no-end":    {"debounce: 1s, minInterval: 0s", idle, times(120, used, another), 100 * time.Millisecond, 2, 4},
+		"a-trickle": {"debounce: 0s, minInterval: 2s", idle, times(20, used, another), 250 * time.Millisecond, 2, 5},
+		// After three, the least time between two doubles.
+		"flapping": {"debounce: 0s, minInterval: 1s", idle, times(60, used, toAndFro), 100 * time.Millisecond, 2, 6},
+
+		"another-key":    {unpaced, idle, times(3, unused, another), 0, 0, 0},
+		"all-keys":       {unpaced, idle, []edit{allKeys, unused("3")}, 0, 1, 1},
+		"objects":        {"debounce: 2s, minInterval: 0s", asking("own-a", "own-b"), []edit{used("2"), own("own-a")("2"), own("own-b")("2")}, 0, 1, 1},
+		"asked-for":      {unpaced, asking("own-a"), times(10, own("own-a"), another), 50 * time.Millisecond, 1, 1},
+		"asked-and-back": {unpaced, asking("own-a"), times(2, own("own-a"), toAndFro), 100 * time.Millisecond, 0, 0},
+		"anew-same":      {unpaced, idle, []edit{sourceAnew("1")}, 0, 0, 0},
+		"anew-other":     {unpaced, idle, []edit{sourceAnew("2")}, 0, 1, 1},
+		"own-anew-same":  {unpaced, asking("own-a"), []edit{ownAnew("1")}, 0, 0, 0},
+		"own-anew-other": {unpaced, asking("own-a"), []edit{ownAnew("2")}, 0, 1, 1},
+		// As kustomize does, whose objects have a hash of their data in their names.
+		"renamed": {unpaced, asking("config-1"), []edit{renamed}, 0, 1, 1},
+
+		"amid-its-own":   {unpaced, serving, []edit{used("2"), newPodBound, used("3")}, 0, 2, 2},
+		"before-its-pod": {unpaced, servingLate, []edit{keptOff, used("2"), newPod, used("3"), letOn}, 0, 1, 1},
+		"set-upgraded":   {"debounce: 2s, minInterval: 0s", servingSet, []edit{used("2"), setUpgraded}, 0, 1, 1},
+	}
+}
+
+// idle makes a Deployment of no pods that reads the key used of the clone.
+func idle(e *env, prefix string) {
+	e.Deployment(prefix+"-a", "web", harness.ByEnv("shared", "used"), nil)
+}
+
+// times are n edits to what value says.
+func times(n int, to func(value string) edit, value func(i int) string) []edit {
+	all := make([]edit, n)
+	for i := range all {
+		all[i] = to(value(i))
+	}
+	return all
+}
+
+func used(value string) edit {
+	return func(e *env, prefix string) { e.Change(prefix, "used", value) }
+}
+
+func unused(value string) edit {
+	return func(e *env, prefix string) { e.Change(prefix, "unused", value) }
+}
+
+func allKeys(e *env, prefix string) {
+	e.Edit(prefix+"-src", "shared", func(s *corev1.Secret) { s.Data["used"], s.Data["unused"] = []byte("2"), []byte("2") })
+}
+
+// own edits a Secret that is the workload's namespace's own.
+func own(name string) func(value string) edit {
+	return func(value string) edit {
+		return func(e *env, prefix string) { e.SetKey(prefix+"-a", name, "k", value) }
+	}
+}
+
+func sourceAnew(value string) edit {
+	return func(e *env, prefix string) {
+		e.without(prefix+"-src", "shared")
+		e.Secret(prefix+"-src", "shared", map[string]string{"used": value, "unused": "1"})
+	}
+}
+
+func ownAnew(value string) edit {
+	return func(e *env, prefix string) {
+		e.without(prefix+"-a", "own-a")
+		e.Secret(prefix+"-a", "own-a", map[string]string{"k": value})
+	}
+}
+
+// without deletes a Secret.
+func (e *env) without(namespace, name string) {
+	e.Helper()
+	require.NoError(e, e.Admin.CoreV1().Secrets(namespace).Delete(e.Context(), name, metav1.DeleteOptions{}))
+}
+
+// asking makes a Deployment whose owner asks for it to be reloaded for the clone
+// and for these Secrets of its namespace.
+func asking(names ...string) edit {
+	return func(e *env, prefix string) {
+		spec := harness.ByEnv("shared", "used")
+		for _, name := range names {
+			e.Secret(prefix+"-a", name, map[string]string{"k": "1"})
+			spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, harness.ByEnvFrom(name).Containers[0].EnvFrom...)
+		}
+		e.Deployment(prefix+"-a", "web", spec, map[string]string{mark.Reload: "Auto"})
+	}
+}
+
+// renamed deploys with a new Secret in place of the old one, and prunes that.
+func renamed(e *env, prefix string) {
+	e.Secret(prefix+"-a", "config-2", map[string]string{"k": "2"})
+	e.patched(prefix+"-a", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","envFrom":[{"secretRef":{"name":"config-2"}}]}]}}}}`)
+	e.without(prefix+"-a", "config-1")
+}
+
+func serving(e *env, prefix string) {
+	e.Node(prefix + "-node")
+	e.serving(prefix+"-a", "web", 1, harness.ByEnv("shared", "used"))
+}
+
+func newPodBound(e *env, prefix string) { e.newPodBound(prefix+"-a", "web") }
+
+// servingLate is serving on a node that keptOff and letOn are about.
+func servingLate(e *env, prefix string) {
+	e.Node(prefix + "-node")
+	e.late(prefix + "-node")
+	spec := harness.ByEnv("shared", "used")
+	spec.NodeSelector = map[string]string{"late": "yes"}
+	e.serving(prefix+"-a", "web", 1, spec)
+}
+
+func keptOff(e *env, prefix string) {
+	_, err := e.Admin.CoreV1().Nodes().Patch(e.Context(), prefix+"-node", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"late":null}}}`), metav1.PatchOptions{})
+	require.NoError(e, err)
+}
+
+func newPod(e *env, prefix string) {
+	e.updated(prefix+"-a", "web")
+	e.SecondLater()
+}
+
+func letOn(e *env, prefix string) {
+	require.Contains(e, e.HasEvent(prefix+"-a", "web", "RestartWaits"), "the rollout that is under way")
+	e.SecondLater()
+	e.late(prefix + "-node")
+	e.rolledOut(prefix+"-a", "web")
+}
+
+func servingSet(e *env, prefix string) {
+	e.Node(prefix + "-node")
+	like := harness.Deployment(prefix+"-a", "web", 2, harness.ByEnv("shared", "used"))
+	_, err := e.Admin.AppsV1().StatefulSets(prefix+"-a").Create(e.Context(), &appsv1.StatefulSet{
+		ObjectMeta: like.ObjectMeta,
+		Spec:       appsv1.StatefulSetSpec{Replicas: like.Spec.Replicas, Selector: like.Spec.Selector, Template: like.Spec.Template},
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.setRolledOut(prefix + "-a")
+}
+
+// setUpgraded deploys a new version of the StatefulSet right after its
+// configuration, as helm does.
+func setUpgraded(e *env, prefix string) {
+	e.Cloned(prefix, "used", "2")
+	_, err := e.Admin.AppsV1().StatefulSets(prefix+"-a").Patch(e.Context(), "web", types.StrategicMergePatchType, []byte(newImage), metav1.PatchOptions{})
+	require.NoError(e, err)
+	require.Contains(e, e.HasEvent(prefix+"-a", "web", "RestartWaits"), "the rollout that is under way")
+	e.setRolledOut(prefix + "-a")
+}
+
+// setRolledOut is rolledOut for the StatefulSet web.
+func (e *env) setRolledOut(namespace string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		failed := e.started(ctx, namespace, "web")
+		s, err := e.Admin.AppsV1().StatefulSets(namespace).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if of := s.Status; of.ObservedGeneration < s.Generation || of.UpdatedReplicas < *s.Spec.Replicas || of.AvailableReplicas < *s.Spec.Replicas {
+			return fmt.Errorf("not rolled out: %+v (%w)", of, failed)
+		}
+		return nil
+	})
+}
+
+// templates are how many pod templates the workloads of each namespace have had one
+// after the other, of those that were made after revision from.
+func (e *env) templates(from int64) map[string]int {
+	e.Helper()
+	editions, _, err := e.Cluster.History(e.Context(), from, "deployments", "statefulsets")
+	require.NoError(e, err)
+	count, last := map[string]int{}, map[string]corev1.PodTemplateSpec{}
+	for _, edition := range editions {
+		var template corev1.PodTemplateSpec
+		switch w := edition.Object.(type) {
+		case *appsv1.Deployment:
+			template = w.Spec.Template
+		case *appsv1.StatefulSet:
+			template = w.Spec.Template
+		default:
+			continue
+		}
+		if before, had := last[edition.Namespace]; !had || !equality.Semantic.DeepEqual(before, template) {
+			count[edition.Namespace]++
+			last[edition.Namespace] = template
+		}
+	}
+	return count
+}
+
+func TestHowManyRolloutsABurstMakes(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = e2e.Unpaced
+	first := e.Secret(e.Namespace("bursts"), "first", nil)
+	from, err := strconv.ParseInt(first.ResourceVersion, 10, 64)
+	require.NoError(t, err)
+	bursts, rules := bursts(), ""
+	for name, burst := range bursts {
+		e.Stage(name)
+		rules += pacedRule(name, burst.pace)
+		burst.stage(e, name)
+	}
+	h := e.Start(rules)
+	for name := range bursts {
+		e.Cloned(name, "used", "1")
+	}
+	e.Settled(h)
+	t.Run("bursts", func(t *testing.T) {
+		for name, burst := range bursts {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				burst.play(&env{e.Of(t)}, name)
+			})
+		}
+	})
+	e.HasMetric(h, 0, "headwater_reload_waiting", nil)
+	e.Settled(h)
+	e.HasMetric(h, 0, "headwater_reload_waiting", nil)
+	templates := e.templates(from)
+	for name, burst := range bursts {
+		rollouts := templates[name+"-a"] - 1
+		require.GreaterOrEqual(t, rollouts, burst.least, name)
+		require.LessOrEqual(t, rollouts, burst.most, name)
+	}
+}
+
+// play makes the edits, and waits until the clone is as the source.
+func (b burst) play(e *env, prefix string) {
+	ticker := time.NewTicker(max(b.every, time.Millisecond))
+	defer ticker.Stop()
+	for _, edit := range b.edits {
+		<-ticker.C
+		edit(e, prefix)
+	}
+	e.Cloned(prefix, "used", string(e.Get(prefix+"-src", "shared").Data["used"]))
+	e.Cloned(prefix, "unused", string(e.Get(prefix+"-src", "shared").Data["unused"]))
+}
