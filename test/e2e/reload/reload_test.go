@@ -113,7 +113,7 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	e.Settled(h)
 }
 
-// Invariant 6.
+// Invariant 6. Whoever leads has the key until it ends.
 func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Stage("lostkey")
@@ -122,13 +122,17 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e.Cloned("lostkey", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
+	e.without(harness.Namespace, "headwater-digest-key")
+	e.Change("lostkey", "used", "2")
+	e.Restarted(namespace, before, "Deployment/by-env")
+
 	h.Stop()
-	require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), "headwater-digest-key", metav1.DeleteOptions{}))
+	before = e.Stamps(namespace)
 	h = e.Start(e2e.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
-	e.HasEvent(namespace, "by-env", "BaselineAdopted")
-	e.Change("lostkey", "used", "2")
+	require.Contains(t, e.HasEvent(namespace, "by-env", "BaselineAdopted"), "key")
+	e.Change("lostkey", "used", "3")
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 
@@ -136,21 +140,30 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Stage("format")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	versions := []string{"v0", "v1", "v3"}
+	for _, version := range versions {
+		e.Deployment(namespace, version, harness.ByEnv("shared", "used"), nil)
+	}
 	h := e.Start(e2e.ReloadRule("format"))
 	e.Cloned("format", "used", "1")
 	e.Settled(h)
-	before := e.Stamps(namespace)
+	before, written := e.Stamps(namespace), map[string]string{}
 	h.Stop()
-	_, written, versioned := strings.Cut(e.read(namespace, "by-env").Annotations[mark.Baseline], ":")
-	require.True(t, versioned)
-	e.patched(namespace, "by-env", fmt.Sprintf(`{"metadata":{"annotations":{%q:"v0:%s"}}}`, mark.Baseline, written))
+	for _, version := range versions {
+		written[version] = e.read(namespace, version).Annotations[mark.Baseline]
+		_, sums, versioned := strings.Cut(written[version], ":")
+		require.True(t, versioned)
+		e.patched(namespace, version, fmt.Sprintf(`{"metadata":{"annotations":{%q:"%s:%s"}}}`, mark.Baseline, version, sums))
+	}
 	h = e.Start(e2e.ReloadRule("format"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
-	e.HasEvent(namespace, "by-env", "BaselineAdopted")
+	for _, version := range versions {
+		e.HasEvent(namespace, version, "BaselineAdopted")
+		require.Equal(t, written[version], e.read(namespace, version).Annotations[mark.Baseline], "written anew")
+	}
 	e.Change("format", "used", "2")
-	e.Restarted(namespace, before, "Deployment/by-env")
+	e.Restarted(namespace, before, "Deployment/v0", "Deployment/v1", "Deployment/v3")
 }
 
 func TestANewReferenceIsAdopted(t *testing.T) {
