@@ -2,11 +2,18 @@ package optin
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
@@ -86,6 +93,141 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// configMap makes a ConfigMap whose key k has that value, or edits it.
+func (e *env) configMap(namespace, name, value string, annotations map[string]string) {
+	e.Helper()
+	of := applycorev1.ConfigMap(name, namespace).WithData(map[string]string{"k": value}).WithAnnotations(annotations)
+	_, err := e.Admin.CoreV1().ConfigMaps(namespace).Apply(e.Context(), of, metav1.ApplyOptions{FieldManager: "test"})
+	require.NoError(e, err)
+}
+
+// byBoth reads the Secret own and the ConfigMap settings into its environment.
+func byBoth() corev1.PodSpec {
+	spec := harness.ByEnvFrom("own")
+	spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, corev1.EnvFromSource{
+		ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}},
+	})
+	return spec
+}
+
+func TestAnnotationsOfOtherToolsTellSecretsFromConfigMaps(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("typed")
+	e.Sections = honourBoth
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	match := map[string]string{"reloader.stakater.com/match": "true"}
+	e.configMap(namespace, "settings", "1", match)
+	e.configMap(namespace, "beside", "1", nil)
+	for name, annotations := range map[string]map[string]string{
+		"auto":         {"reloader.stakater.com/auto": "true"},
+		"auto-configs": {"configmap.reloader.stakater.com/auto": "true"},
+		"auto-secrets": {"secret.reloader.stakater.com/auto": "true"},
+		"excludes":     {"reloader.stakater.com/auto": "true", "configmaps.exclude.reloader.stakater.com/reload": "settings"},
+		"searches":     {"reloader.stakater.com/search": "true"},
+		"lists":        {"configmap.reloader.stakater.com/reload": "other, beside"},
+		"lists-secret": {"secret.reloader.stakater.com/reload": "beside, own"},
+		"waves":        {"wave.pusher.com/update-on-config-change": "true"},
+		"waves-extra":  {"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-configmaps": "beside"},
+	} {
+		e.Deployment(namespace, name, byBoth(), annotations)
+	}
+	h := e.Start(syncRule("typed"))
+	before := e.Adopted(h, namespace, "auto", "auto-configs", "auto-secrets", "excludes", "searches", "lists", "lists-secret", "waves", "waves-extra")
+
+	e.SetKey(namespace, "own", "k", "2")
+	e.Restarted(namespace, before,
+		"Deployment/auto", "Deployment/auto-secrets", "Deployment/excludes", "Deployment/lists-secret", "Deployment/waves", "Deployment/waves-extra")
+	before = e.Stamps(namespace)
+	e.configMap(namespace, "settings", "2", match)
+	e.Restarted(namespace, before, "Deployment/auto", "Deployment/auto-configs", "Deployment/searches", "Deployment/waves", "Deployment/waves-extra")
+	before = e.Stamps(namespace)
+	e.configMap(namespace, "beside", "2", nil)
+	e.Restarted(namespace, before, "Deployment/lists", "Deployment/waves-extra")
+}
+
+func TestThePausePeriodOfReloaderIsTheLeastTimeBetweenTwoRestarts(t *testing.T) {
+	const period = 6 * time.Second
+	e := newEnv(t)
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("paused")
+	e.Sections = honourBoth
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	e.Deployment(namespace, "web", harness.ByEnvFrom("own"), map[string]string{
+		"reloader.stakater.com/auto": "true", "deployment.reloader.stakater.com/pause-period": period.String(),
+	})
+	h := e.Start(syncRule("paused"))
+	e.Adopted(h, namespace, "web")
+	restarted := func(before time.Time) (at time.Time) {
+		t.Helper()
+		e.Eventually(func(ctx context.Context) error {
+			web, err := e.Admin.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if at = mark.ParseTime(web.Annotations[mark.RestartedAt]); at.Equal(before) {
+				return errors.New("not restarted")
+			}
+			require.False(t, web.Spec.Paused)
+			return nil
+		})
+		return at
+	}
+	e.SetKey(namespace, "own", "k", "2")
+	first := restarted(time.Time{})
+	e.SetKey(namespace, "own", "k", "3")
+	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "the least time after its last restart")
+	require.GreaterOrEqual(t, restarted(first).Sub(first), period)
+}
+
+// left are Deployments as another tool leaves them that has restarted them.
+func left(namespace string) map[string]*appsv1.Deployment {
+	const sum = "356a192b7913b04c54574d18c28d46e6395428ab"
+	all := map[string]*appsv1.Deployment{}
+	for name, annotation := range map[string]string{
+		"by-variable": mark.ReloaderAuto, "by-annotation": mark.ReloaderAuto, "by-hash": mark.WaveUpdate,
+	} {
+		all[name] = harness.Deployment(namespace, name, 0, harness.ByEnvFrom("own"))
+		all[name].Annotations = map[string]string{annotation: "true"}
+	}
+	all["by-variable"].Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "STAKATER_OWN_SECRET", Value: sum}}
+	all["by-annotation"].Spec.Template.Annotations = map[string]string{
+		"reloader.stakater.com/last-reloaded-from": `{"type":"SECRET","name":"own","hash":"` + sum + `"}`,
+	}
+	all["by-hash"].Spec.Template.Annotations = map[string]string{"wave.pusher.com/config-hash": sum}
+	return all
+}
+
+func TestTakingOverFromAnotherToolRestartsNothing(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = e2e.Unpaced
+	namespace := e.Stage("taken")
+	e.Sections = honourBoth
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	deployments := e.Admin.AppsV1().Deployments(namespace)
+	made := map[string]*appsv1.Deployment{}
+	for name, deployment := range left(namespace) {
+		created, err := deployments.Create(t.Context(), deployment, metav1.CreateOptions{})
+		require.NoError(t, err)
+		made[name] = created
+	}
+	untouched := func() {
+		t.Helper()
+		for name := range made {
+			now, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
+			require.NoError(t, err)
+			delete(now.Spec.Template.Annotations, mark.RestartedFor)
+			require.True(t, equality.Semantic.DeepEqual(made[name].Spec, now.Spec), name)
+		}
+	}
+	h := e.Start(syncRule("taken"))
+	before := e.Adopted(h, namespace, slices.Collect(maps.Keys(made))...)
+	untouched()
+	e.SetKey(namespace, "own", "k", "2")
+	e.Restarted(namespace, before, "Deployment/by-annotation", "Deployment/by-hash", "Deployment/by-variable")
+	untouched()
 }
 
 // tag puts an annotation on a Secret.
