@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -114,20 +115,39 @@ func TestOnlySoManyOfWhateverKindRollOutAtATime(t *testing.T) {
 	e.Waits(h, 0, "rollouts")
 }
 
-// replicaSet makes one as Argo's controller does for a Rollout, and waits until
-// its pods have nodes.
-func (e *env) replicaSet(namespace, rollout, hash string, replicas int32) {
-	e.Helper()
-	like := harness.Deployment(namespace, rollout, replicas, harness.ByEnv("shared", "used"))
-	labels := map[string]string{"app": rollout, "rollouts-pod-template-hash": hash}
+// pods makes pods of one version as the controller of the kind does: of a Rollout
+// by a ReplicaSet, else by itself. It waits until they have nodes.
+func (k kind) pods(namespace, name, hash string, replicas int32) {
+	k.Helper()
+	like := harness.Deployment(namespace, name, replicas, harness.ByEnv("shared", "used"))
+	labels := map[string]string{"app": name, "rollouts-pod-template-hash": hash}
 	like.Spec.Template.Labels = labels
-	_, err := e.Admin.AppsV1().ReplicaSets(namespace).Create(e.Context(), &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Name: rollout + "-" + hash},
-		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: like.Spec.Template},
-	}, metav1.CreateOptions{})
-	require.NoError(e, err)
-	e.Eventually(func(ctx context.Context) error {
-		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "rollouts-pod-template-hash=" + hash})
+	if k.name == "Rollout" {
+		_, err := k.Admin.AppsV1().ReplicaSets(namespace).Create(k.Context(), &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + hash},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: like.Spec.Template},
+		}, metav1.CreateOptions{})
+		require.NoError(k, err)
+	} else {
+		owner, err := k.object(k.Context(), namespace, name)
+		require.NoError(k, err)
+		controller := metav1.NewControllerRef(owner, owner.GroupVersionKind())
+		for range replicas {
+			_, err := k.Admin.CoreV1().Pods(namespace).Create(k.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-", Labels: labels, OwnerReferences: []metav1.OwnerReference{*controller}},
+				Spec:       like.Spec.Template.Spec,
+			}, metav1.CreateOptions{})
+			require.NoError(k, err)
+		}
+	}
+	k.bound(namespace, name, hash, int(replicas))
+}
+
+// bound waits until so many pods of one version have nodes.
+func (k kind) bound(namespace, name, hash string, want int) {
+	k.Helper()
+	k.Eventually(func(ctx context.Context) error {
+		pods, err := k.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: versioned(name, hash)})
 		if err != nil {
 			return err
 		}
@@ -137,52 +157,81 @@ func (e *env) replicaSet(namespace, rollout, hash string, replicas int32) {
 				bound++
 			}
 		}
-		if bound != int(replicas) {
-			return fmt.Errorf("%d pods have nodes, want %d", bound, replicas)
+		if bound != want {
+			return fmt.Errorf("%d pods have nodes, want %d", bound, want)
 		}
 		return nil
 	})
 }
 
-func TestANewVersionOfARolloutWithItsConfigurationIsRolledOutOnce(t *testing.T) {
-	e := newEnv(t)
-	e.Node("argo-node")
-	namespace := e.Stage("argo")
-	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
-	rollouts.install()
-	h := e.Start(e2e.ReloadRule("argo"))
-	e.Cloned("argo", "used", "1")
-	rollouts.create(namespace, "web", "spec: {replicas: 2, template: "+podReading+"}")
-	e.replicaSet(namespace, "web", "one", 2)
-	rollouts.rolledOut(namespace, "web")
-	adopted := rollouts.adopted(namespace, "web")
-	e.Settled(h)
+func versioned(name, hash string) string {
+	return "app=" + name + ",rollouts-pod-template-hash=" + hash
+}
 
-	version := rollouts.merge(namespace, "web", "spec: {template: {metadata: {labels: {version: '2'}}}}").GetGeneration()
-	e.Change("argo", "used", "2")
-	e.Waits(h, 1, "owner")
-	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "the rollout that is under way")
-	e.SecondLater()
-	rollouts.says(namespace, "web", version, 2, 0)
-	e.replicaSet(namespace, "web", "two", 2)
-	require.NoError(t, e.Admin.AppsV1().ReplicaSets(namespace).Delete(t.Context(), "web-one", metav1.DeleteOptions{}))
-	e.Eventually(func(ctx context.Context) error {
-		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "rollouts-pod-template-hash=one"})
-		if err == nil && len(pods.Items) > 0 {
-			err = errors.New("old pods are there")
-		}
-		return err
-	})
-	rollouts.rolledOut(namespace, "web")
-	e.Waits(h, 0, "owner")
-	e.Eventually(func(context.Context) error {
-		if rollouts.adopted(namespace, "web") == adopted {
+// withoutPods removes the pods of one version, as the controller of the kind does.
+func (k kind) withoutPods(namespace, name, hash string) {
+	k.Helper()
+	if k.name == "Rollout" {
+		require.NoError(k, k.Admin.AppsV1().ReplicaSets(namespace).Delete(k.Context(), name+"-"+hash, metav1.DeleteOptions{}))
+	} else {
+		require.NoError(k, k.Admin.CoreV1().Pods(namespace).DeleteCollection(k.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: versioned(name, hash)}))
+	}
+	k.bound(namespace, name, hash, 0)
+}
+
+// adoptedAnew waits until the baseline is another than before.
+func (k kind) adoptedAnew(namespace, name, before string) {
+	k.Helper()
+	k.Eventually(func(context.Context) error {
+		if k.adopted(namespace, name) == before {
 			return errors.New("the baseline is as before")
 		}
 		return nil
 	})
+}
+
+func TestANewVersionOfWhateverKindWithItsConfigurationIsRolledOutOnce(t *testing.T) {
+	e := newEnv(t)
+	e.Node("argo-node")
+	namespace := e.Stage("argo")
+	workloads := map[string]kind{"web": e.kind("argoproj.io", "v1alpha1", "Rollout"), "app": e.kind("example.com", "v1", "App")}
+	workloads["web"].install()
+	workloads["app"].install()
+	workloads["app"].grant()
+	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
+	h := e.Start(e2e.ReloadRule("argo"))
+	e.Cloned("argo", "used", "1")
+	adopted, version := map[string]string{}, map[string]int64{}
+	for name, kind := range workloads {
+		kind.create(namespace, name, "spec: {replicas: 2, template: "+podReading+"}")
+		kind.pods(namespace, name, "one", 2)
+		kind.rolledOut(namespace, name)
+		adopted[name] = kind.adopted(namespace, name)
+	}
 	e.Settled(h)
-	stamped, err := rollouts.stamps(t.Context(), namespace)
-	require.NoError(t, err)
-	require.Empty(t, stamped)
+
+	for name, kind := range workloads {
+		version[name] = kind.merge(namespace, name, "spec: {template: {metadata: {labels: {version: '2'}}}}").GetGeneration()
+	}
+	e.Change("argo", "used", "2")
+	e.Waits(h, 2, "owner")
+	e.SecondLater()
+	for name, kind := range workloads {
+		require.Contains(t, e.HasEvent(namespace, name, "RestartWaits"), "the rollout that is under way")
+		kind.says(namespace, name, version[name], 2, 0)
+		kind.pods(namespace, name, "two", 2)
+		kind.withoutPods(namespace, name, "one")
+		kind.rolledOut(namespace, name)
+	}
+	e.Waits(h, 0, "owner")
+	for name, kind := range workloads {
+		kind.adoptedAnew(namespace, name, adopted[name])
+	}
+	e.Settled(h)
+	for _, kind := range workloads {
+		stamped, err := kind.stamps(t.Context(), namespace)
+		require.NoError(t, err)
+		require.Empty(t, stamped)
+	}
 }
