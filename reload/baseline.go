@@ -109,37 +109,34 @@ func (b Baseline) equal(other Baseline) bool {
 	return b.KeyID == other.KeyID && maps.Equal(b.entries, other.entries)
 }
 
-// identify names a reference in the baseline of the object with that UID. The
-// UID makes an annotation that was copied to another object a first sight
-// there, not a change.
-func identify(hasher *digest.Hasher, owner types.UID, r Reference) entryID {
-	sum := placeOf(hasher, owner, r)
-	return entryID(sum[:])
-}
+// place is what a reference of one object is made different by from every other
+// reference. The UID of the object makes an annotation that was copied to another
+// one a first sight there, not a change.
+type place digest.Sum
 
-// placeOf is what a reference of the object with that UID is made different by
-// from every other reference.
-func placeOf(hasher *digest.Hasher, owner types.UID, r Reference) digest.Sum {
+func placeOf(hasher *digest.Hasher, owner types.UID, r Reference) place {
 	parts := [][]byte{[]byte(owner), []byte(r.Kind), []byte(r.Name)}
 	for _, key := range r.Keys {
 		parts = append(parts, []byte(key))
 	}
-	return hasher.Of("reload reference", parts...)
+	return place(hasher.Of("reload reference", parts...))
 }
 
-// sumOf sums up the keys that are consumed, nil meaning all. A key that is
+// id names the reference in a baseline.
+func (p place) id() entryID { return entryID(p[:]) }
+
+// sum sums up the keys that are consumed, nil meaning all. A key that is
 // missing counts, as missing. Owners may list objects of their own making, so a
 // sum that depended on the data alone would tell them whether they guessed what
 // others keep secret.
-func sumOf(hasher *digest.Hasher, owner types.UID, r Reference, digests object.Digests) entrySum {
-	place := placeOf(hasher, owner, r)
-	parts := [][]byte{place[:]}
-	if r.Keys == nil {
+func (p place) sum(hasher *digest.Hasher, keys []string, digests object.Digests) entrySum {
+	parts := [][]byte{p[:]}
+	if keys == nil {
 		for _, digest := range digests {
 			parts = append(parts, []byte(digest.Key), digest.Sum[:])
 		}
 	}
-	for _, key := range r.Keys {
+	for _, key := range keys {
 		var content []byte
 		if sum, found := digests.Sum(key); found {
 			content = sum[:]

@@ -62,16 +62,16 @@ func TestBaselineOfOthersIsUnreadable(t *testing.T) {
 func TestReferenceIdentity(t *testing.T) {
 	h := testHasher(t, 1)
 	reference := Reference{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Mode: Env}
-	id := identify(h, "uid", reference)
+	id := placeOf(h, "uid", reference).id()
 
 	other := reference
 	other.Mode, other.Optional = SubPath, true
-	require.Equal(t, id, identify(h, "uid", other), "the mode does not matter")
-	require.NotEqual(t, id, identify(h, "uid-2", reference), "a copy of the workload is another")
-	require.NotEqual(t, id, identify(h, "uid", Reference{Kind: object.ConfigMap, Name: "s", Keys: []string{"a", "b"}}))
-	require.NotEqual(t, id, identify(h, "uid", Reference{Kind: object.Secret, Name: "s", Keys: []string{"ab"}}))
-	require.NotEqual(t, id, identify(h, "uid", Reference{Kind: object.Secret, Name: "s"}))
-	require.NotEqual(t, id, identify(testHasher(t, 2), "uid", reference))
+	require.Equal(t, id, placeOf(h, "uid", other).id(), "the mode does not matter")
+	require.NotEqual(t, id, placeOf(h, "uid-2", reference).id(), "a copy of the workload is another")
+	require.NotEqual(t, id, placeOf(h, "uid", Reference{Kind: object.ConfigMap, Name: "s", Keys: []string{"a", "b"}}).id())
+	require.NotEqual(t, id, placeOf(h, "uid", Reference{Kind: object.Secret, Name: "s", Keys: []string{"ab"}}).id())
+	require.NotEqual(t, id, placeOf(h, "uid", Reference{Kind: object.Secret, Name: "s"}).id())
+	require.NotEqual(t, id, placeOf(testHasher(t, 2), "uid", reference).id())
 }
 
 func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
@@ -82,7 +82,7 @@ func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
 	empty := digests(h, map[string]string{"a": "1", "b": ""})
 
 	sum := func(data object.Digests, keys ...string) entrySum {
-		return sumOf(h, "uid", Reference{Kind: object.Secret, Name: "s", Keys: keys}, data)
+		return placeOf(h, "uid", Reference{Kind: object.Secret, Name: "s", Keys: keys}).sum(h, keys, data)
 	}
 	require.Equal(t, sum(before, "a"), sum(after, "a"))
 	require.NotEqual(t, sum(before, "b"), sum(after, "b"))
@@ -99,10 +99,10 @@ func TestWhoSeesTwoBaselinesCannotTellEqualValues(t *testing.T) {
 	whole.Keys, guess.Name = nil, "guess"
 	sums := map[entrySum]string{}
 	for sentence, sum := range map[string]entrySum{
-		"a key of a Secret":                   sumOf(h, "uid", one, value),
-		"the same, of another workload":       sumOf(h, "uid-2", one, value),
-		"a Secret of another name":            sumOf(h, "uid", guess, value),
-		"all of the Secret, which is no more": sumOf(h, "uid", whole, value),
+		"a key of a Secret":                   placeOf(h, "uid", one).sum(h, one.Keys, value),
+		"the same, of another workload":       placeOf(h, "uid-2", one).sum(h, one.Keys, value),
+		"a Secret of another name":            placeOf(h, "uid", guess).sum(h, guess.Keys, value),
+		"all of the Secret, which is no more": placeOf(h, "uid", whole).sum(h, whole.Keys, value),
 	} {
 		require.NotContains(t, sums, sum, sentence)
 		sums[sum] = sentence

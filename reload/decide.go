@@ -161,16 +161,17 @@ func (d Decision) waits() bool { return d.Step == StepRestart || d.Step == StepH
 // leave its pods without what they need is held.
 func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Consumed) Decision {
 	known, trouble := recall(hasher, stored)
-	next, changed := compare(hasher, uid, known, filter(consumed, Consumed.restarts))
-	for _, c := range consumed {
-		id := identify(hasher, uid, c.Reference)
-		if sum, had := known.entries[id]; had && c.holds() {
-			keep(next, id, sum)
+	entries := entriesOf(hasher, uid, consumed)
+	next, differing := compare(hasher, known, filter(entries, entry.restarts))
+	for _, e := range entries {
+		if sum, had := known.entries[e.id()]; had && e.holds() {
+			keep(next, e.id(), sum)
 		}
 	}
-	missing, causes := heldFor(hasher, uid, known, consumed, changed), causesOf(changed)
+	changed := consumedBy(differing)
+	missing, causes := heldFor(known, entries, len(changed) > 0), causesOf(changed)
 	if missing != nil {
-		postpone(hasher, uid, next, known, changed)
+		postpone(next, known, differing)
 		causes = causesOf(slices.Concat(changed, filter(consumed, Consumed.lacking)))
 		changed = nil
 	}
@@ -195,12 +196,12 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 
 // heldFor names what the pods lack when something is held for it: the restart
 // for what changed, or for the very thing that is missing, were it a change.
-func heldFor(hasher *digest.Hasher, uid types.UID, known Baseline, consumed, changed []Consumed) []string {
+func heldFor(known Baseline, entries []entry, changed bool) []string {
 	var missing []string
-	held := len(changed) > 0
-	for _, c := range consumed {
-		lacks := c.lacks()
-		_, onRecord := known.entries[identify(hasher, uid, c.Reference)]
+	held := changed
+	for _, e := range entries {
+		lacks := e.lacks()
+		_, onRecord := known.entries[e.id()]
 		held = held || onRecord && len(lacks) > 0
 		missing = append(missing, lacks...)
 	}
@@ -211,61 +212,11 @@ func heldFor(hasher *digest.Hasher, uid types.UID, known Baseline, consumed, cha
 	return slices.Compact(missing)
 }
 
-// postpone takes changed back out of next: it is still to be acted on.
-func postpone(hasher *digest.Hasher, uid types.UID, next, known Baseline, changed []Consumed) {
-	for _, c := range changed {
-		id := identify(hasher, uid, c.Reference)
-		next.entries[id] = known.entries[id]
-	}
-}
-
-// recall reads a stored baseline. One that cannot be compared with counts as
-// empty, and trouble says why.
-func recall(hasher *digest.Hasher, stored string) (known Baseline, trouble Reason) {
-	empty := newBaseline(hasher.ID())
-	if stored == "" {
-		return empty, ReasonFirstSight
-	}
-	known, err := ParseBaseline(stored)
-	if err != nil {
-		return empty, ReasonUnreadable
-	}
-	if known.KeyID != hasher.ID() {
-		return empty, ReasonOtherKey
-	}
-	return known, ""
-}
-
-// compare sums up consumed as it is now and returns what differs from known.
-func compare(hasher *digest.Hasher, uid types.UID, known Baseline, consumed []Consumed) (now Baseline, changed []Consumed) {
-	now = newBaseline(hasher.ID())
-	for _, c := range consumed {
-		id := identify(hasher, uid, c.Reference)
-		sum := sumOf(hasher, uid, c.Reference, c.Digests)
-		if !keep(now, id, sum) {
-			continue // the same keys in two modes
-		}
-		if before, had := known.entries[id]; had && before != sum {
-			changed = append(changed, c)
-		}
-	}
-	return now, changed
-}
-
-// keep adds an entry unless there is one.
-func keep(b Baseline, id entryID, sum entrySum) bool {
-	if _, taken := b.entries[id]; taken {
-		return false
-	}
-	b.entries[id] = sum
-	return true
-}
-
-func filter(consumed []Consumed, wanted func(Consumed) bool) []Consumed {
-	var out []Consumed
-	for _, c := range consumed {
-		if wanted(c) {
-			out = append(out, c)
+func filter[T any](all []T, wanted func(T) bool) []T {
+	var out []T
+	for _, one := range all {
+		if wanted(one) {
+			out = append(out, one)
 		}
 	}
 	return out

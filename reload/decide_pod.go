@@ -20,14 +20,15 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 		return Decision{Step: StepNothing, Reason: ReasonNotRunning}
 	}
 	known, _ := recall(hasher, stored)
-	volumes := filter(consumed, Consumed.refreshes)
-	next, changed := compare(hasher, pod.UID, known, volumes)
-	for _, c := range volumes {
-		_, had := known.entries[identify(hasher, pod.UID, c.Reference)]
-		if !had && isStale(pod, c, now) {
-			changed = append(changed, c)
+	volumes := entriesOf(hasher, pod.UID, filter(consumed, Consumed.refreshes))
+	next, differing := compare(hasher, known, volumes)
+	for _, e := range volumes {
+		_, had := known.entries[e.id()]
+		if !had && isStale(pod, e.Consumed, now) {
+			differing = append(differing, e)
 		}
 	}
+	changed := consumedBy(differing)
 	if len(changed) == 0 {
 		return Decision{Step: StepNothing, Reason: ReasonUnchanged}
 	}

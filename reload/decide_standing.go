@@ -44,11 +44,12 @@ func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) S
 	if trouble == ReasonOtherKey {
 		return Unknown
 	}
-	sum, recorded := known.entries[identify(hasher, uid, c.Reference)]
+	e := entry{c, placeOf(hasher, uid, c.Reference)}
+	sum, recorded := known.entries[e.id()]
 	switch {
 	case !recorded:
 		return FirstSight
-	case sum == sumOf(hasher, uid, c.Reference, c.Digests):
+	case sum == e.sum(hasher):
 		return Current
 	default:
 		return Behind
@@ -67,8 +68,9 @@ func podStanding(hasher *digest.Hasher, pod *Pod, stored string, c Consumed, now
 		return Unknown
 	}
 	known, _ := recall(hasher, stored)
-	sum, recorded := known.entries[identify(hasher, pod.UID, c.Reference)]
-	if recorded && sum != sumOf(hasher, pod.UID, c.Reference, c.Digests) || !recorded && isStale(pod, c, now) {
+	e := entry{c, placeOf(hasher, pod.UID, c.Reference)}
+	sum, recorded := known.entries[e.id()]
+	if recorded && sum != e.sum(hasher) || !recorded && isStale(pod, c, now) {
 		return Behind
 	}
 	return Current

@@ -1,0 +1,86 @@
+package reload
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+)
+
+// entry is something consumed, and its place in a baseline.
+type entry struct {
+	Consumed
+
+	place place
+}
+
+func (e entry) id() entryID { return e.place.id() }
+
+// sum is that of the data of now.
+func (e entry) sum(hasher *digest.Hasher) entrySum { return e.place.sum(hasher, e.Keys, e.Digests) }
+
+// entriesOf finds the places of consumed in the baseline of the object with that
+// UID.
+func entriesOf(hasher *digest.Hasher, owner types.UID, consumed []Consumed) []entry {
+	entries := make([]entry, 0, len(consumed))
+	for _, c := range consumed {
+		entries = append(entries, entry{c, placeOf(hasher, owner, c.Reference)})
+	}
+	return entries
+}
+
+func consumedBy(entries []entry) []Consumed {
+	var consumed []Consumed
+	for _, e := range entries {
+		consumed = append(consumed, e.Consumed)
+	}
+	return consumed
+}
+
+// recall reads a stored baseline. One that cannot be compared with counts as
+// empty, and trouble says why.
+func recall(hasher *digest.Hasher, stored string) (known Baseline, trouble Reason) {
+	empty := newBaseline(hasher.ID())
+	if stored == "" {
+		return empty, ReasonFirstSight
+	}
+	known, err := ParseBaseline(stored)
+	if err != nil {
+		return empty, ReasonUnreadable
+	}
+	if known.KeyID != hasher.ID() {
+		return empty, ReasonOtherKey
+	}
+	return known, ""
+}
+
+// compare sums up entries as they are now and returns those that differ from
+// known.
+func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseline, changed []entry) {
+	now = newBaseline(hasher.ID())
+	for _, e := range entries {
+		sum := e.sum(hasher)
+		if !keep(now, e.id(), sum) {
+			continue // the same keys in two modes
+		}
+		if before, had := known.entries[e.id()]; had && before != sum {
+			changed = append(changed, e)
+		}
+	}
+	return now, changed
+}
+
+// keep adds an entry unless there is one.
+func keep(b Baseline, id entryID, sum entrySum) bool {
+	if _, taken := b.entries[id]; taken {
+		return false
+	}
+	b.entries[id] = sum
+	return true
+}
+
+// postpone takes changed back out of next: it is still to be acted on.
+func postpone(next, known Baseline, changed []entry) {
+	for _, e := range changed {
+		next.entries[e.id()] = known.entries[e.id()]
+	}
+}
