@@ -29,7 +29,8 @@ type Standing string
 const (
 	// StandingAbsent: nobody wants the kind, or the API server does not have it.
 	StandingAbsent Standing = "Absent"
-	// StandingFilling: not everything that was there was read yet.
+	// StandingFilling: not everything that was there was read yet, or the API
+	// server did not say yet whether it has the kind.
 	StandingFilling Standing = "Filling"
 	// StandingFull: the cache is as good as that of any other kind.
 	StandingFull Standing = "Full"
@@ -50,8 +51,11 @@ type Optional[T metav1.Object] struct {
 	log         *zap.Logger
 	wake        chan struct{}
 
-	mu          sync.Mutex
-	looked      bool
+	mu     sync.Mutex
+	looked bool
+	// answered has every kind that was wanted at the last look, and whether the
+	// API server ever said if it serves it.
+	answered    map[schema.GroupKind]bool
 	views       map[schema.GroupKind]*optionalView[T]
 	subscribers map[int]func(Change[T])
 	next        int
@@ -176,7 +180,7 @@ func (o *Optional[T]) Standing(kind schema.GroupKind) Standing {
 	if view == nil {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if !o.looked {
+		if answered, wanted := o.answered[kind]; !o.looked || wanted && !answered {
 			return StandingFilling
 		}
 		return StandingAbsent

@@ -55,9 +55,10 @@ func (o *Optional[T]) ask(ctx context.Context, version schema.GroupVersion) serv
 func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answers map[schema.GroupVersion]served) (gone []*optionalView[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	stay := map[schema.GroupKind]bool{}
+	stay, answered := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	for _, kind := range wanted {
 		answer := answers[kind.GroupVersion()]
+		answered[kind.GroupKind()] = !answer.unknown || o.answered[kind.GroupKind()]
 		current := o.views[kind.GroupKind()]
 		resource := answer.resource(kind.GroupVersionKind)
 		switch {
@@ -80,7 +81,7 @@ func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answ
 			o.log.Info("kind is not wanted or not served any more", zap.Stringer("kind", kind))
 		}
 	}
-	o.looked = true
+	o.looked, o.answered = true, answered
 	return gone
 }
 

@@ -165,3 +165,18 @@ func TestNobodyWaitsForAKindThatCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// An owner of a kind that nothing is known of must not be taken for a strange one.
+func TestAKindIsAbsentOnceTheAPIServerSaidSo(t *testing.T) {
+	kinds := []OptionalKind[*Foreign]{{GroupVersionKind: apps.GroupVersion().WithKind("App")}}
+	o := NewOptional("tests", nil, nil, zaptest.NewLogger(t), func() []OptionalKind[*Foreign] { return kinds }, nil)
+	standingAfter := func(answer served) Standing {
+		require.Empty(t, o.adjust(t.Context(), kinds, map[schema.GroupVersion]served{apps.GroupVersion(): answer}))
+		return o.Standing(kinds[0].GroupKind())
+	}
+	require.Equal(t, StandingFilling, standingAfter(served{unknown: true}))
+	require.True(t, o.HasSynced(), "nobody waits for it at the start")
+	require.Equal(t, StandingAbsent, standingAfter(served{}))
+	require.Equal(t, StandingAbsent, standingAfter(served{unknown: true}), "it stays as it is")
+	require.Equal(t, StandingAbsent, o.Standing(schema.GroupKind{Kind: "Unwanted"}))
+}
