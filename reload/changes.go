@@ -43,6 +43,20 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 		c.reads.reviewOf(change.Old.Namespace, change.Old.References, nil)
 	}
 	c.queue.Fresh(change.Latest().key())
+	if change.Added && c.startsWithout(change.New) {
+		if owner, found := c.consumers.ownerOf(change.New); found {
+			c.queue.Fresh(c.consumers.topOf(owner).top.key())
+		}
+	}
+}
+
+// startsWithout reports whether pod may start although something is not there
+// that it consumes, which is then to be noted on its workload.
+func (c *controller) startsWithout(pod *Pod) bool {
+	g := gatherer{caches: c.caches}
+	return slices.ContainsFunc(pod.References, func(r Reference) bool {
+		return r.Optional && !g.look(object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}).exists()
+	})
 }
 
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {

@@ -27,6 +27,11 @@ func (c *consumers) podsUsing(ref object.Ref) []*Pod {
 	return c.pods.ByIndex(byReference, ref.String())
 }
 
+// reading reports whether pods of w run that consume ref.
+func (c *consumers) reading(w *Workload, ref object.Ref) bool {
+	return slices.ContainsFunc(c.podsUsing(ref), func(pod *Pod) bool { return pod.running() && c.made(w, pod) })
+}
+
 // podsOf returns the pods of w, and of the workloads that it is stamped for,
 // that read anything that these do.
 func (c *consumers) podsOf(w *Workload) []*Pod {

@@ -73,8 +73,11 @@ type Consumed struct {
 	// Exists is true when the data is known, Absent when it is known that there
 	// is no such object. Of an object that is left alone, and while it is being
 	// read, neither may be true.
-	Exists    bool
-	Absent    bool
+	Exists bool
+	Absent bool
+	// Without is true when the object is Absent, and pods run that started
+	// without it.
+	Without   bool
 	Digests   object.Digests
 	Immutable bool
 	// ChangedAt is when the data was last written, by the API server's clock,
@@ -117,6 +120,12 @@ func (c Consumed) restarts() bool { return c.known() && c.onChange().Step == Ste
 
 func (c Consumed) refreshes() bool { return c.known() && c.onChange().Step == StepRefresh }
 
+// startedWithout reports whether the pods that run lack c, which is to restart
+// them when it appears.
+func (c Consumed) startedWithout() bool {
+	return c.Without && c.governed() && c.onChange().Step == StepRestart
+}
+
 // holds reports whether what the workload runs of c stays on record although
 // nothing is done about it now. It does not for a volume that is refreshed:
 // the record would go stale, and a later change to Restart would act on it.
@@ -157,23 +166,23 @@ func (d Decision) lostBaseline() bool {
 func (d Decision) waits() bool { return d.Step == StepRestart || d.Step == StepHold }
 
 // decideWorkload compares what a workload consumes with its stored baseline.
-// The first sight of a reference is never a change, and a restart that would
-// leave its pods without what they need is held.
+// The first sight of a reference is never a change, unless the pods are known to
+// have started without it, and a restart that would leave its pods without what
+// they need is held.
 func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Consumed) Decision {
 	known, trouble := recall(hasher, stored)
 	entries := entriesOf(hasher, uid, consumed)
 	next, differing := compare(hasher, known, filter(entries, entry.restarts))
-	for _, e := range entries {
-		if sum, had := known.entries[e.id()]; had && e.holds() {
-			keep(next, e.id(), sum)
-		}
-	}
+	retain(hasher, next, known, entries)
 	changed := consumedBy(differing)
 	missing, causes := heldFor(known, entries, len(changed) > 0), causesOf(changed)
 	if missing != nil {
 		postpone(next, known, differing)
 		causes = causesOf(slices.Concat(changed, filter(consumed, Consumed.lacking)))
 		changed = nil
+	}
+	if len(changed) > 0 {
+		renew(hasher, next, entries)
 	}
 	decision := Decision{Step: StepNothing, Reason: ReasonUnchanged, Rule: firstRule(consumed)}
 	if len(next.entries) > 0 {

@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
@@ -15,7 +17,8 @@ type entry struct {
 
 func (e entry) id() entryID { return e.place.id() }
 
-// sum is that of the data of now.
+// sum is that of the data of now. No object is as good as an empty one: in
+// either case pods that may start without it have nothing of it.
 func (e entry) sum(hasher *digest.Hasher) entrySum { return e.place.sum(hasher, e.Keys, e.Digests) }
 
 // entriesOf finds the places of consumed in the baseline of the object with that
@@ -67,6 +70,27 @@ func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseli
 		}
 	}
 	return now, changed
+}
+
+// retain adds to next what the workload runs of what there is no data of to
+// compare with. Pods that need what is missing have not started yet, and may have
+// by then what they could do without.
+func retain(hasher *digest.Hasher, next, known Baseline, entries []entry) {
+	started := !slices.ContainsFunc(entries, entry.lacking)
+	for _, e := range entries {
+		if sum, had := known.entries[e.id()]; had && e.holds() {
+			keep(next, e.id(), sum)
+		} else if started && e.startedWithout() {
+			keep(next, e.id(), e.sum(hasher))
+		}
+	}
+}
+
+// renew makes next what the pods run that a restart starts.
+func renew(hasher *digest.Hasher, next Baseline, entries []entry) {
+	for _, e := range filter(entries, entry.startedWithout) {
+		next.entries[e.id()] = e.sum(hasher)
+	}
 }
 
 // keep adds an entry unless there is one.

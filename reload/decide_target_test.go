@@ -198,7 +198,7 @@ func TestTargetSeesTheObjectOfItsOwnNamespace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "s", rule.nameIn("platform", "s"))
 	require.Empty(t, rule.nameIn("team", "s"), "a rule without clones")
-	require.Equal(t, "s", rule.ClonedAs("").nameIn("team", "s"))
-	require.Equal(t, "c", rule.ClonedAs("c").nameIn("team", "s"))
-	require.Equal(t, "s", rule.ClonedAs("c").nameIn("platform", "s"))
+	require.Equal(t, "s", rule.ClonedAs("", rules.Matcher{}).nameIn("team", "s"))
+	require.Equal(t, "c", rule.ClonedAs("c", rules.Matcher{}).nameIn("team", "s"))
+	require.Equal(t, "s", rule.ClonedAs("c", rules.Matcher{}).nameIn("platform", "s"))
 }

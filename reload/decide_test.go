@@ -31,6 +31,9 @@ func (c Consumed) ungoverned() Consumed { c.Rule, c.Action = "", None; return c 
 
 func (c Consumed) missing() Consumed { c.Exists, c.Absent, c.Digests = false, true, nil; return c }
 
+// without is c while it is not there, and pods run that started without it.
+func (c Consumed) without() Consumed { c = c.missing().optional(); c.Without = true; return c }
+
 func (c Consumed) unread() Consumed { c.Exists, c.Digests = false, nil; return c }
 
 func (c Consumed) optional() Consumed { c.Optional, c.Required = true, nil; return c }
@@ -178,6 +181,35 @@ func TestDecideWorkload(t *testing.T) {
 			before: []Consumed{secret(h, "s", EnvFrom, v1).optional()}, now: []Consumed{secret(h, "s", EnvFrom, v1).missing().optional()},
 			step: StepNothing, reason: ReasonUnchanged,
 		},
+		"what pods started without is on record": {
+			now: []Consumed{secret(h, "s", EnvFrom, v1).without()}, step: StepAdopt, reason: ReasonFirstSight,
+		},
+		"what pods started without appears, and restarts": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1).without()}, now: []Consumed{secret(h, "s", EnvFrom, v1).optional()},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"what pods started without appears, and is missing a key that was not there either": {
+			before: []Consumed{secret(h, "s", Env, v1, "a").without()}, now: []Consumed{secret(h, "s", Env, data{"b": "1"}, "a").optional()},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"what no pod started without appears, and is adopted": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1).missing().optional()}, now: []Consumed{secret(h, "s", EnvFrom, v1).optional()},
+			step: StepAdopt, reason: ReasonFirstSight,
+		},
+		"pods that cannot start yet may do so with what they could do without": {
+			now:  []Consumed{secret(h, "s", EnvFrom, v1).without(), secret(h, "t", EnvFrom, v1).missing()},
+			step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"a volume that pods started without is the kubelet's to fill": {
+			now: []Consumed{secret(h, "s", Volume, v1).without()}, step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"what pods started without is not written where nobody asks": {
+			now: []Consumed{secret(h, "s", EnvFrom, v1).without().under(None)}, step: StepNothing, reason: ReasonUnchanged, gone: true,
+		},
+		"an optional object that is gone from under its pods stays on record": {
+			before: []Consumed{secret(h, "s", EnvFrom, v1).optional()}, now: []Consumed{secret(h, "s", EnvFrom, v1).without()},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
 		"an object that nobody governs any more holds": {
 			before: []Consumed{secret(h, "s", EnvFrom, v1)}, now: []Consumed{secret(h, "s", EnvFrom, v2).ungoverned()},
 			step: StepNothing, reason: ReasonUnchanged,
@@ -261,6 +293,20 @@ func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
 
 	require.Equal(t, StepNothing, decideWorkload(h, testUID, stored, []Consumed{was}).Step)
 	require.Equal(t, StepRestart, decideWorkload(h, testUID, stored, []Consumed{is}).Step)
+}
+
+func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
+	h := testHasher(t, 1)
+	gone, changes := secret(h, "s", EnvFrom, data{"a": "1"}).optional(), secret(h, "t", EnvFrom, data{"a": "1"})
+	changed := secret(h, "t", EnvFrom, data{"a": "2"})
+	stored := decideWorkload(h, testUID, "", []Consumed{gone, changes}).Baseline
+	require.Equal(t, StepNothing, decideWorkload(h, testUID, stored, []Consumed{gone.without(), changes}).Step)
+	restart := decideWorkload(h, testUID, stored, []Consumed{gone.without(), changed})
+	require.Equal(t, StepRestart, restart.Step)
+
+	back := decideWorkload(h, testUID, restart.Baseline, []Consumed{gone, changed})
+	require.Equal(t, StepRestart, back.Step)
+	require.Equal(t, []string{"Secret/ns/s"}, back.Changed)
 }
 
 func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {

@@ -36,7 +36,7 @@ func TestWhatIsGoverned(t *testing.T) {
 	unmarked := cloneOf("1")
 	unmarked.Name, unmarked.Annotations = "unmarked", nil
 	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "base"}, Data: map[string][]byte{"k": []byte("v")}}
-	f := newFixture(t, cloneOf("1"), stranger, unmarked, source)
+	f := newFixture(t, cloneOf("1"), stranger, unmarked, source, ownSecret("taken", "1"))
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
@@ -45,7 +45,8 @@ func TestWhatIsGoverned(t *testing.T) {
 	set := rules.NewSet(
 		ruleFor(t, "gold", "base", map[string]string{"tier": "gold"}),
 		ruleFor(t, "base", "base", map[string]string{"app": "web"}),
-		ruleFor(t, "gone", "gone", nil),
+		ruleFor(t, "gone", "gone", nil).ClonedAs("to-be", rules.Matcher{}),
+		ruleFor(t, "taken", "taken", nil).ClonedAs("", rules.Matcher{}),
 		ruleFor(t, "unread", "base", nil),
 	)
 	tests := map[string]struct {
@@ -58,6 +59,9 @@ func TestWhatIsGoverned(t *testing.T) {
 		"a clone, for a workload that is not selected":    {"team", "base", map[string]string{"tier": "gold"}, "", false},
 		"a clone of no known rule":                        {"team", "stranger", map[string]string{"app": "web"}, "", false},
 		"a clone whose marks are lost":                    {"team", "unmarked", map[string]string{"app": "web"}, "", false},
+		"a clone that is not there yet, by its name":      {"team", "to-be", nil, "gone", false},
+		"not by the name of its source":                   {"team", "gone", nil, "", false},
+		"not what somebody else has in its place":         {"team", "taken", nil, "", false},
 		"an object of no rule":                            {"team", "other", map[string]string{"app": "web"}, "", false},
 		"a source, by the first rule that selects":        {"platform", "base", map[string]string{"app": "web"}, "base", true},
 		"a source, by the very first rule":                {"platform", "base", map[string]string{"app": "web", "tier": "gold"}, "gold", true},

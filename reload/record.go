@@ -97,16 +97,20 @@ func answerIn(err error) (answer string, code int32) {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " "), is.Code
 }
 
-// origins are what people edit: the source of a clone that a rule governs, and
-// any other object itself.
+// origins are what people edit: the source of a clone that a rule governs, there
+// or not, and any other object itself.
 func (c *controller) origins(causes []Cause) []Cause {
 	var origins []Cause
 	for _, cause := range causes {
 		clone, found := c.caches.Clones[cause.Object.Kind].Get(cause.Object.Namespace, cause.Object.Name)
-		if found && cause.Rule != "" {
+		rule, known := c.rules.Load().Named(cause.Rule)
+		switch {
+		case found && cause.Rule != "":
 			if marks, readable := mark.Of(clone); readable {
 				cause.Object = marks.Source
 			}
+		case known:
+			cause.Object = rule.sourceOf(cause.Object)
 		}
 		if !slices.Contains(origins, cause) {
 			origins = append(origins, cause)

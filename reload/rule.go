@@ -20,6 +20,8 @@ type Rule struct {
 	// cloneName is nil for a rule without clones, and points to the empty
 	// string for one whose clones are named as their sources are.
 	cloneName *string
+	// clonedTo are the namespaces that get clones.
+	clonedTo rules.Matcher
 }
 
 // Compile prepares a validated section.
@@ -42,9 +44,10 @@ func Compile(base rules.Base, config Config) (Rule, error) {
 	return rule, nil
 }
 
-// ClonedAs is r with clones of that name; empty: named as their sources are.
-func (r Rule) ClonedAs(name string) Rule {
-	r.cloneName = &name
+// ClonedAs is r with clones of that name in the namespaces that to matches; empty:
+// named as their sources are.
+func (r Rule) ClonedAs(name string, to rules.Matcher) Rule {
+	r.cloneName, r.clonedTo = &name, to
 	return r
 }
 
@@ -59,6 +62,14 @@ func (r Rule) nameIn(namespace, source string) string {
 	default:
 		return cmp.Or(*r.cloneName, source)
 	}
+}
+
+// sourceOf is the source of ref, which is one of r's objects: a source, or a clone.
+func (r Rule) sourceOf(ref object.Ref) object.Ref {
+	if ref.Namespace != r.Source.Namespace && !r.BySelector() {
+		return r.Source.Ref()
+	}
+	return r.Source.Named(ref.Name)
 }
 
 // objectIn is the object of a rule with a named source in namespace: the source,

@@ -26,6 +26,9 @@ func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) 
 	return Rule{Base: base, Config: config, namespaces: matcher, ownSource: base.Source.Namespace == ownNamespace}, nil
 }
 
+// Into matches the namespaces that the rule clones to.
+func (r Rule) Into() rules.Matcher { return r.namespaces }
+
 // TargetName is the name of the clones of source.
 func (r Rule) TargetName(source string) string {
 	if r.Target.Name != "" {

@@ -51,7 +51,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 				return Sets{}, err
 			}
 			if rule.Sync != nil {
-				compiled = compiled.ClonedAs(rule.Sync.Target.Name)
+				compiled = compiled.ClonedAs(rule.Sync.Target.Name, syncs[len(syncs)-1].Into())
 			}
 			reloads = append(reloads, compiled)
 		}

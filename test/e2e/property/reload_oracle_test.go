@@ -51,12 +51,12 @@ func (p *past) judgeRestarts(w *workload) error {
 	}
 	for _, ref := range w.refs() {
 		known, found := w.known[ref]
-		if !found || !w.governs(ref) {
+		if !found || !w.governs(ref) || p.latest(ref) == nil {
 			continue
 		}
 		now := w.startsWith(ref, p.latest(ref))
 		for _, at := range started {
-			if runs := p.startedWith(w.form, ref, max(at, known.at)); runs != now {
+			if runs := p.startedWith(w.form, ref, max(at, known.at), known.at); runs != now {
 				errs = append(errs, fmt.Errorf("%s/%s was not restarted for %s: it runs %q, and there is %q: %s",
 					w.namespace, w.name, ref, runs, now, p.tell(w)))
 			}
@@ -66,9 +66,13 @@ func (p *past) judgeRestarts(w *workload) error {
 }
 
 // startedWith is what pods of f that got their node then read of ref. Until they
-// can start, they wait.
-func (p *past) startedWith(f form, ref object.Ref, at int64) string {
+// can start, they wait. What is not there counts if it was not there either when
+// that was noted.
+func (p *past) startedWith(f form, ref object.Ref, at, noted int64) string {
 	for _, edition := range p.from(ref, at) {
+		if edition.data == nil && p.from(ref, noted)[0].data != nil {
+			continue
+		}
 		if read := f.startsWith(ref, edition.data); read != "" {
 			return read
 		}
@@ -128,8 +132,10 @@ func (p *past) rests(at int64, refused string) {
 		w.lately = []form{w.form}
 		current := p.judgeable(w, refused)
 		for _, ref := range w.refs() {
+			_, found := w.known[ref]
 			_, explained := w.explained[ref]
 			switch {
+			case p.latest(ref) == nil && (found || w.replicas == 0): // as it was, or no pod runs without it
 			case current && w.governs(ref) && w.startsWith(ref, p.latest(ref)) != "":
 				w.known[ref], w.explained[ref] = standing{w.useOf(ref), at}, at
 			case !explained:

@@ -42,8 +42,9 @@ type workload struct {
 
 	namespace, name, app string
 	replicas             int32
-	// started is when its pod template was last written, by whomever.
-	started int64
+	// started is when its pod template was last written, by whomever, restarted
+	// when that was by Headwater.
+	started, restarted int64
 	// template is that of its owner, without Headwater's stamp.
 	template, stamp, baseline string
 	// lately are the forms that it had since the last rest.
@@ -189,7 +190,8 @@ func (p *past) reform(w *workload, now form) {
 // noteRestart finds the change that a restart is for, one that no other restart
 // was for.
 func (p *past) noteRestart(w *workload, stamp string, revision int64) {
-	w.started = revision
+	noted := w.restarted > p.rest
+	w.started, w.restarted = revision, revision
 	p.restartCount++
 	if stamp == w.baseline {
 		p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d for what it ran already", w.namespace, w.name, revision))
@@ -197,7 +199,8 @@ func (p *past) noteRestart(w *workload, stamp string, revision int64) {
 	}
 	for _, form := range w.lately {
 		for _, ref := range form.refs() {
-			if at, found := p.changed(form, ref, p.explainedUntil(w, ref)); found && form.governs(ref) {
+			_, known := w.known[ref]
+			if at, found := p.changed(form, ref, p.explainedUntil(w, ref), !known || noted); found && form.governs(ref) {
 				w.explained[ref] = at
 				return
 			}
@@ -215,11 +218,18 @@ func (p *past) explainedUntil(w *workload, ref object.Ref) int64 {
 
 // changed finds the first moment after since at which what f starts with of ref
 // was another than at since. Without it the pods cannot start, so it does not
-// count while something is missing.
-func (p *past) changed(f form, ref object.Ref, since int64) (at int64, found bool) {
+// count while something is missing. What they can do without counts where it was
+// not there at since, or, where its absence may have been noted since, at all.
+func (p *past) changed(f form, ref object.Ref, since int64, noted bool) (at int64, found bool) {
 	before := ""
-	for _, edition := range p.from(ref, since) {
+	for i, edition := range p.from(ref, since) {
 		now := f.startsWith(ref, edition.data)
+		if edition.data == nil {
+			if i == 0 || noted {
+				before = now
+			}
+			continue
+		}
 		if before == "" {
 			before = now
 		}

@@ -124,9 +124,10 @@ func (f form) lacks(ref object.Ref, data map[string]string) bool {
 }
 
 // startsWith sums up what pods of f read of ref at their start: empty is nothing,
-// or that they cannot start, which is no data to go by.
+// or that they cannot start, which is no data to go by. No object is to them as
+// good as an empty one.
 func (f form) startsWith(ref object.Ref, data map[string]string) string {
-	if data == nil || f.lacks(ref, data) {
+	if f.lacks(ref, data) {
 		return ""
 	}
 	var parts []string

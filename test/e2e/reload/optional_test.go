@@ -1,0 +1,92 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// byOptional reads all of a Secret into the environment, if it is there.
+func byOptional(secret string) corev1.PodSpec {
+	spec := harness.ByEnvFrom(secret)
+	spec.Containers[0].EnvFrom[0].SecretRef.Optional = new(true)
+	return spec
+}
+
+// deployed makes a Deployment of one pod.
+func (e *env) deployed(namespace, name string, spec corev1.PodSpec, annotations map[string]string) {
+	e.Helper()
+	d := harness.Deployment(namespace, name, 1, spec)
+	d.Annotations = annotations
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), d, metav1.CreateOptions{})
+	require.NoError(e, err)
+}
+
+// bound waits until a pod of the Deployment has a node.
+func (e *env) bound(namespace, name string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "" {
+			return fmt.Errorf("no pod has a node yet (%w)", err)
+		}
+		return nil
+	})
+}
+
+func TestAnOptionalObjectThatAppearsRestartsThePodsThatStartedWithoutIt(t *testing.T) {
+	e := newEnv(t)
+	e.Node("optional-node")
+	e.Namespace("optional-src")
+	namespace := e.Namespace("optional-a")
+	waiting := byOptional("shared")
+	waiting.NodeSelector = map[string]string{"optional": "none"}
+	h := e.Start(pacedRule("optional", "minInterval: 0s"))
+	e.deployed(namespace, "by-rule", byOptional("shared"), nil)
+	e.deployed(namespace, "by-wish", byOptional("own"), map[string]string{mark.Reload: "Auto"})
+	e.deployed(namespace, "by-nobody", byOptional("own"), nil)
+	e.deployed(namespace, "not-started", waiting, nil)
+	e.Adopted(h, namespace, "by-rule", "by-wish")
+	before := e.Stamps(namespace)
+
+	e.Secret("optional-src", "shared", map[string]string{"used": "1"})
+	e.Restarted(namespace, before, "Deployment/by-rule")
+	e.Secret(namespace, "own", map[string]string{"used": "1"})
+	e.Restarted(namespace, before, "Deployment/by-rule", "Deployment/by-wish")
+
+	e.Settled(h)
+	before = e.Stamps(namespace)
+	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
+	e.Secret(namespace, "own", map[string]string{"used": "1"})
+	e.Change("optional", "used", "2") // by then the other is back as it was
+	e.Cloned("optional", "used", "2")
+	e.Restarted(namespace, before, "Deployment/by-rule")
+}
+
+// What pods need decides when they start: by then the rest may be there, too.
+func TestAnOptionalObjectThatIsThereBeforePodsCanStartRestartsNothing(t *testing.T) {
+	e := newEnv(t)
+	e.Node("together-node")
+	e.Namespace("together-src")
+	namespace := e.Namespace("together-a")
+	both := byOptional("own")
+	both.Containers[0].Env = harness.ByEnv("shared", "used").Containers[0].Env
+	h := e.Start(e2e.ReloadRule("together"))
+	e.deployed(namespace, "both", both, map[string]string{mark.Reload: "Auto"})
+	e.bound(namespace, "both")
+	e.Settled(h)
+	before := e.Stamps(namespace)
+
+	e.Secret(namespace, "own", map[string]string{"used": "1"})
+	e.Secret("together-src", "shared", map[string]string{"used": "1"})
+	e.Adopted(h, namespace, "both")
+	e.Restarted(namespace, before)
+}
