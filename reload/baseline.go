@@ -125,6 +125,9 @@ func placeOf(hasher *digest.Hasher, owner types.UID, r Reference) place {
 // id names the reference in a baseline.
 func (p place) id() entryID { return entryID(p[:]) }
 
+// frozenID names it while kubelets hold its object for immutable.
+func (p place) frozenID() entryID { return entryID(p[len(entryID{}):]) }
+
 // sum sums up the keys that are consumed, nil meaning all. A key that is
 // missing counts, as missing. Owners may list objects of their own making, so a
 // sum that depended on the data alone would tell them whether they guessed what

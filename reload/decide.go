@@ -80,6 +80,10 @@ type Consumed struct {
 	Without   bool
 	Digests   object.Digests
 	Immutable bool
+	// Frozen is true while kubelets hold the object for immutable, as the pods
+	// that run found it: they look at none of its name again before those pods
+	// are gone.
+	Frozen bool
 	// ChangedAt is when the data was last written, by the API server's clock,
 	// in whole seconds.
 	ChangedAt time.Time
@@ -171,7 +175,7 @@ func (d Decision) waits() bool { return d.Step == StepRestart || d.Step == StepH
 // they need is held.
 func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Consumed) Decision {
 	known, trouble := recall(hasher, stored)
-	entries := entriesOf(hasher, uid, consumed)
+	entries := entriesOf(hasher, uid, known, consumed)
 	next, differing := compare(hasher, known, filter(entries, entry.restarts))
 	retain(hasher, next, known, entries)
 	changed := consumedBy(differing)
@@ -210,7 +214,7 @@ func heldFor(known Baseline, entries []entry, changed bool) []string {
 	held := changed
 	for _, e := range entries {
 		lacks := e.lacks()
-		_, onRecord := known.entries[e.id()]
+		_, onRecord := known.entries[e.id]
 		held = held || onRecord && len(lacks) > 0
 		missing = append(missing, lacks...)
 	}

@@ -33,7 +33,8 @@ const (
 	ReasonReadAtStart Reason = "ReadAtStart"
 	// ReasonListed: the owner lists it, whatever containers do with it.
 	ReasonListed Reason = "Listed"
-	// ReasonImmutable: kubelets do not look at an immutable object again.
+	// ReasonImmutable: kubelets do not look at an immutable object again, nor at
+	// another of its name while pods mount it.
 	ReasonImmutable Reason = "Immutable"
 	// ReasonOnlyRefresh: a refresh would not help, and nothing else is wanted.
 	ReasonOnlyRefresh Reason = "OnlyRefresh"
@@ -61,7 +62,7 @@ func (c Consumed) onChange() Outcome {
 		return c.restartUnlessOnlyRefresh(ReasonListed)
 	case c.Mode.needsRestart():
 		return c.restartUnlessOnlyRefresh(ReasonReadAtStart)
-	case c.Immutable:
+	case c.Immutable, c.Frozen:
 		return c.restartUnlessOnlyRefresh(ReasonImmutable)
 	default:
 		return Outcome{StepRefresh, ReasonMounted}

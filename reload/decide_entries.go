@@ -13,22 +13,42 @@ type entry struct {
 	Consumed
 
 	place place
+	id    entryID
 }
-
-func (e entry) id() entryID { return e.place.id() }
 
 // sum is that of the data of now. No object is as good as an empty one: in
 // either case pods that may start without it have nothing of it.
 func (e entry) sum(hasher *digest.Hasher) entrySum { return e.place.sum(hasher, e.Keys, e.Digests) }
 
-// entriesOf finds the places of consumed in the baseline of the object with that
-// UID.
-func entriesOf(hasher *digest.Hasher, owner types.UID, consumed []Consumed) []entry {
+// entriesOf finds the places of consumed in known, the baseline of the object with
+// that UID.
+func entriesOf(hasher *digest.Hasher, owner types.UID, known Baseline, consumed []Consumed) []entry {
 	entries := make([]entry, 0, len(consumed))
 	for _, c := range consumed {
-		entries = append(entries, entry{c, placeOf(hasher, owner, c.Reference)})
+		at := placeOf(hasher, owner, c.Reference)
+		_, frozen := known.entries[at.frozenID()]
+		c.Frozen = frozen && c.Mode == Volume
+		entries = append(entries, newEntry(c, at))
 	}
 	return entries
+}
+
+// newEntry has what kubelets hold for immutable under an id of its own, which it
+// keeps when another object takes the name.
+func newEntry(c Consumed, at place) entry {
+	e := entry{c, at, at.id()}
+	if c.Frozen || c.onChange().Reason == ReasonImmutable {
+		e.id = at.frozenID()
+	}
+	return e
+}
+
+// recorded is what known has of e. What is immutable had no id of its own once.
+func (e entry) recorded(known Baseline) (sum entrySum, had bool) {
+	if sum, had = known.entries[e.id]; !had {
+		sum, had = known.entries[e.place.id()]
+	}
+	return sum, had
 }
 
 func consumedBy(entries []entry) []Consumed {
@@ -62,10 +82,10 @@ func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseli
 	now = newBaseline(hasher.ID())
 	for _, e := range entries {
 		sum := e.sum(hasher)
-		if !keep(now, e.id(), sum) {
+		if !keep(now, e.id, sum) {
 			continue // the same keys in two modes
 		}
-		if before, had := known.entries[e.id()]; had && before != sum {
+		if before, had := e.recorded(known); had && before != sum {
 			changed = append(changed, e)
 		}
 	}
@@ -78,18 +98,28 @@ func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseli
 func retain(hasher *digest.Hasher, next, known Baseline, entries []entry) {
 	started := !slices.ContainsFunc(entries, entry.lacking)
 	for _, e := range entries {
-		if sum, had := known.entries[e.id()]; had && e.holds() {
-			keep(next, e.id(), sum)
+		if sum, had := e.recorded(known); had && e.holds() {
+			keep(next, e.id, sum)
 		} else if started && e.startedWithout() {
-			keep(next, e.id(), e.sum(hasher))
+			keep(next, e.id, e.sum(hasher))
 		}
 	}
 }
 
 // renew makes next what the pods run that a restart starts.
 func renew(hasher *digest.Hasher, next Baseline, entries []entry) {
-	for _, e := range filter(entries, entry.startedWithout) {
-		next.entries[e.id()] = e.sum(hasher)
+	for _, e := range entries {
+		if e.Frozen {
+			delete(next.entries, e.id)
+			e.Frozen = false
+			e = newEntry(e.Consumed, e.place)
+		}
+		switch {
+		case e.restarts():
+			keep(next, e.id, e.sum(hasher))
+		case e.startedWithout():
+			next.entries[e.id] = e.sum(hasher)
+		}
 	}
 }
 
@@ -105,6 +135,6 @@ func keep(b Baseline, id entryID, sum entrySum) bool {
 // postpone takes changed back out of next: it is still to be acted on.
 func postpone(next, known Baseline, changed []entry) {
 	for _, e := range changed {
-		next.entries[e.id()] = known.entries[e.id()]
+		next.entries[e.id], _ = e.recorded(known)
 	}
 }

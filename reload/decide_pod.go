@@ -20,10 +20,10 @@ func decidePod(hasher *digest.Hasher, pod *Pod, stored string, consumed []Consum
 		return Decision{Step: StepNothing, Reason: ReasonNotRunning}
 	}
 	known, _ := recall(hasher, stored)
-	volumes := entriesOf(hasher, pod.UID, filter(consumed, Consumed.refreshes))
+	volumes := entriesOf(hasher, pod.UID, known, filter(consumed, Consumed.refreshes))
 	next, differing := compare(hasher, known, volumes)
 	for _, e := range volumes {
-		_, had := known.entries[e.id()]
+		_, had := known.entries[e.id]
 		if !had && isStale(pod, e.Consumed, now) {
 			differing = append(differing, e)
 		}

@@ -29,7 +29,13 @@ const (
 	Unknown Standing = "Unknown"
 )
 
-// standing compares c with the stored baseline of a workload. A volume that is
+// asRecorded is c with what the stored baseline of a workload says of it.
+func asRecorded(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) Consumed {
+	known, _ := recall(hasher, stored)
+	return entriesOf(hasher, uid, known, []Consumed{c})[0].Consumed
+}
+
+// standing compares c, asRecorded, with the stored baseline of a workload. A volume that is
 // refreshed is on record with the pods; see podStanding.
 func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) Standing {
 	switch {
@@ -44,8 +50,8 @@ func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) S
 	if trouble == ReasonOtherKey {
 		return Unknown
 	}
-	e := entry{c, placeOf(hasher, uid, c.Reference)}
-	sum, recorded := known.entries[e.id()]
+	e := newEntry(c, placeOf(hasher, uid, c.Reference))
+	sum, recorded := e.recorded(known)
 	switch {
 	case !recorded:
 		return FirstSight
@@ -68,8 +74,8 @@ func podStanding(hasher *digest.Hasher, pod *Pod, stored string, c Consumed, now
 		return Unknown
 	}
 	known, _ := recall(hasher, stored)
-	e := entry{c, placeOf(hasher, pod.UID, c.Reference)}
-	sum, recorded := known.entries[e.id()]
+	e := newEntry(c, placeOf(hasher, pod.UID, c.Reference))
+	sum, recorded := known.entries[e.id]
 	if recorded && sum != e.sum(hasher) || !recorded && isStale(pod, c, now) {
 		return Behind
 	}

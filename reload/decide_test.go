@@ -234,6 +234,29 @@ func TestDecideWorkload(t *testing.T) {
 			now:    []Consumed{secret(h, "s", EnvFrom, v1).missing().optional(), secret(h, "t", EnvFrom, v2)},
 			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/t"},
 		},
+		"an immutable volume is adopted": {
+			now: []Consumed{secret(h, "s", Volume, v1).frozen()}, step: StepAdopt, reason: ReasonFirstSight,
+		},
+		"an immutable volume that was made anew with other data, and mutable, restarts": {
+			before: []Consumed{secret(h, "s", Volume, v1).frozen()}, now: []Consumed{secret(h, "s", Volume, v2)},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"}, gone: true,
+		},
+		"an immutable volume that was made anew with other data, and under Restart, restarts": {
+			before: []Consumed{secret(h, "s", Volume, v1).frozen()}, now: []Consumed{secret(h, "s", Volume, v2).under(Restart)},
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"an immutable volume that was made anew as it was, and mutable, stays on record": {
+			before: []Consumed{secret(h, "s", Volume, v1).frozen()}, now: []Consumed{secret(h, "s", Volume, v1)},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"an immutable volume that is gone stays on record": {
+			before: []Consumed{secret(h, "s", Volume, v1).frozen().optional()}, now: []Consumed{secret(h, "s", Volume, v1).missing().optional()},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
+		"an immutable volume that is switched off stays on record": {
+			before: []Consumed{secret(h, "s", Volume, v1).frozen()}, now: []Consumed{secret(h, "s", Volume, v2).under(None)},
+			step: StepNothing, reason: ReasonUnchanged,
+		},
 		"an immutable object that was made anew with other data restarts env": {
 			before: []Consumed{secret(h, "s", EnvFrom, v1).frozen()}, now: []Consumed{secret(h, "s", EnvFrom, v2).frozen()},
 			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
@@ -307,6 +330,32 @@ func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
 	back := decideWorkload(h, testUID, restart.Baseline, []Consumed{gone, changed})
 	require.Equal(t, StepRestart, back.Step)
 	require.Equal(t, []string{"Secret/ns/s"}, back.Changed)
+}
+
+func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *testing.T) {
+	h := testHasher(t, 1)
+	volume := func(value string) Consumed { return secret(h, "s", Volume, data{"a": value}) }
+	look := func(stored string, now Consumed) Decision { return decideWorkload(h, testUID, stored, []Consumed{now}) }
+	stored := look("", volume("1").frozen()).Baseline
+	gone := look(stored, volume("1").missing())
+	require.Equal(t, StepHold, gone.Step)
+	require.Equal(t, StepNothing, look(gone.Baseline, volume("1")).Step, "made anew as it was")
+	restart := look(gone.Baseline, volume("2"))
+	require.Equal(t, StepRestart, restart.Step)
+	require.Equal(t, StepNothing, look(restart.Baseline, volume("3")).Step, "the pods that were started then are refreshed")
+}
+
+// Before an immutable object had an id of its own, it was recorded as others are.
+func TestAnImmutableVolumeOnRecordAsAnyOtherIsCompared(t *testing.T) {
+	h := testHasher(t, 1)
+	was, is := secret(h, "s", Volume, data{"a": "1"}), secret(h, "s", Volume, data{"a": "2"})
+	stored := decideWorkload(h, testUID, "", []Consumed{was.under(Restart)}).Baseline
+	require.Equal(t, StepRestart, decideWorkload(h, testUID, stored, []Consumed{is.frozen()}).Step)
+	require.Equal(t, Behind, standing(h, testUID, stored, asRecorded(h, testUID, stored, is.frozen())))
+	same := decideWorkload(h, testUID, stored, []Consumed{was.frozen()})
+	require.Equal(t, StepAdopt, same.Step)
+	require.Equal(t, StepRestart, decideWorkload(h, testUID, same.Baseline, []Consumed{is}).Step)
+	require.Equal(t, Behind, standing(h, testUID, same.Baseline, asRecorded(h, testUID, same.Baseline, is)))
 }
 
 func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {

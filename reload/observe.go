@@ -292,8 +292,10 @@ func (l *observation) usesOfWorkload(w *Workload) []Use {
 	consumed := l.consumedBy(w)
 	uses := make([]Use, 0, len(consumed))
 	for _, c := range consumed {
+		stored := top.Annotations[mark.Baseline]
+		c = asRecorded(l.hasher(), top.UID, stored, c)
 		use := newUse(w.key(), c)
-		use.Standing = standing(l.hasher(), top.UID, top.Annotations[mark.Baseline], c)
+		use.Standing = standing(l.hasher(), top.UID, stored, c)
 		if use.OnChange == StepRefresh {
 			l.countPods(w, c, &use)
 		}
