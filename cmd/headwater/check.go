@@ -17,10 +17,19 @@ type checked struct {
 	Valid    bool            `json:"valid"`
 	Rules    int             `json:"rules,omitempty"`
 	Problems config.Problems `json:"problems,omitempty"`
+	// Notes are about what is valid and hardly meant.
+	Notes []config.Problem `json:"notes,omitempty"`
 }
 
 func (c checked) Table(out io.Writer) {
 	_, _ = fmt.Fprintf(out, "%s is valid: %d rule(s)\n", c.File, c.Rules)
+}
+
+func tellNotes(out io.Writer, notes []config.Problem) {
+	for _, note := range notes {
+		note.Message = "note: " + note.Message
+		_, _ = fmt.Fprintln(out, note)
+	}
 }
 
 func checkCommand() *cobra.Command {
@@ -31,7 +40,7 @@ func checkCommand() *cobra.Command {
 
 Exits 0 when the file is valid, 1 when it is not; every problem is listed with
 its line and path, on the standard error, and with -o json and yaml on the
-standard output, too.`,
+standard output, too. So are notes on what is valid and hardly meant.`,
 		Args:              oneArgument,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
@@ -41,7 +50,8 @@ standard output, too.`,
 		loaded, err := config.Load(args[0])
 		switch {
 		case err == nil:
-			found.Valid, found.Rules = true, len(loaded.Rules)
+			found.Valid, found.Rules, found.Notes = true, len(loaded.Rules), loaded.Notes
+			tellNotes(command.ErrOrStderr(), loaded.Notes)
 		case *format == inspect.Table || !errors.As(err, &found.Problems):
 			return err
 		}

@@ -52,14 +52,16 @@ func TestTheVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 
 func TestCheckListsProblemsAsData(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "headwater.yaml")
+	var told bytes.Buffer
 	checks := func(content, format string) (out string, err error) {
 		require.NoError(t, os.WriteFile(file, []byte("apiVersion: headwater.dev/v1alpha1\nkind: Config\n"+content), 0o600))
-		var told bytes.Buffer
+		var answer bytes.Buffer
 		root := rootCommand("headwater")
-		root.SetOut(&told)
+		root.SetOut(&answer)
+		root.SetErr(&told)
 		root.SetArgs([]string{"check", file, "-o", format})
 		err = root.ExecuteContext(t.Context())
-		return told.String(), err
+		return answer.String(), err
 	}
 	out, err := checks("ruls: []\n", "json")
 	var problems config.Problems
@@ -80,6 +82,18 @@ func TestCheckListsProblemsAsData(t *testing.T) {
 	out, err = checks("rules: []\n", "table")
 	require.NoError(t, err)
 	require.Equal(t, file+" is valid: 0 rule(s)\n", out)
+
+	const hardlyMeant = "safety: {maxDeleteFraction: 1}\n"
+	out, err = checks(hardlyMeant, "json")
+	require.NoError(t, err, "a note is no problem")
+	found = checked{}
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
+	require.True(t, found.Valid)
+	require.Len(t, found.Notes, 1)
+	require.Equal(t, "safety.maxDeleteFraction", found.Notes[0].Path)
+	_, err = checks(hardlyMeant, "table")
+	require.NoError(t, err)
+	require.Contains(t, told.String(), file+":3: safety.maxDeleteFraction: note: never holds")
 }
 
 func TestShellsAreToldHowToComplete(t *testing.T) {

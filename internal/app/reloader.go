@@ -78,6 +78,7 @@ func newReloader(p reloaderParams) *reloader {
 // run watches the file until ctx ends; caches that a change needs run until
 // cacheCtx does.
 func (r *reloader) run(ctx, cacheCtx context.Context) {
+	r.tellNotes()
 	config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(cacheCtx) }, func(err error) {
 		r.log.Warn("changes of the configuration file are seen some seconds later: its directory cannot be watched; on Linux, "+
 			"raise fs.inotify.max_user_instances of the node", zap.Error(err))
@@ -118,6 +119,14 @@ func (r *reloader) changed(cacheCtx context.Context) {
 	r.reloads.WithLabelValues("applied").Inc()
 	r.good.Set(1)
 	r.log.Info("configuration reloaded", zap.Int("rules", len(loaded.Rules)))
+	r.tellNotes()
+}
+
+// tellNotes logs what the file in force says and hardly means.
+func (r *reloader) tellNotes() {
+	for _, note := range r.current.Notes {
+		r.log.Warn("configuration valid, but hardly meant: "+note.Message, zap.String("path", note.Path), zap.Int("line", note.Line))
+	}
 }
 
 func (r *reloader) refuse(err error) {

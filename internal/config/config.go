@@ -32,6 +32,8 @@ type Config struct {
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
+	// Notes are what is valid and hardly meant, sorted by line.
+	Notes []Problem `json:"-"`
 	// Revision identifies the bytes that the Config was read from; see
 	// WatchFrom.
 	Revision string `json:"-"`
@@ -78,6 +80,8 @@ func Parse(name string, raw []byte) (*Config, error) {
 	if len(doc.problems) > 0 {
 		return nil, doc.problems.sorted()
 	}
+	takeNotes(doc, config)
+	config.Notes = doc.notes.sorted()
 	return config, nil
 }
 

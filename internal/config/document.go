@@ -7,12 +7,13 @@ import (
 )
 
 // document is a YAML file as data, with the line of every value and what was
-// found to be wrong so far.
+// found to be wrong, or hardly meant, so far.
 type document struct {
 	file     string
 	root     any
 	lines    map[string]int
 	problems Problems
+	notes    Problems
 	// faulty holds the paths whose values cannot be relied on.
 	faulty map[string]bool
 }
@@ -33,6 +34,12 @@ func (d *document) fault(path, message string) {
 
 func (d *document) report(line int, path, message string) {
 	d.problems = append(d.problems, Problem{File: d.file, Line: line, Path: path, Message: message})
+}
+
+// note has d tell of what is valid and hardly meant.
+func (d *document) note(at *field.Path, message string) {
+	path := at.String()
+	d.notes = append(d.notes, Problem{File: d.file, Line: d.line(path), Path: path, Message: message})
 }
 
 // doubtful reports whether something was found to be wrong at path, above it

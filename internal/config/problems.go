@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a configuration file.
+// Problem is one thing that is wrong with a configuration file, or, as a note,
+// hardly meant.
 type Problem struct {
 	File string `json:"-"`
 	// Line counts from 1.

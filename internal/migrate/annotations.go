@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // objects finds an object that annotations name.
@@ -141,9 +142,9 @@ func commonGlobs(f *finding, a, b []string) []string {
 	for _, one := range a {
 		for _, other := range b {
 			switch {
-			case one == other, within(one, other):
+			case one == other, rules.Within(one, other):
 				common = append(common, one)
-			case within(other, one):
+			case rules.Within(other, one):
 				common = append(common, other)
 			case !disjoint(one, other):
 				f.lose("what %s and %s match together is left out; add the namespaces that are meant to sync.namespaces.include", one, other)

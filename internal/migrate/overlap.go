@@ -25,16 +25,6 @@ func literalStart(glob string) string {
 	return glob
 }
 
-// within reports whether every name that inner matches is one that outer does,
-// where that is easily seen.
-func within(inner, outer string) bool {
-	if !isGlob(inner) {
-		return globMatches(outer, inner)
-	}
-	start, open := strings.CutSuffix(outer, "*")
-	return open && !isGlob(start) && strings.HasPrefix(literalStart(inner), start)
-}
-
 // disjoint reports whether no name is matched by both, where that is easily
 // seen.
 func disjoint(a, b string) bool {

@@ -77,10 +77,3 @@ func (m Matcher) Matches(name string, nsLabels map[string]string) bool {
 		anyGlob(m.include, name) && !anyGlob(m.exclude, name) &&
 		m.selector.Matches(labels.Set(nsLabels))
 }
-
-func anyGlob(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		matched, err := path.Match(pattern, name)
-		return err == nil && matched
-	})
-}

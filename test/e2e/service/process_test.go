@@ -176,15 +176,36 @@ func TestItsOwnNamespaceIsWaitedFor(t *testing.T) {
 	o.Args = []string{"--namespace", "its-own"}
 	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "admin", "system:masters"))
 	h := e.Launch(o)
+	logs(e, h, 1, "namespace its-own, Headwater's own, does not exist")
+	e.Namespace("its-own")
+	require.NoError(t, h.Ready(t.Context()))
+}
+
+// logs waits until h has logged text at least so many times.
+func logs(e *env, h *harness.Headwater, times int, text string) {
+	e.Helper()
 	e.Eventually(func(context.Context) error {
 		log, err := h.Log()
-		if err == nil && !strings.Contains(log, "namespace its-own, Headwater's own, does not exist") {
-			err = fmt.Errorf("not told yet")
+		if found := strings.Count(log, text); err == nil && found < times {
+			err = fmt.Errorf("logged %d times: %s", found, text)
 		}
 		return err
 	})
-	e.Namespace("its-own")
-	require.NoError(t, h.Ready(t.Context()))
+}
+
+func TestWhatIsHardlyMeantIsLoggedAtTheStartAndOnAChange(t *testing.T) {
+	e := newEnv(t)
+	rule := strings.ReplaceAll(e2e.OneRule("meant"), "meant-*", "kube-*")
+	h := e.Start(rule)
+	const note = `"configuration valid, but hardly meant: the rule clones nowhere: exclude (kube-*)`
+	logs(e, h, 1, note)
+	e.ConfigFile("# moved\n" + rule)
+	logs(e, h, 2, note)
+	e.ConfigFile(e2e.OneRule("meant"))
+	logs(e, h, 2, "configuration reloaded")
+	log, err := h.Log()
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(log, note))
 }
 
 func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {

@@ -1,0 +1,77 @@
+package config_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/configs"
+	"github.com/headwater-k8s/headwater/internal/config"
+)
+
+func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
+	const shared = "rules[1].sync: rule a in line 4 comes first where both clone a Secret named s into one namespace; " +
+		"keep their namespaces apart, or give one another target.name"
+	const system = "f.yaml:6: rules[0].sync.namespaces.exclude: takes the place of its default, kube-*: the rule clones into "
+	const add = "; add kube-*, or name them in include if that is meant"
+	const nowhere = "f.yaml:6: rules[0].sync.namespaces.include: the rule clones nowhere: exclude ("
+	const nothing = ") and the source's own namespace leave nothing of it"
+	two := func(a, b string) []byte {
+		return file("rules:", "- name: a", "  source: {kind: Secret, namespace: p, name: s}", "  sync: {"+a+"}",
+			"- name: b", "  source: {kind: Secret, namespace: q, name: s}", "  sync: {"+b+"}")
+	}
+	for sentence, test := range map[string]struct {
+		raw  []byte
+		want []string
+	}{
+		"an exclude without kube-*":            {namespaces("exclude: [team-x]"), []string{system + "kube-system, kube-public, kube-node-lease" + add}},
+		"an exclude of some of them":           {namespaces("exclude: [kube-system, kube-p*]"), []string{system + "kube-node-lease" + add}},
+		"an exclude that covers kube-*":        {namespaces("exclude: ['k*']"), nil},
+		"an empty exclude":                     {namespaces("exclude: []"), nil},
+		"an exclude from what lacks them":      {namespaces("include: [team-*], exclude: [team-x]"), nil},
+		"an include that names one":            {namespaces("include: ['*', kube-public], exclude: [team-x]"), nil},
+		"a selector that may leave them out":   {namespaces("exclude: [team-x], selector: {matchLabels: {a: b}}"), nil},
+		"an include that the default excludes": {namespaces("include: [kube-system]"), []string{nowhere + "kube-*" + nothing}},
+		"an include excluded by wider globs":   {namespaces("include: [a-b-*, '*-ci'], exclude: ['a-*', '*-ci', 'kube-*']"), []string{nowhere + "a-*, *-ci, kube-*" + nothing}},
+		"an include of the source's namespace": {namespaces("include: [platform]"), []string{nowhere + "kube-*" + nothing}},
+		"an include of nothing":                {namespaces("include: []"), []string{nowhere + "kube-*" + nothing}},
+		"an include of which something stays":  {namespaces("include: ['*-ci'], exclude: ['a-*', 'kube-*']"), nil},
+
+		"two rules for all namespaces":            {two("", ""), []string{"f.yaml:9: " + shared}},
+		"a rule for some of another's":            {two("namespaces: {include: [team-*]}", "namespaces: {include: [x, team-a]}"), []string{"f.yaml:9: " + shared}},
+		"a rule for what another selects":         {two("namespaces: {selector: {matchLabels: {a: b}}}", ""), []string{"f.yaml:9: " + shared}},
+		"two rules for the same labels":           {two("namespaces: {selector: {matchLabels: {a: b}}}", "namespaces: {selector: {matchLabels: {a: b}}}"), []string{"f.yaml:9: " + shared}},
+		"two rules for different labels":          {two("namespaces: {selector: {matchLabels: {a: b}}}", "namespaces: {selector: {matchLabels: {a: c}}}"), nil},
+		"two rules for different names":           {two("namespaces: {include: [team-*]}", "namespaces: {include: [ops-*]}"), nil},
+		"a rule for what another excludes":        {two("namespaces: {exclude: [team-*, 'kube-*']}", "namespaces: {include: [team-a, team-b-*]}"), nil},
+		"a rule for another's source alone":       {two("", "namespaces: {include: [p]}"), nil},
+		"two rules that name clones differently":  {two("", "target: {name: other}"), nil},
+		"two rules that name clones alike":        {two("target: {name: t}", "target: {name: t}"), []string{"f.yaml:9: rules[1].sync: rule a in line 4 comes first where both clone a Secret named t into one namespace; keep their namespaces apart, or give one another target.name"}},
+		"two rules of which one guards alone":     {file("rules:", "- name: a", "  source: {kind: Secret, namespace: p, name: s}", "  sync: {}", "- name: b", "  source: {kind: Secret, namespace: q, name: s}", "  protect: {}"), nil},
+		"protection from all but override":        {oneRule("  protect: {allow: {clusterRoles: []}}"), []string{"f.yaml:6: rules[0].protect.allow: allows nobody: only Headwater and holders of the verb override may change the source"}},
+		"protection from all but a user":          {oneRule("  protect: {allow: {clusterRoles: [], users: [u]}}"), nil},
+		"a fraction that holds everything":        {file("safety: {maxDeleteFraction: 0}"), []string{"f.yaml:3: safety.maxDeleteFraction: holds every removal of a clone until it is approved, that of a single one, too"}},
+		"a fraction that holds nothing":           {file("safety: {maxDeleteFraction: 1.0}"), []string{"f.yaml:3: safety.maxDeleteFraction: never holds the removal of clones, however many go at once"}},
+		"a fraction that holds more than a tenth": {file("safety: {maxDeleteFraction: 0.1}"), nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			parsed, err := config.Parse("f.yaml", test.raw)
+			require.NoError(t, err)
+			var told []string
+			for _, note := range parsed.Notes {
+				told = append(told, note.String())
+			}
+			require.Equal(t, test.want, told)
+		})
+	}
+}
+
+func namespaces(chosen string) []byte { return oneRule("  sync: {namespaces: {" + chosen + "}}") }
+
+func TestWhatHeadwaterOffersToCopyNeedsNoNotes(t *testing.T) {
+	require.Empty(t, parse(t, configs.Sample()).Notes)
+	raw, err := os.ReadFile("../../configs/reference.yaml")
+	require.NoError(t, err)
+	require.Empty(t, parse(t, raw).Notes)
+}
