@@ -31,6 +31,9 @@ const approvalLasts = time.Hour
 // Approval is a person's word that what is held of one rule is meant.
 type Approval struct {
 	At time.Time `json:"at"`
+	// By is who approved, by their own word: whoever may write the ConfigMap can
+	// claim to be anybody.
+	By string `json:"by,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
 	// Sources are the emptied sources whose clones may be emptied too, each
@@ -40,6 +43,15 @@ type Approval struct {
 
 // Empty reports whether a approves nothing.
 func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 }
+
+// word is how a says that it was given.
+func (a Approval) word() string {
+	by := "somebody"
+	if a.By != "" {
+		by = fmt.Sprintf("%q, by their own word", a.By)
+	}
+	return fmt.Sprintf("as approved at %s by %s", a.At.UTC().Format(time.RFC3339), by)
+}
 
 // approved is what is cached of the ConfigMap.
 type approved struct {
@@ -91,30 +103,21 @@ func keepApprovals(obj any, log *zap.Logger) (*approved, error) {
 
 // of returns the approval of what is held of rule.
 func (a *approvals) of(rule string) Approval {
-	all, found := a.view.Get(a.ref.Namespace, a.ref.Name)
-	if !found {
-		return Approval{}
-	}
-	approval := all.byRule[rule]
+	approval := a.all()[rule]
 	if a.now().Sub(approval.At) > approvalLasts {
 		approval.Removals = 0
 	}
 	return approval
 }
 
-// withRemovals lists the rules that have approved removals.
-func (a *approvals) withRemovals() []string {
+// all are those that are written down, by rule, also what counts for nothing
+// any more.
+func (a *approvals) all() map[string]Approval {
 	all, found := a.view.Get(a.ref.Namespace, a.ref.Name)
 	if !found {
 		return nil
 	}
-	var names []string
-	for rule, approval := range all.byRule {
-		if approval.Removals > 0 {
-			names = append(names, rule)
-		}
-	}
-	return names
+	return all.byRule
 }
 
 // SetApproval records approval for rule in ownNamespace; an empty one takes it

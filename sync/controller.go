@@ -160,6 +160,9 @@ func (c *controller) spread(rule Rule, change kube.Change[*object.Full]) {
 		c.onlooker.SpreadBegan(rule.Name, source.Ref(), len(targets))
 	}
 	c.enqueue(targets)
+	if _, approved := c.approvals.of(rule.Name).Sources[source.Ref().String()]; approved {
+		c.queue.After(c.approvals.ref, settleAfter)
+	}
 }
 
 // cloneChanged heals what was edited or deleted. An unchanged clone, as at

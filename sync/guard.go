@@ -28,6 +28,8 @@ type guarded struct {
 	counted time.Time
 	basis   basis
 	held    bool
+	// released is true while an approval is all that lets the removals pass.
+	released bool
 	// left is how many removals the count still lets pass.
 	left int
 	// removed are the latest removals.
@@ -46,9 +48,12 @@ type verdict struct {
 	pass bool
 	// wait is when to ask again about what is neither passed nor held.
 	wait time.Duration
-	// hold is the step in place of the removal; news is true when nobody was
-	// told of it yet.
+	// hold is the step in place of the removal.
 	hold Step
+	// due is what was counted.
+	due dueRemovals
+	// news is true when nobody was told yet that the removals are held, or that
+	// an approval lets them pass.
 	news bool
 }
 
@@ -63,7 +68,7 @@ func (g *guard) ask(rule string, target object.Ref, basis basis, now time.Time) 
 		r = &guarded{removed: map[object.Ref]time.Time{}}
 		g.rules[rule] = r
 	}
-	wasHeld := r.held
+	wasHeld, wasReleased := r.held, r.released
 	usedUp := !r.held && r.left == 0
 	if r.basis != basis || usedUp || now.Sub(r.counted) > recountAfter {
 		if pause := recountPause - now.Sub(r.counted); pause > 0 {
@@ -77,13 +82,13 @@ func (g *guard) ask(rule string, target object.Ref, basis basis, now time.Time) 
 	}
 	switch {
 	case r.held:
-		return verdict{hold: r.step(rule), news: !wasHeld}
+		return verdict{hold: r.step(rule), due: r.dueRemovals, news: !wasHeld}
 	case r.left == 0:
 		return verdict{wait: recountPause} // it is no longer due, or was not when it was counted
 	}
 	r.left--
 	r.removed[target] = now
-	return verdict{pass: true}
+	return verdict{pass: true, due: r.dueRemovals, news: r.released && !wasReleased}
 }
 
 func (r *guarded) take(due dueRemovals, basis basis, now time.Time, maxFraction float64) {
@@ -97,5 +102,7 @@ func (r *guarded) take(due dueRemovals, basis basis, now time.Time, maxFraction 
 		}
 	}
 	r.held = due.held(maxFraction, len(r.removed))
+	unapproved := dueRemovals{targets: due.targets, total: due.total}
+	r.released = !r.held && unapproved.held(maxFraction, len(r.removed))
 	r.left = len(due.targets)
 }

@@ -78,6 +78,22 @@ func TestTheGuardCountsAgainWhateverChanges(t *testing.T) {
 	require.False(t, w.remove(places(2, 3)[0]).news, "told once")
 }
 
+func TestTheGuardSaysOnceThatAnApprovalLetsRemovalsPass(t *testing.T) {
+	w := newWorld(dueRemovals{targets: places(0, 5), total: 6, approved: 5})
+	released := w.remove(places(0, 1)[0])
+	require.True(t, released.pass)
+	require.True(t, released.news)
+	require.Len(t, released.due.targets, 5)
+	require.False(t, w.remove(places(1, 2)[0]).news)
+	w.due = dueRemovals{targets: places(2, 5), total: 4, approved: 5}
+	w.basis.generation++
+	w.now = w.now.Add(recountPause)
+	require.False(t, w.remove(places(2, 3)[0]).news, "counted again")
+
+	small := newWorld(dueRemovals{targets: places(0, 2), total: 10, approved: 5})
+	require.False(t, small.remove(places(0, 1)[0]).news, "they would pass without")
+}
+
 func TestTheGuardLetsNoMorePassThanItCounted(t *testing.T) {
 	w := newWorld(dueRemovals{targets: places(0, 3), total: 10})
 	for _, target := range places(0, 3) {

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,10 +36,12 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 			c.queue.After(target, verdict.wait)
 			return nil
 		}
+		if verdict.news {
+			c.tellRemovals(state, verdict)
+		}
 		if !verdict.pass {
 			step = verdict.hold
 			c.queue.After(target, atOnce)
-			c.tellHeld(state, verdict)
 		}
 	}
 	err = c.apply(ctx, state, step)
@@ -119,19 +122,37 @@ func cacheWasBehind(err error) bool {
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// settleApprovals takes back the approvals that nothing needs any more, so
-// that they are not taken for an approval of the next removal.
+// settleApprovals takes back what nothing needs any more of the approvals, so
+// that it is not taken for an approval of what comes next.
 func (c *controller) settleApprovals(ctx context.Context) error {
-	for _, rule := range c.approvals.withRemovals() {
-		due, known := c.dueRemovals(rule)
-		if !known || len(due.targets) > 0 {
+	for rule, approval := range c.approvals.all() {
+		needed := c.needed(rule)
+		if needed.Removals == approval.Removals && maps.Equal(needed.Sources, approval.Sources) {
 			continue
 		}
-		remaining := c.approvals.of(rule)
-		remaining.Removals = 0
-		if err := SetApproval(ctx, c.client, c.ownNamespace, rule, remaining); err != nil {
+		if err := SetApproval(ctx, c.client, c.ownNamespace, rule, needed); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// needed is what of the approval of rule still counts for something: removals
+// while any is due, and sources until they change.
+func (c *controller) needed(rule string) Approval {
+	approval := c.approvals.of(rule)
+	if due, known := c.dueRemovals(rule); known && len(due.targets) == 0 {
+		approval.Removals = 0
+	}
+	_, inForce := c.live.Load().Named(rule)
+	approval.Sources = maps.Clone(approval.Sources)
+	maps.DeleteFunc(approval.Sources, func(name, version string) bool {
+		ref, err := object.ParseRef(name)
+		if err != nil || !inForce {
+			return true
+		}
+		source, read := c.caches.Sources.Get(ref)
+		return read && (source == nil || newerThan(source.ResourceVersion, version))
+	})
+	return approval
 }

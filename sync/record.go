@@ -17,6 +17,7 @@ import (
 const (
 	CloneFailed = "CloneFailed"
 	Propagated  = "Propagated"
+	Approved    = "Approved"
 )
 
 // record tells what was done, or why nothing could be.
@@ -40,6 +41,9 @@ func (c *controller) record(state State, step Step, err error) {
 	switch {
 	case step.Writes():
 		c.log.Debug("clone written", fields...)
+		if len(state.Claims) > 0 && state.Claims[0].Approved {
+			c.tellApproved(rule, sourceReference(state), fmt.Sprintf("the clones of rule %q are emptied like this source", rule))
+		}
 	case step.Reason != MassRemoval: // told once for all of them
 		c.log.Debug("clone not written", append(fields, zap.String("message", step.Message))...)
 		c.tell(refusal(state, step), revision(state))
@@ -124,18 +128,28 @@ func (c *controller) tellSpread(key spreadKey, whole spread) {
 	})
 }
 
-// tellHeld reports once what is held for a whole rule.
-func (c *controller) tellHeld(state State, verdict verdict) {
-	if !verdict.news {
+// tellRemovals reports once what is held for a whole rule, or let go on.
+func (c *controller) tellRemovals(state State, verdict verdict) {
+	rule := ruleOf(state, Step{Action: Remove})
+	if verdict.pass {
+		c.tellApproved(rule, c.ownReference(), fmt.Sprintf("%d of the %d clones of rule %q are removed",
+			len(verdict.due.targets), verdict.due.total, rule))
 		return
 	}
-	rule := ruleOf(state, verdict.hold)
 	c.log.Warn("removal held", zap.String("rule", rule), zap.String("message", verdict.hold.Message))
 	c.events.Record(kube.Event{
 		Rule: rule, About: c.ownReference(), // the source may be gone
 		Related: sourceReference(state), Warning: true,
 		Reason: string(MassRemoval), Action: string(Hold), Note: verdict.hold.Message,
 	})
+}
+
+// tellApproved reports what an approval of rule lets happen.
+func (c *controller) tellApproved(rule string, about *corev1.ObjectReference, what string) {
+	c.tell(kube.Event{
+		Rule: rule, About: about, Reason: Approved, Action: "Approve",
+		Note: what + ", " + c.approvals.of(rule).word(),
+	}, "")
 }
 
 // refusal is the Event for whoever can remove the cause: the owner of the
@@ -230,7 +244,11 @@ func (c *controller) tell(event kube.Event, revision string) {
 	key, now, fresh := toldKey{about, event.Reason, event.Note}, c.now(), false
 	c.told.Use(func(t *told) { fresh = t.fresh(key, telling{now, revision}) })
 	if fresh {
-		c.log.Warn(event.Note, zap.String("reason", event.Reason), zap.String("about", about))
+		level := zap.InfoLevel
+		if event.Warning {
+			level = zap.WarnLevel
+		}
+		c.log.Log(level, event.Note, zap.String("reason", event.Reason), zap.String("about", about))
 		c.events.Record(event)
 	}
 }

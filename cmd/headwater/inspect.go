@@ -127,8 +127,10 @@ func approveCommand() *cobra.Command {
 safety.maxDeleteFraction allows, or clones that an emptied source would empty.
 
 Just what is held now is approved: no more removals than there are, and the
-source as it is. The approval is kept in the ConfigMap headwater-approvals of
-Headwater's namespace, and taken back when it was used.`,
+source as it is. The approval is kept, with your name, in the ConfigMap
+headwater-approvals of Headwater's namespace, and taken back some seconds after
+no removal is due any more, or the source has changed; removals have to begin
+within the hour. Headwater records an Event, Approved, when one lets it go on.`,
 		Args:              oneArgument,
 		ValidArgsFunction: offersRules(func(rule config.Rule) bool { return rule.Sync != nil }),
 	}

@@ -29,6 +29,7 @@ func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (Appr
 	if approval.Empty() {
 		return Approved{}, i.notHeld(rule)
 	}
+	approval.By = i.user
 	approved := Approved{Rule: rule, DryRun: dryRun, Removals: approval.Removals, Emptied: slices.Sorted(maps.Keys(approval.Sources))}
 	if dryRun {
 		return approved, nil

@@ -45,6 +45,7 @@ type Options struct {
 // Inspector has read everything that the rules are about, and follows it.
 type Inspector struct {
 	options    Options
+	user       string
 	clients    *kube.Clients
 	config     *config.Config
 	rules      *rules.Set[sync.Rule]
@@ -78,7 +79,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 		return nil, err
 	}
 	return &Inspector{
-		options: options, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect, bases: c.sets.Bases,
+		options: options, user: c.user, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect, bases: c.sets.Bases,
 		observer: observer, writer: kube.NewWriter(c.clients), key: key,
 	}, nil
 }
@@ -86,8 +87,10 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 // connection is a cluster, and what is configured for it.
 type connection struct {
 	clients *kube.Clients
-	config  *config.Config
-	sets    config.Sets
+	// user is who asks.
+	user   string
+	config *config.Config
+	sets   config.Sets
 }
 
 // connect fails when the caller lacks any of needed.
@@ -111,7 +114,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err := kube.CheckPermissions(ctx, clients.Typed, user, "headwater-view", needed); err != nil {
 		return nil, err
 	}
-	return &connection{clients: clients, config: loaded, sets: sets}, nil
+	return &connection{clients: clients, user: user, config: loaded, sets: sets}, nil
 }
 
 // fill reads everything into caches, which follow what changes until ctx ends.

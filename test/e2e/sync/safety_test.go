@@ -72,6 +72,18 @@ func (f *fleet) approver() string {
 	return user
 }
 
+// usedUp waits until no approval of the fleet's rule is left.
+func (f *fleet) usedUp() {
+	f.Helper()
+	f.Eventually(func(ctx context.Context) error {
+		approvals, err := f.Admin.CoreV1().ConfigMaps(harness.Namespace).Get(ctx, "headwater-approvals", metav1.GetOptions{})
+		if err == nil && approvals.Data[f.prefix] != "" {
+			err = fmt.Errorf("still approved: %s", approvals.Data[f.prefix])
+		}
+		return err
+	})
+}
+
 // Invariant 5.
 func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 	f := newFleet(newEnv(t), "mass", 6, "")
@@ -100,13 +112,9 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 		f.HasNone(f.name(i), "shared")
 	}
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
-	f.Eventually(func(ctx context.Context) error { // used up
-		approvals, err := f.Admin.CoreV1().ConfigMaps(harness.Namespace).Get(ctx, "headwater-approvals", metav1.GetOptions{})
-		if err == nil && approvals.Data["mass"] != "" {
-			err = fmt.Errorf("still approved: %s", approvals.Data["mass"])
-		}
-		return err
-	})
+	require.Regexp(t, `^5 of the 6 clones of rule "mass" are removed, as approved at 2\S+Z by "mass-approver", by their own word$`,
+		f.HasEvent(harness.Namespace, harness.Namespace, "Approved"))
+	f.usedUp()
 	_, problem, exit = f.Command(user, "approve", "mass", "--config", file)
 	require.Equal(t, 1, exit)
 	require.Contains(t, problem, `nothing of rule "mass" is held`)
@@ -206,6 +214,12 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 	for i := range f.n {
 		f.HasClone(f.name(i), "shared", map[string]string{})
 	}
+	require.Regexp(t, `^the clones of rule "void" are emptied like this source, as approved at 2\S+Z by "void-approver", by their own word$`,
+		f.HasEvent("void-src", "shared", "Approved"))
+
+	f.Edit("void-src", "shared", func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("v2")} })
+	f.allHave("v2")
+	f.usedUp()
 }
 
 func TestAChangeOfTypeLosesNoClone(t *testing.T) {
