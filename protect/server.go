@@ -108,6 +108,9 @@ func (s *Server) Start(ctx context.Context) error {
 // and closes. It takes at most 5 s longer than the drain time.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
+	if s.drain > 0 {
+		s.log.Info(fmt.Sprintf("the webhook serves on for %s (--webhook-drain), for those who have not heard yet that it stops", s.drain))
+	}
 	select {
 	case <-time.After(s.drain):
 	case <-ctx.Done():

@@ -13,7 +13,8 @@ func runCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run --config FILE",
 		Short: "Run the service",
-		Long: `Run the service until SIGTERM or SIGINT.
+		Long: `Run the service until SIGTERM or SIGINT, such as Ctrl-C. A second one ends it at
+once, with 1, in the midst of what is under way.
 
 Every flag can also be given as an environment variable: --log-level is
 HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,

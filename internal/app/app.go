@@ -1,10 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +34,8 @@ import (
 const stopMargin = 10 * time.Second
 
 // Run runs Headwater until it is told to stop by SIGTERM or SIGINT, which
-// gives nil, or until something happens that it cannot heal.
+// gives nil, or until something happens that it cannot heal. A second signal
+// ends the stop, and is an error.
 func Run(ctx context.Context, settings Settings) error {
 	if err := settings.Validate(); err != nil {
 		return err
@@ -59,13 +64,35 @@ func Run(ctx context.Context, settings Settings) error {
 		return err
 	}
 	<-app.Wait()
-	logger.Info("stopping")
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if err := app.Stop(stopCtx); err != nil {
-		logger.Error("stop was not graceful", zap.Error(err))
+	err = stop(stopCtx, app, logger)
+	return cmp.Or(failed.get(), err)
+}
+
+// errToldTwice is what a second signal ends the process with.
+var errToldTwice = errors.New("told a second time to stop: ended at once; what was under way is left as it is, " +
+	"and another replica leads only once the lease has run out")
+
+// stop stops app gracefully, unless a signal says that this takes too long.
+func stop(ctx context.Context, app *fx.App, logger *zap.Logger) error {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	logger.Info("stopping; a second signal ends it at once")
+	stopped := make(chan error, 1)
+	go func() { stopped <- app.Stop(ctx) }()
+	select {
+	case <-again:
+		return errToldTwice
+	case err := <-stopped:
+		if err != nil {
+			logger.Error("stop was not graceful", zap.Error(err))
+			return nil
+		}
+		logger.Info("stopped")
+		return nil
 	}
-	return failed.get()
 }
 
 // gcPercent trades CPU time, of which a mostly idle process has plenty, for

@@ -96,6 +96,12 @@ func (p *Process) ExitCode() int {
 	}
 }
 
+// Interrupt asks the process to end, as Ctrl-C does, and does not wait.
+func (p *Process) Interrupt() error {
+	p.asked.Store(true)
+	return p.cmd.Process.Signal(syscall.SIGINT)
+}
+
 // Stop asks the process to end, makes it end after grace, and waits for it.
 func (p *Process) Stop(grace time.Duration) {
 	p.asked.Store(true)

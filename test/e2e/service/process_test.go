@@ -223,9 +223,23 @@ func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
 	e.HasClone("replica-a", "shared", map[string]string{"k": "v"})
 	first.Stop()
 	require.Zero(t, first.ExitCode(), "SIGTERM is a graceful end")
+	logs(e, first, 1, `"msg":"stopped"`)
 	e.Edit("replica-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
 	e.HasClone("replica-a", "shared", map[string]string{"k": "v2"})
 	require.NoError(t, second.Idle(t.Context()))
+}
+
+func TestASecondSignalEndsAStopThatTakesLong(t *testing.T) {
+	e := newEnv(t)
+	o := e.Options(e2e.OneRule("signal") + "  protect: {}\n")
+	o.Args = []string{e2e.Alone, "--webhook-drain", "1h"}
+	h := e.Launch(o)
+	require.NoError(t, h.Ready(t.Context()))
+	require.NoError(t, h.Interrupt())
+	logs(e, h, 1, "the webhook serves on for 1h0m0s (--webhook-drain)")
+	require.NoError(t, h.Interrupt())
+	require.Contains(t, e2e.Ends(t, h), "told a second time to stop: ended at once")
+	require.Equal(t, 1, h.ExitCode())
 }
 
 func TestALostLeaseEndsTheProcess(t *testing.T) {
