@@ -36,6 +36,9 @@ type controller struct {
 	now          func() time.Time
 
 	maxFraction func() float64
+	policies    []string
+	// began is when the work did; it is written before any key is worked on.
+	began time.Time
 
 	guard    *locked.Value[*guard]
 	spreads  *locked.Value[spreads]
@@ -66,6 +69,7 @@ func (c *controller) Run(ctx context.Context) error {
 	}
 	c.metrics.expect(c.live.Load())
 	c.log.Info("working", zap.Int("rules", len(c.live.Load().All())))
+	c.began = c.now()
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)

@@ -28,6 +28,8 @@ type Options struct {
 	Workers int
 	// Namespace is Headwater's own.
 	Namespace string
+	// Policies are the names of the admission policies that Headwater registers.
+	Policies []string
 }
 
 // Params is what New needs.
@@ -65,7 +67,7 @@ func New(p Params) (Result, error) {
 	c := &controller{
 		Observer: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
-		onlooker:    orNobody(p.Onlooker),
+		onlooker: orNobody(p.Onlooker), policies: p.Options.Policies,
 		maxFraction: p.Safety.MaxDeleteFraction,
 		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
 		spreads:     locked.New(spreads{}), failures: locked.New(failures{}),

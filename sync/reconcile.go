@@ -3,17 +3,19 @@ package sync
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // staleRetry is when a key is looked at again after the API server knew
-// better than the cache. The event that follows normally comes first.
+// better than the cache, or an own policy worse. The event that follows normally comes first.
 const staleRetry = time.Second
 
 // settleAfter is when it is checked whether an approval was used up; the
@@ -45,7 +47,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 		}
 	}
 	err = c.apply(ctx, state, step)
-	if cacheWasBehind(err) {
+	if cacheWasBehind(err) || c.policyIsBehind(err) {
 		c.queue.After(target, staleRetry)
 		return nil
 	}
@@ -120,6 +122,17 @@ func (c *controller) update(ctx context.Context, state State, desired *object.Fu
 func cacheWasBehind(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// policiesSettle is how long policies of an earlier leader, which may have had
+// another name, can refuse what this one writes: until they are registered anew
+// and every API server has heard of it.
+const policiesSettle = 10 * time.Second
+
+// policyIsBehind reports whether a write failed for a policy of Headwater's own
+// that knows its former name yet.
+func (c *controller) policyIsBehind(err error) bool {
+	return slices.Contains(c.policies, kube.RefusingPolicy(err)) && c.now().Sub(c.began) < policiesSettle
 }
 
 // settleApprovals takes back what nothing needs any more of the approvals, so

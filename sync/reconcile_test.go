@@ -1,15 +1,19 @@
 package sync
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
@@ -111,6 +115,30 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client})}
 			require.Equal(t, test.refused, c.apply(t.Context(), state, step) != nil)
 			require.Equal(t, test.want, asked)
+		})
+	}
+}
+
+func TestAnOwnPolicyMayRefuseForAWhileOnly(t *testing.T) {
+	refused := func(by string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "shared",
+			errors.New("ValidatingAdmissionPolicy '"+by+"' with binding '"+by+"' denied request: no"))
+	}
+	began := time.Unix(1000, 0)
+	for sentence, test := range map[string]struct {
+		err   error
+		after time.Duration
+		want  bool
+	}{
+		"ours, at the start":              {refused("headwater-clones"), time.Second, true},
+		"ours, for too long":              {refused("headwater-clones"), policiesSettle, false},
+		"one whose name begins like ours": {refused("headwater-clones-too"), time.Second, false},
+		"none":                            {errors.New("connection refused"), time.Second, false},
+		"no error":                        {nil, time.Second, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := &controller{policies: []string{"headwater-clones"}, began: began, now: func() time.Time { return began.Add(test.after) }}
+			require.Equal(t, test.want, c.policyIsBehind(test.err))
 		})
 	}
 }

@@ -141,7 +141,9 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			newLiveRules,
 			func(c *config.Config) *protect.LiveSettings { return protect.NewLiveSettings(c.Protect) },
 			func() *protect.Identity { return &protect.Identity{} },
-			func(s Settings) sync.Options { return sync.Options{Workers: s.Workers, Namespace: s.Namespace} },
+			func(s Settings) sync.Options {
+				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: protect.PolicyNames()}
+			},
 			func(c *config.Config) *sync.LiveSafety { return sync.NewLiveSafety(c.Safety) },
 			func(c *config.Config) *reload.LiveSettings { return reload.NewLiveSettings(c.Reload) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },

@@ -13,7 +13,21 @@ import (
 // judge finds who judges a request besides the API server. It names them before
 // it repeats what they say: ErrCallingWebhook, ToStatusErr and PolicyError of
 // k8s.io/apiserver.
-var judge = regexp.MustCompile(`(webhook|[Pp]olicy) ['"][^'"]+['"]`)
+var judge = regexp.MustCompile(`(webhook|[Pp]olicy) ['"]([^'"]+)['"]`)
+
+// RefusingPolicy is the name of the admission policy that refused a write of a
+// Writer, as err tells; empty where none did.
+func RefusingPolicy(err error) string {
+	var refusal apierrors.APIStatus
+	if !errors.As(err, &refusal) {
+		return ""
+	}
+	by := judge.FindStringSubmatch(refusal.Status().Message)
+	if by == nil || by[1] == "webhook" {
+		return ""
+	}
+	return by[2]
+}
 
 // unquoted is err without the words of somebody else's admission, which may
 // quote a value, in its message, its reason or its causes; so may what broke

@@ -24,28 +24,29 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 	}
 	policy := "ValidatingAdmissionPolicy 'weak.example.org' with binding 'b' denied request: weak password " + value
 	for sentence, test := range map[string]struct {
-		err  error
-		want string
+		err    error
+		want   string
+		policy string
 	}{
 		"a policy refuses": {
 			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `secrets "shared" is forbidden: `+policy),
-			"Policy 'weak.example.org' refuses it or fails: Unprocessable Entity (422)",
+			"Policy 'weak.example.org' refuses it or fails: Unprocessable Entity (422)", "weak.example.org",
 		},
 		"a policy that changes objects refuses": {
 			apierrors.NewForbidden(secrets, "shared", errors.New("policy 'fill' with binding 'b' denied request: "+value)),
-			"policy 'fill' refuses it or fails: Forbidden (403)",
+			"policy 'fill' refuses it or fails: Forbidden (403)", "fill",
 		},
 		"a webhook refuses, and gives a reason of its own": {
 			answer(http.StatusTeapot, value, `admission webhook "weak.example.org" denied the request: `+value),
-			`webhook "weak.example.org" refuses it or fails: I'm a teapot (418)`,
+			`webhook "weak.example.org" refuses it or fails: I'm a teapot (418)`, "",
 		},
 		"a webhook answers with an error": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "weak.example.org": ` + value)),
-			`webhook "weak.example.org" refuses it or fails: Internal Server Error (500)`,
+			`webhook "weak.example.org" refuses it or fails: Internal Server Error (500)`, "",
 		},
 		"what a webhook answers cannot be read": {
 			apierrors.NewInternalError(errors.New("jsonpatch: " + value)),
-			"the API server refuses it or fails: Internal Server Error (500)",
+			"the API server refuses it or fails: Internal Server Error (500)", "",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -56,6 +57,7 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 			require.ErrorAs(t, err, &told)
 			require.NotContains(t, fmt.Sprint(told.Status().Details), value)
 			require.Equal(t, apierrors.ReasonForError(test.err), apierrors.ReasonForError(err))
+			require.Equal(t, test.policy, RefusingPolicy(err))
 		})
 	}
 	for sentence, own := range map[string]error{
@@ -66,6 +68,9 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 		}),
 		"a connection": errors.New("connection refused"),
 	} {
-		t.Run("the API server's own words stay: "+sentence, func(t *testing.T) { require.Equal(t, own, unquoted(own)) })
+		t.Run("the API server's own words stay: "+sentence, func(t *testing.T) {
+			require.Equal(t, own, unquoted(own))
+			require.Empty(t, RefusingPolicy(own))
+		})
 	}
 }

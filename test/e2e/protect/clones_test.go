@@ -263,3 +263,29 @@ func TestTheWebhookIsNeverAskedAboutHeadwatersOwnWrites(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, asked)
 }
+
+// The policies of before let another name pass until they are registered anew.
+func TestAStartUnderAnotherNameIsNoFailure(t *testing.T) {
+	e := newEnv(t)
+	for _, namespace := range []string{"rename-src", "rename-a", "rename-b"} {
+		e.Namespace(namespace)
+	}
+	e.Secret("rename-src", "shared", map[string]string{"k": "v"})
+	o := e.Options(e2e.OneRule("rename") + "  protect: {}\n")
+	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "first-name", "system:masters"))
+	first := e.Launch(o)
+	require.NoError(t, first.Ready(t.Context()))
+	e.proven(first, "rename")
+	e.HasClone("rename-b", "shared", map[string]string{"k": "v"})
+	first.Stop()
+	e.Edit("rename-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
+
+	second := e.Start(e2e.OneRule("rename") + "  protect: {}\n")
+	for _, namespace := range []string{"rename-a", "rename-b"} {
+		e.HasClone(namespace, "shared", map[string]string{"k": "v2"})
+	}
+	log, err := second.Log()
+	require.NoError(t, err)
+	require.NotContains(t, log, "CloneFailed")
+	require.NotContains(t, log, "will retry")
+}
