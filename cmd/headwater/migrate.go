@@ -41,8 +41,12 @@ file. Nothing is written to the cluster.
 
 Needs list of Secrets, ConfigMaps and Kyverno's policies.
 
+What of a file cannot be read is told with file, line and cause, and does not
+stop the rest.
+
 Exits 0 when everything is carried over, 2 when a rule is left as a comment or
-something is left out, and 1 when nothing was found or could be read.`,
+something is left out or could not be read, and 1 when nothing was found in what
+could be read.`,
 		Args: noArguments,
 	}
 	in := newConnection(command)
@@ -54,6 +58,7 @@ something is left out, and 1 when nothing was found or could be read.`,
 		}
 		result := migrate.Translate(found)
 		if result.Empty() {
+			_, _ = fmt.Fprint(command.ErrOrStderr(), result.Unreadable())
 			return errNothingFound
 		}
 		file, err := result.Render()
@@ -71,6 +76,9 @@ something is left out, and 1 when nothing was found or could be read.`,
 	}
 	return command
 }
+
+// manifests are the files that are read of a directory.
+var manifests = []string{".yaml", ".yml", ".json"}
 
 func migratable(in *inspection, files []string) (migrate.Input, error) {
 	if len(files) == 0 {
@@ -91,18 +99,25 @@ func readInto(found *migrate.Input, name string, stdin io.Reader) error {
 		return found.Read("the standard input", stdin)
 	}
 	return filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		manifest := slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
-		if entry.IsDir() || path != name && !manifest {
+		if err == nil && (entry.IsDir() || path != name && !slices.Contains(manifests, filepath.Ext(path))) {
 			return nil
 		}
-		file, err := os.Open(path) //nolint:gosec // whoever names a directory is who reads it
-		if err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+		if err == nil {
+			err = readFile(found, path)
 		}
-		defer func() { _ = file.Close() }()
-		return found.Read(path, file)
+		if err != nil && path != name {
+			found.Unread = append(found.Unread, migrate.Left{From: path, Why: err.Error()})
+			return nil
+		}
+		return err
 	})
+}
+
+func readFile(found *migrate.Input, path string) error {
+	file, err := os.Open(path) //nolint:gosec // whoever names a directory is who reads it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return found.Read(path, file)
 }

@@ -54,3 +54,21 @@ func TestMigrateSaysByItsErrorWhatIsLeftToDo(t *testing.T) {
 	_, _, err = migrates(t, "", "-f", filepath.Join(t.TempDir(), "nowhere"))
 	require.ErrorContains(t, err, "nowhere")
 }
+
+func TestMigrateReadsTheRestOfADirectoryWithAFileThatIsBroken(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "a.yaml")
+	require.NoError(t, os.WriteFile(broken, []byte("a: b: c\n"), 0o600))
+	_, summary, err := migrates(t, "", "-f", dir)
+	require.ErrorIs(t, err, errNothingFound)
+	require.Contains(t, summary, broken+":1: it is not YAML")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(strings.ReplaceAll(pushed, "PLACES", "team-b")), 0o600))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "c.yaml")))
+	file, summary, err := migrates(t, "", "-f", dir)
+	require.ErrorIs(t, err, errNotCarried)
+	require.Contains(t, file, "team-b")
+	require.Contains(t, file, "# Could not be read:\n# - "+broken+":1: it is not YAML")
+	require.Contains(t, summary, broken+":1: it is not YAML")
+	require.Contains(t, summary, filepath.Join(dir, "c.yaml")+": open ")
+}

@@ -1,15 +1,14 @@
 package migrate
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -19,6 +18,8 @@ import (
 type Input struct {
 	Objects  []Object
 	Policies []Policy
+	// Unread is what could not be read.
+	Unread []Left
 }
 
 // Object is a Secret or ConfigMap without what it holds.
@@ -51,70 +52,64 @@ type manifest struct {
 }
 
 // Read adds the policies, Secrets and ConfigMaps of a file with any number of
-// YAML documents or lists; other kinds are passed over. Its errors never repeat
-// what the file holds.
+// YAML documents or lists; other kinds are passed over. What cannot be read is
+// in Unread, which never repeats what the file holds; the rest is read all the
+// same. Its error is that of raw.
 func (in *Input) Read(name string, raw io.Reader) error {
 	content, err := io.ReadAll(raw)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	for i := 1; ; i++ {
-		var document json.RawMessage
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return nil
+	for _, doc := range documents(name, content) {
+		values, wrong := doc.values()
+		for _, value := range values {
+			in.add(doc, nil, value)
 		}
-		if err == nil && len(document) > 0 {
-			err = in.add(document)
+		if wrong != nil {
+			in.Unread = append(in.Unread, *wrong)
 		}
-		if err != nil {
-			return fmt.Errorf("read %s: document %d is no object of Kubernetes: mend its YAML, or take it out", name, i)
-		}
-	}
-}
-
-func (in *Input) add(document json.RawMessage) error {
-	var read manifest
-	if err := json.Unmarshal(document, &read); err != nil {
-		return err
-	}
-	group, _, _ := strings.Cut(read.APIVersion, "/")
-	switch {
-	case strings.HasSuffix(read.Kind, "List"):
-		return in.addAll(strings.TrimSuffix(read.Kind, "List"), read)
-	case read.APIVersion == "v1" && (read.Kind == string(object.Secret) || read.Kind == string(object.ConfigMap)):
-		in.Objects = append(in.Objects, NewObject(object.Kind(read.Kind), read.Metadata))
-	case group == KyvernoGroup && (read.Kind == ClusterPolicyKind || read.Kind == PolicyKind):
-		var policy Policy
-		if err := json.Unmarshal(document, &policy); err != nil {
-			return err
-		}
-		in.Policies = append(in.Policies, policy)
 	}
 	return nil
 }
 
+// add adds the object, or the list of them, that doc has at path.
+func (in *Input) add(doc document, path []string, raw json.RawMessage) {
+	var read manifest
+	err := json.Unmarshal(raw, &read)
+	group, _, _ := strings.Cut(read.APIVersion, "/")
+	switch {
+	case err != nil:
+	case strings.HasSuffix(read.Kind, "List"):
+		in.addAll(doc, path, strings.TrimSuffix(read.Kind, "List"), read)
+	case read.APIVersion == "v1" && (read.Kind == string(object.Secret) || read.Kind == string(object.ConfigMap)):
+		in.Objects = append(in.Objects, NewObject(object.Kind(read.Kind), read.Metadata))
+	case group == KyvernoGroup && (read.Kind == ClusterPolicyKind || read.Kind == PolicyKind):
+		var policy Policy
+		if err = json.Unmarshal(raw, &policy); err == nil {
+			in.Policies = append(in.Policies, policy)
+		}
+	}
+	if err != nil {
+		in.Unread = append(in.Unread, *doc.misfit(path, err))
+	}
+}
+
 // addAll adds the items of a list, which need not say what they are.
-func (in *Input) addAll(kind string, list manifest) error {
-	for _, item := range list.Items {
+func (in *Input) addAll(doc document, path []string, kind string, list manifest) {
+	for i, item := range list.Items {
+		at := append(slices.Clone(path), "items", strconv.Itoa(i))
 		var said map[string]json.RawMessage
 		if err := json.Unmarshal(item, &said); err != nil {
-			return err
+			in.Unread = append(in.Unread, *doc.misfit(at, err))
+			continue
 		}
 		if _, told := said["kind"]; !told && kind != "" {
 			said["kind"], _ = json.Marshal(kind)
 			said["apiVersion"], _ = json.Marshal(list.APIVersion)
 		}
-		whole, err := json.Marshal(said)
-		if err != nil {
-			return err
-		}
-		if err := in.add(whole); err != nil {
-			return err
-		}
+		whole, _ := json.Marshal(said) // what was JSON is JSON
+		in.add(doc, at, whole)
 	}
-	return nil
 }
 
 func isTrue(annotation string) bool { return strings.EqualFold(strings.TrimSpace(annotation), "true") }

@@ -103,13 +103,18 @@ func (r Result) Render() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if len(r.Left) > 0 {
-		out.WriteString("\n# Not carried over:\n")
-	}
-	for _, left := range r.Left {
-		comment(&out, "- ", left.From+": "+left.Why)
-	}
+	list(&out, "Not carried over", r.Left)
+	list(&out, "Could not be read", r.Unread)
 	return out.Bytes(), nil
+}
+
+func list(out *bytes.Buffer, title string, all []Left) {
+	if len(all) > 0 {
+		out.WriteString("\n# " + title + ":\n")
+	}
+	for _, left := range all {
+		comment(out, "- ", left.From+": "+left.Why)
+	}
 }
 
 func (rule Rule) render(out *bytes.Buffer) error {

@@ -31,5 +31,14 @@ func (r Result) Summary() string {
 	for _, left := range r.Left {
 		fmt.Fprintf(&out, "not carried over: %s: %s\n", left.From, left.Why)
 	}
+	return out.String() + r.Unreadable()
+}
+
+// Unreadable tells line by line what could not be read: where, and why.
+func (r Result) Unreadable() string {
+	var out strings.Builder
+	for _, unread := range r.Unread {
+		fmt.Fprintf(&out, "%s: %s\n", unread.From, unread.Why)
+	}
 	return out.String()
 }

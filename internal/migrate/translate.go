@@ -19,6 +19,8 @@ type Result struct {
 	Rules []Rule
 	// Left is what no rule says, not even one that is a comment.
 	Left []Left
+	// Unread is what could not be read, at FILE:LINE.
+	Unread []Left
 	// Tools are those that something was found of.
 	Tools map[Tool]bool
 	// Jobs tell which of Kyverno's jobs were found.
@@ -46,17 +48,17 @@ type Rule struct {
 
 // Carried reports whether everything that was found is in force.
 func (r Result) Carried() bool {
-	return len(r.Left) == 0 && !slices.ContainsFunc(r.Rules, func(rule Rule) bool {
+	return len(r.Left)+len(r.Unread) == 0 && !slices.ContainsFunc(r.Rules, func(rule Rule) bool {
 		return rule.Off != "" || rule.Less || rule.Reload != nil && rule.Reload.Off != ""
 	})
 }
 
-// Empty reports whether nothing was found of any tool.
+// Empty reports whether nothing was found of any tool in what could be read.
 func (r Result) Empty() bool { return len(r.Rules) == 0 && len(r.Left) == 0 }
 
 // Translate is pure: the same input always gives the same result.
 func Translate(in Input) Result {
-	result := Result{Tools: map[Tool]bool{}}
+	result := Result{Unread: in.Unread, Tools: map[Tool]bool{}}
 	var found []finding
 	for _, policy := range in.Policies {
 		of, left := ofPolicy(policy)
