@@ -29,8 +29,9 @@ func migrateCommand() *cobra.Command {
 		Short: "Write the configuration that does what Kyverno, Reflector or kubernetes-replicator are told to",
 		Long: `Write the configuration that does what other tools are told to: Kyverno's
 policies (ClusterPolicy, Policy) that clone Secrets and ConfigMaps, deny changes
-of them, or restart workloads; and the annotations of Reflector (emberstack) and
-kubernetes-replicator (mittwald).
+of them, or restart workloads; its newer ones (GeneratingPolicy, ValidatingPolicy,
+and the same with Namespaced) where they clone or deny by plain expressions; and
+the annotations of Reflector (emberstack) and kubernetes-replicator (mittwald).
 
 They are read from files with --filename, else from the cluster. The file is
 written to the standard output, and says what to do in which order; a summary

@@ -2,21 +2,19 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/migrate"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
-
-var kyvernoVersion = schema.GroupVersion{Group: migrate.KyvernoGroup, Version: "v1"}
 
 // pageSize is how many objects are read at once.
 const pageSize = 500
@@ -52,61 +50,76 @@ func Migratable(ctx context.Context, options Options) (migrate.Input, error) {
 		return found, err
 	}
 	for _, resource := range served {
-		policies, err := policiesOf(ctx, clients, resource)
-		if err != nil {
+		if err := addPolicies(ctx, clients, resource, &found); err != nil {
 			return found, err
 		}
-		found.Policies = append(found.Policies, policies...)
 	}
 	return found, nil
 }
 
-// kyvernoServes are the kinds of policy that the cluster has: whoever may not
-// list them is told so only where there are any.
-func kyvernoServes(clients *kube.Clients) ([]string, error) {
-	list, err := clients.Typed.Discovery().ServerResourcesForGroupVersion(kyvernoVersion.String())
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+// kyvernoServes are the kinds of policy that the cluster has, each once: whoever
+// may not list them is told so only where there are any.
+func kyvernoServes(clients *kube.Clients) ([]schema.GroupVersionResource, error) {
+	groups, err := clients.Typed.Discovery().ServerGroups()
 	if err != nil {
-		return nil, fmt.Errorf("ask for the kinds of %s: %w", kyvernoVersion, err)
+		return nil, fmt.Errorf("ask which groups are served: %w", err)
 	}
-	var served []string
-	for _, resource := range list.APIResources {
-		if resource.Name == "clusterpolicies" || resource.Name == "policies" {
-			served = append(served, resource.Name)
+	var served []schema.GroupVersionResource
+	for _, group := range groups.Groups {
+		if group.Name != migrate.KyvernoGroup && group.Name != migrate.KyvernoCELGroup {
+			continue
+		}
+		for _, version := range group.Versions {
+			more, err := policiesOf(clients, schema.GroupVersion{Group: group.Name, Version: version.Version})
+			if err != nil {
+				return nil, err
+			}
+			for _, resource := range more {
+				if !slices.ContainsFunc(served, func(have schema.GroupVersionResource) bool {
+					return have.GroupResource() == resource.GroupResource()
+				}) {
+					served = append(served, resource)
+				}
+			}
 		}
 	}
 	return served, nil
 }
 
-func policiesOf(ctx context.Context, clients *kube.Clients, resource string) ([]migrate.Policy, error) {
-	gvr := kyvernoVersion.WithResource(resource)
-	var policies []migrate.Policy
-	err := pages(ctx, func(page metav1.ListOptions) (string, error) {
-		list, err := clients.Dynamic.Resource(gvr).List(ctx, page)
+func policiesOf(clients *kube.Clients, version schema.GroupVersion) ([]schema.GroupVersionResource, error) {
+	list, err := clients.Typed.Discovery().ServerResourcesForGroupVersion(version.String())
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the kinds of %s: %w", version, err)
+	}
+	var served []schema.GroupVersionResource
+	for _, resource := range list.APIResources {
+		if migrate.IsPolicy(version.Group, resource.Kind) && !strings.Contains(resource.Name, "/") {
+			served = append(served, version.WithResource(resource.Name))
+		}
+	}
+	return served, nil
+}
+
+func addPolicies(ctx context.Context, clients *kube.Clients, resource schema.GroupVersionResource, found *migrate.Input) error {
+	return pages(ctx, func(page metav1.ListOptions) (string, error) {
+		list, err := clients.Dynamic.Resource(resource).List(ctx, page)
 		if err != nil {
-			return "", fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+			return "", fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 		}
 		for _, item := range list.Items {
-			policy, err := policyOf(item)
+			raw, err := item.MarshalJSON()
+			if err == nil {
+				err = found.AddPolicy(resource.Group, item.GetKind(), raw)
+			}
 			if err != nil {
 				return "", fmt.Errorf("read %s %s: %w", item.GetKind(), item.GetName(), err)
 			}
-			policies = append(policies, policy)
 		}
 		return list.GetContinue(), nil
 	})
-	return policies, err
-}
-
-func policyOf(item unstructured.Unstructured) (migrate.Policy, error) {
-	var policy migrate.Policy
-	raw, err := item.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(raw, &policy)
-	}
-	return policy, err
 }
 
 // pages calls list until it returns no token of a further page.

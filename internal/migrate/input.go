@@ -16,8 +16,9 @@ import (
 
 // Input is what there is to translate.
 type Input struct {
-	Objects  []Object
-	Policies []Policy
+	Objects     []Object
+	Policies    []Policy
+	CELPolicies []CELPolicy
 	// Unread is what could not be read.
 	Unread []Left
 }
@@ -83,15 +84,39 @@ func (in *Input) add(doc document, path []string, raw json.RawMessage) {
 		in.addAll(doc, path, strings.TrimSuffix(read.Kind, "List"), read)
 	case read.APIVersion == "v1" && (read.Kind == string(object.Secret) || read.Kind == string(object.ConfigMap)):
 		in.Objects = append(in.Objects, NewObject(object.Kind(read.Kind), read.Metadata))
-	case group == KyvernoGroup && (read.Kind == ClusterPolicyKind || read.Kind == PolicyKind):
-		var policy Policy
-		if err = json.Unmarshal(raw, &policy); err == nil {
-			in.Policies = append(in.Policies, policy)
-		}
+	default:
+		err = in.AddPolicy(group, read.Kind, raw)
 	}
 	if err != nil {
 		in.Unread = append(in.Unread, *doc.misfit(path, err))
 	}
+}
+
+// IsPolicy reports whether objects of that group and kind are policies of
+// Kyverno's that may be translated.
+func IsPolicy(group, kind string) bool {
+	return group == KyvernoGroup && (kind == ClusterPolicyKind || kind == PolicyKind) || group == KyvernoCELGroup && isCELPolicy(kind)
+}
+
+// AddPolicy adds raw, an object of that group and kind, if it is a policy.
+func (in *Input) AddPolicy(group, kind string, raw []byte) (err error) {
+	switch {
+	case !IsPolicy(group, kind):
+		return nil
+	case group == KyvernoGroup:
+		in.Policies, err = decoded(in.Policies, raw)
+	default:
+		in.CELPolicies, err = decoded(in.CELPolicies, raw)
+	}
+	return err
+}
+
+func decoded[P any](policies []P, raw []byte) ([]P, error) {
+	var policy P
+	if err := json.Unmarshal(raw, &policy); err != nil {
+		return policies, err
+	}
+	return append(policies, policy), nil
 }
 
 // addAll adds the items of a list, which need not say what they are.

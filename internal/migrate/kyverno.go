@@ -33,12 +33,22 @@ type Policy struct {
 	} `json:"spec"`
 }
 
-func (p Policy) name() string {
-	if p.Metadata.Namespace != "" {
-		return p.Kind + " " + p.Metadata.Namespace + "/" + p.Metadata.Name
+func (p Policy) name() string { return policyName(p.Kind, p.Metadata) }
+
+func policyName(kind string, of metav1.ObjectMeta) string {
+	if of.Namespace != "" {
+		return kind + " " + of.Namespace + "/" + of.Name
 	}
-	return p.Kind + " " + p.Metadata.Name
+	return kind + " " + of.Name
 }
+
+// What is said of both generations of policies.
+const (
+	otherJob        = "it neither clones, nor denies, nor changes existing workloads"
+	admissionOff    = "the policy has admission: false, so that it does nothing to requests"
+	createUnguarded = "that a source is made is not guarded here, only that it is changed or deleted"
+	overrideMay     = "whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do"
+)
 
 type kyvernoRule struct {
 	Name             string          `json:"name"`
@@ -140,7 +150,7 @@ func ofPolicy(p Policy) (found []finding, left []Left) {
 		case rule.Mutate != nil && len(rule.Mutate.Targets) > 0:
 			of, left = p.mutate(from, rule, left)
 		default:
-			left = append(left, Left{from, "it neither clones, nor denies, nor changes existing workloads"})
+			left = append(left, Left{from, otherJob})
 		}
 		for _, f := range of {
 			f.Tool = Kyverno
@@ -162,7 +172,7 @@ func (p Policy) unconditional(f *finding, rule kyvernoRule) {
 		}
 	}
 	if p.Spec.Admission != nil && !*p.Spec.Admission {
-		f.off("the policy has admission: false, so that it does nothing to requests")
+		f.off("%s", admissionOff)
 	}
 }
 

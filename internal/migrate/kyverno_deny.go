@@ -61,12 +61,12 @@ func (p Policy) describe(f *finding, rule kyvernoRule, matched filter) {
 		f.lose("its failureActionOverrides are left out: mode is the same in every namespace")
 	}
 	if len(matched.Resources.Operations) == 0 || slices.Contains(matched.Resources.Operations, "CREATE") {
-		f.note("that a source is made is not guarded here, only that it is changed or deleted")
+		f.note(createUnguarded)
 	}
 	if matched.people() {
 		f.off("it refuses only certain people, and a rule here everybody but those whom it allows")
 	}
-	f.note("whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do")
+	f.note(overrideMay)
 }
 
 func (p Policy) mode(rule kyvernoRule) protect.Mode {

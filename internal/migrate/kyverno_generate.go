@@ -10,6 +10,22 @@ import (
 	"github.com/headwater-k8s/headwater/sync"
 )
 
+// cloning is what is cloned, and where to. unclear is why it is not known where
+// to; ofPolicy says that the policy acts in its own namespace alone.
+type cloning struct {
+	from    string
+	sources []rules.Source
+	// target is the name of the clones; empty: as their source's.
+	target string
+	// namespace is a variable or expression for where one clone goes.
+	namespace             string
+	into                  []where
+	notes                 []string
+	unclear               error
+	ofPolicy              bool
+	synchronize, existing bool
+}
+
 // generate translates a rule that clones.
 func (p Policy) generate(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
 	g := *rule.Generate
@@ -17,55 +33,59 @@ func (p Policy) generate(from string, rule kyvernoRule, left []Left) ([]finding,
 	if err != nil {
 		return nil, append(left, Left{from, err.Error()})
 	}
-	namespaces, notes, err := namespacesOf(rule)
-	if err == nil && p.Kind == PolicyKind {
-		err = errors.New("a Policy acts in its own namespace alone, and Headwater makes no clone beside its source")
+	c := cloning{
+		from: from, sources: sources, target: target, namespace: g.Namespace, ofPolicy: p.Kind == PolicyKind,
+		synchronize: g.Synchronize, existing: p.Spec.GenerateExisting,
+	}
+	if g.GenerateExisting != nil {
+		c.existing = *g.GenerateExisting
+	}
+	c.into, c.notes, c.unclear = namespacesOf(rule)
+	return c.findings(), left
+}
+
+// findings are one for each source and each way to select namespaces.
+func (c cloning) findings() []finding {
+	if c.unclear == nil && c.ofPolicy {
+		c.unclear = errors.New("the policy acts in its own namespace alone, and Headwater makes no clone beside its source")
 	}
 	var found []finding
-	for _, source := range sources {
-		if err != nil { // the source is known, where to is not
-			f := g.finding(from, source, nowhere(), target)
-			f.off("%s. Say where to under sync.namespaces, and take the comment signs away", err)
+	for _, source := range c.sources {
+		if c.unclear != nil { // the source is known, where to is not
+			f := c.finding(source, nowhere())
+			f.off("%s. Say where to under sync.namespaces, and take the comment signs away", c.unclear)
 			found = append(found, f)
 			continue
 		}
-		for _, w := range namespaces {
-			f := g.finding(from, source, w, target)
-			f.Notes = append(f.Notes, notes...)
-			p.existing(&f, g)
-			g.mayClone(&f)
+		for _, w := range c.into {
+			f := c.finding(source, w)
+			f.Notes = append(f.Notes, c.notes...)
+			c.mayClone(&f)
 			found = append(found, f)
 		}
 	}
-	return found, left
+	return found
 }
 
-func (g generation) finding(from string, source rules.Source, w where, target string) finding {
-	f := finding{From: from, Source: source, Sync: &syncPart{
-		Where: w, TargetName: target, CopyLabels: true, OnSourceDeleted: sync.Delete,
+func (c cloning) finding(source rules.Source, w where) finding {
+	f := finding{From: c.from, Source: source, Sync: &syncPart{
+		Where: w, TargetName: c.target, CopyLabels: true, OnSourceDeleted: sync.Delete,
 	}}
 	f.note("Kyverno copies the source's annotations, too; list those that are needed under target.copyAnnotations")
 	f.systemSource()
 	return f
 }
 
-func (p Policy) existing(f *finding, g generation) {
-	existing := p.Spec.GenerateExisting
-	if g.GenerateExisting != nil {
-		existing = *g.GenerateExisting
-	}
-	if !existing {
+func (c cloning) mayClone(f *finding) {
+	if !c.existing {
 		f.note("Kyverno clones into a namespace when it is made or changed (generateExisting is false); Headwater into every " +
 			"one that is selected, also those that had no clone. `headwater plan` lists them")
 	}
-}
-
-func (g generation) mayClone(f *finding) {
 	switch {
-	case !g.Synchronize:
+	case !c.synchronize:
 		f.off("synchronize is false: Kyverno makes a clone once and then leaves it alone, and Headwater keeps its clones as their source is")
-	case !isVariable(g.Namespace, "request.object.metadata.name", "request.name", "request.namespace"):
-		f.off("its target namespace %q is not the one that triggers it; name it under sync.namespaces.include", g.Namespace)
+	case !isVariable(c.namespace, "request.object.metadata.name", "request.name", "request.namespace"):
+		f.off("its target namespace %q is not the one that triggers it; name it under sync.namespaces.include", c.namespace)
 	}
 }
 

@@ -85,6 +85,12 @@ func TestClonesGoWhereTheToolsPutThemAndNowhereElse(t *testing.T) {
 			})},
 		},
 		"kyverno-partly.yaml": nil,
+		"kyverno-cel.yaml": {
+			{"registry", "Secret/platform/registry", "", []string{"elsewhere"}},
+			{"mirrors", "ConfigMap/platform/mirrors", "", []string{"elsewhere"}},
+			{"two", "Secret/platform/two", "", []string{"team-a", "team-b"}},
+		},
+		"kyverno-cel-partly.yaml": nil,
 		"reflector.yaml": {
 			{"ca", "ConfigMap/platform/ca", "", []string{"audit"}},
 			{"ca-2", "ConfigMap/platform/ca", "", []string{"corp"}},
@@ -129,6 +135,17 @@ func TestWhoMayEditIsWhoMightBefore(t *testing.T) {
 			Operations: []protect.Operation{protect.Delete}, Mode: protect.Warn, Clones: protect.Deny,
 			Allow: protect.Allow{ClusterRoles: []string{"cluster-admin"}},
 		},
+		"kyverno-cel.yaml": {
+			Operations: both, Mode: protect.Enforce, Message: "Ask the platform team.", Clones: protect.Revert,
+			Allow: protect.Allow{
+				ClusterRoles: []string{}, Users: []string{"bob@example.com", "ada@example.com"}, Groups: []string{"platform-team"},
+				ServiceAccounts: []protect.ServiceAccount{{Namespace: "ci", Name: "rotator"}},
+			},
+		},
+		"kyverno-cel-namespaced.yaml": {
+			Operations: []protect.Operation{protect.Delete}, Mode: protect.Warn, Message: "Not this one.", Clones: protect.Revert,
+			Allow: protect.Allow{ClusterRoles: []string{}},
+		},
 	} {
 		t.Run(file, func(t *testing.T) {
 			_, _, parsed := translated(t, file)
@@ -168,6 +185,12 @@ func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 			"rule first: it is about objects of every namespace", "rule second: it denies nothing about Secrets or ConfigMaps",
 			"it restarts when the object is made", "several filters under all ask",
 		},
+		"kyverno-cel-partly.yaml": {
+			"GeneratingPolicy all-of-them: its expression is not recognised", "GeneratingPolicy from-template: its expression is not recognised",
+			"what triggers it is not a Namespace alone", "only under its matchConditions", "synchronize is false", "orphanDownstreamOnPolicyDelete",
+			"acts in its own namespace alone", "more in CEL than who it is", "ValidatingPolicy guard-all: it is about more than",
+			"ValidatingPolicy pods: it neither clones", "MutatingPolicy restart: it changes objects when a Secret", "rules: []",
+		},
 		"reflector.yaml": {
 			"odd-(?!x).* is no glob", "copies into kube-* as well", "does not name intruder", "edge-[0-9]+ repeats without end", "Stop Reflector",
 		},
@@ -190,7 +213,7 @@ func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 
 // Whoever takes the comment signs away gets a file that can be read.
 func TestCommentedRulesAreRules(t *testing.T) {
-	for _, file := range []string{"kyverno-partly.yaml", "reflector.yaml", "replicator.yaml"} {
+	for _, file := range []string{"kyverno-partly.yaml", "kyverno-cel-partly.yaml", "reflector.yaml", "replicator.yaml"} {
 		_, text, before := translated(t, file)
 		var lines []string
 		inRule := false
@@ -322,6 +345,56 @@ spec:
 			}
 			require.Empty(t, parsed.Rules)
 			require.Contains(t, result.Rules[0].Off, test.off)
+		})
+	}
+}
+
+// What is not understood must exempt nobody.
+func TestWhoACELPolicyLetsPassIsRecognisedSurelyOrNotAtAll(t *testing.T) {
+	none := protect.Allow{ClusterRoles: []string{}}
+	users := func(names ...string) protect.Allow { return protect.Allow{ClusterRoles: []string{}, Users: names} }
+	for sentence, test := range map[string]struct {
+		condition, validation string
+		want                  *protect.Allow // nil: the rule is a comment
+	}{
+		"nobody":                          {validation: "false", want: &none},
+		"a user":                          {validation: "(request.userInfo.username == 'a')", want: new(users("a"))},
+		"one of two":                      {validation: "request.userInfo.username=='a'||(request.userInfo.username in ['b'])", want: new(users("a", "b"))},
+		"whom it does not ask about":      {condition: "!(request.userInfo.username in ['a', 'b'])", validation: "false", want: new(users("a", "b"))},
+		"a group":                         {condition: "!('g' in request.userInfo.groups)", validation: "false", want: &protect.Allow{ClusterRoles: []string{}, Groups: []string{"g"}}},
+		"a user for some objects":         {validation: "request.userInfo.username == 'a' && object.metadata.name == 'b'"},
+		"a user, or an object":            {validation: "request.userInfo.username == 'a' || object.metadata.name == 'b'"},
+		"everybody":                       {validation: "true"},
+		"a user, unless":                  {validation: "request.userInfo.username != 'a'"},
+		"only a user is asked about":      {condition: "request.userInfo.username == 'a'", validation: "false"},
+		"a negation of half of it":        {condition: "!(request.userInfo.username == 'a') || 'g' in request.userInfo.groups", validation: "false"},
+		"a negation without parentheses":  {condition: "!'g' in request.userInfo.groups", validation: "false"},
+		"a negation of two that both are": {condition: "!('g' in request.userInfo.groups && 'h' in request.userInfo.groups)", validation: "false"},
+		"a group of another list":         {validation: "'g' in request.userInfo.groups.map(x, x + 'y')"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			condition := ""
+			if test.condition != "" {
+				condition = "matchConditions: [{name: c, expression: \"" + test.condition + "\"}]"
+			}
+			result, text, parsed := translatedFrom(t, strings.NewReader(`
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [secrets], resourceNames: [base]}]
+    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [platform]}]}
+  `+condition+`
+  validations: [{expression: "`+test.validation+`"}]
+`))
+			if test.want == nil {
+				require.Empty(t, parsed.Rules, text)
+				require.Contains(t, result.Rules[0].Off, "asks more in CEL")
+				return
+			}
+			require.Len(t, parsed.Rules, 1, text)
+			require.Equal(t, *test.want, parsed.Rules[0].Protect.Allow)
 		})
 	}
 }

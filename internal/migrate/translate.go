@@ -60,11 +60,16 @@ func (r Result) Empty() bool { return len(r.Rules) == 0 && len(r.Left) == 0 }
 func Translate(in Input) Result {
 	result := Result{Unread: in.Unread, Tools: map[Tool]bool{}}
 	var found []finding
-	for _, policy := range in.Policies {
-		of, left := ofPolicy(policy)
+	kyverno := func(of []finding, left []Left) {
 		found = append(found, of...)
 		result.Left = append(result.Left, left...)
 		result.Tools[Kyverno] = result.Tools[Kyverno] || len(of)+len(left) > 0
+	}
+	for _, policy := range in.Policies {
+		kyverno(ofPolicy(policy))
+	}
+	for _, policy := range in.CELPolicies {
+		kyverno(ofCELPolicy(policy))
 	}
 	all := indexed(in.Objects)
 	slices.SortFunc(in.Objects, func(a, b Object) int { return strings.Compare(a.String(), b.String()) })

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -19,35 +19,41 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// policies serves Kyverno's ClusterPolicies, without Kyverno, and creates these.
+// policies serves Kyverno's kinds of policy, without Kyverno, and creates these.
 func (e *env) policies(documents ...string) {
 	e.Helper()
-	definition := e.Manifest(`
+	for group, kind := range map[string]string{"kyverno.io": "ClusterPolicy", "policies.kyverno.io": "GeneratingPolicy"} {
+		plural := kyvernoResource(kind)
+		definition := e.Manifest(fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: clusterpolicies.kyverno.io}
+metadata: {name: %[1]s.%[2]s}
 spec:
-  group: kyverno.io
+  group: %[2]s
   scope: Cluster
-  names: {kind: ClusterPolicy, plural: clusterpolicies}
+  names: {kind: %[3]s, plural: %[1]s}
   versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`)
-	_, err := e.Dynamic().Resource(e2e.Definitions()).Create(e.Context(), definition, metav1.CreateOptions{})
-	require.NoError(e, err)
-	e.Cleanup(func() {
-		_ = e.Dynamic().Resource(e2e.Definitions()).Delete(context.WithoutCancel(e.Context()), definition.GetName(), metav1.DeleteOptions{})
-	})
-	served := schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: &any {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: *any}}
+`, plural, group, kind))
+		_, err := e.Dynamic().Resource(e2e.Definitions()).Create(e.Context(), definition, metav1.CreateOptions{})
+		require.NoError(e, err)
+		e.Cleanup(func() {
+			_ = e.Dynamic().Resource(e2e.Definitions()).Delete(context.WithoutCancel(e.Context()), definition.GetName(), metav1.DeleteOptions{})
+		})
+	}
 	for _, document := range documents {
+		policy := e.Manifest(document)
+		served := policy.GroupVersionKind().GroupVersion().WithResource(kyvernoResource(policy.GetKind()))
 		e.Eventually(func(ctx context.Context) error {
-			_, err := e.Dynamic().Resource(served).Create(ctx, e.Manifest(document), metav1.CreateOptions{})
+			_, err := e.Dynamic().Resource(served).Create(ctx, policy, metav1.CreateOptions{})
 			return err
 		})
 	}
+}
+
+func kyvernoResource(kind string) string {
+	return strings.ToLower(strings.TrimSuffix(kind, "y")) + "ies"
 }
 
 // marked creates a Secret with data and somebody's labels and annotations.
@@ -90,25 +96,43 @@ spec:
       patchStrategicMerge: {spec: {template: {metadata: {annotations: {example.com/rolled: "{{request.object.metadata.resourceVersion}}"}}}}}
 `
 
+const migratedGeneratingPolicy = `
+apiVersion: policies.kyverno.io/v1beta1
+kind: GeneratingPolicy
+metadata: {name: spread-by-cel}
+spec:
+  evaluation: {generateExisting: {enabled: true}, synchronize: {enabled: true}, orphanDownstreamOnPolicyDelete: {enabled: true}}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [namespaces], resourceNames: [mig-d]}
+  generate:
+  - {expression: 'generator.Apply(object.metadata.name, [resource.Get("v1", "secrets", "mig-src", "generated")])'}
+`
+
 // migrationStage is a cluster as Kyverno, Reflector and the replicator leave it:
 // the UIDs of their clones, by namespace and name.
 func (e *env) migrationStage() map[[2]string]types.UID {
 	e.Helper()
-	for _, name := range []string{"mig-src", "mig-a", "mig-b", "mig-c"} {
+	for _, name := range []string{"mig-src", "mig-a", "mig-b", "mig-c", "mig-d"} {
 		e.Namespace(name)
 	}
 	data := map[string]string{"token": "1"}
 	e.marked("mig-src", "cloned", data, map[string]string{"team": "platform", "generate.kyverno.io/clone-source": ""}, nil)
+	e.marked("mig-src", "generated", data, map[string]string{"team": "platform"}, nil)
 	reflector, replicator := "reflector.v1.k8s.emberstack.com/", "replicator.v1.mittwald.de/"
 	e.marked("mig-src", "mirrored", data, nil, map[string]string{
 		reflector + "reflection-allowed": "true", reflector + "reflection-auto-enabled": "true", reflector + "reflection-auto-namespaces": "mig-b",
 	})
 	e.marked("mig-src", "replicated", data, map[string]string{"team": "platform"}, map[string]string{replicator + "replicate-to": "mig-c"})
-	e.policies(migratedPolicies)
+	e.policies(migratedPolicies, migratedGeneratingPolicy)
 	return map[[2]string]types.UID{
 		{"mig-a", "cloned"}: e.marked("mig-a", "cloned", data, map[string]string{
 			"team": "platform", "generate.kyverno.io/clone-source": "", "app.kubernetes.io/managed-by": "kyverno",
 			"generate.kyverno.io/policy-name": "spread-and-restart", "generate.kyverno.io/rule-name": "spread",
+		}, nil),
+		{"mig-d", "generated"}: e.marked("mig-d", "generated", data, map[string]string{
+			"team": "platform", "app.kubernetes.io/managed-by": "kyverno",
+			"generate.kyverno.io/policy-name": "spread-by-cel", "generate.kyverno.io/source-uid": "of-another-life",
 		}, nil),
 		{"mig-b", "mirrored"}: e.marked("mig-b", "mirrored", data, nil, map[string]string{
 			reflector + "auto-reflects": "True", reflector + "reflects": "mig-src/mirrored", reflector + "reflected-version": "7",
@@ -128,13 +152,14 @@ func (e *env) migrated() string {
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"kyverno.io"}, Resources: []string{"clusterpolicies"}, Verbs: []string{"list"}},
+			{APIGroups: []string{"policies.kyverno.io"}, Resources: []string{"generatingpolicies"}, Verbs: []string{"list"}},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(e, err)
 	require.NoError(e, harness.Bind(e.Context(), e.Admin, "migrator", "migrator"))
 	out, summary, exit := e.Command("migrator", "migrate")
 	require.Zero(e, exit, summary)
-	require.Contains(e, summary, "rules in force: 3,")
+	require.Contains(e, summary, "rules in force: 4,")
 	file := filepath.Join(e.Dir, "migrated.yaml")
 	require.NoError(e, os.WriteFile(file, []byte(out), 0o600))
 	_, problems, exit := e.Command("migrator", "plan", "--config", file)
@@ -145,8 +170,15 @@ func (e *env) migrated() string {
 func TestClonesOfOtherToolsAreAdoptedInPlace(t *testing.T) {
 	e := newEnv(t)
 	clones := e.migrationStage()
-	e.Deployment("mig-a", "by-env", harness.ByEnv("cloned", "token"), nil)
-	stamps := e.Stamps("mig-a")
+	stamps := map[string]map[string]string{}
+	for place := range clones {
+		wish := map[string]string{mark.Reload: "Restart"}
+		if place[1] == "cloned" { // whose rule says so
+			wish = nil
+		}
+		e.Deployment(place[0], "by-env", harness.ByEnv(place[1], "token"), wish)
+		stamps[place[0]] = e.Stamps(place[0])
+	}
 	file := e.migrated()
 
 	o := e.Options("")
@@ -169,7 +201,7 @@ func TestClonesOfOtherToolsAreAdoptedInPlace(t *testing.T) {
 		require.NoError(t, e2e.SameData(clone, map[string]string{"token": "1"}))
 	}
 	require.Equal(t, "kyverno", e.Get("mig-a", "cloned").Labels["app.kubernetes.io/managed-by"], "labels of others stay")
-	marking := map[[2]string]int{}
+	marking, once := map[[2]string]int{}, map[[2]string]int{}
 	for _, write := range e.Writes(before) {
 		place := [2]string{write.Namespace, write.Name}
 		if _, adopted := clones[place]; adopted && write.Resource == "secrets" && write.Code < 300 {
@@ -177,15 +209,17 @@ func TestClonesOfOtherToolsAreAdoptedInPlace(t *testing.T) {
 			marking[place]++
 		}
 	}
-	require.Equal(t, map[[2]string]int{{"mig-a", "cloned"}: 1, {"mig-b", "mirrored"}: 1, {"mig-c", "replicated"}: 1}, marking,
-		"one write each, which marks it")
-	e.Restarted("mig-a", stamps)
+	for place := range clones {
+		once[place] = 1
+		e.Restarted(place[0], stamps[place[0]])
+	}
+	require.Equal(t, once, marking, "one write each, which marks it")
 
-	for _, name := range []string{"cloned", "mirrored", "replicated"} {
-		e.Edit("mig-src", name, func(s *corev1.Secret) { s.Data["token"] = []byte("2") })
+	for place := range clones {
+		e.Edit("mig-src", place[1], func(s *corev1.Secret) { s.Data["token"] = []byte("2") })
 	}
 	for place := range clones {
 		e.HasClone(place[0], place[1], map[string]string{"token": "2"})
+		e.Restarted(place[0], stamps[place[0]], "Deployment/by-env")
 	}
-	e.Restarted("mig-a", stamps, "Deployment/by-env")
 }

@@ -1,0 +1,198 @@
+package migrate
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+)
+
+// deny translates a policy that lets only certain people change a Secret or
+// ConfigMap.
+func (p CELPolicy) deny() ([]finding, error) {
+	sources, everywhere, err := p.guarded()
+	if err != nil {
+		return nil, err
+	}
+	operations, err := protectedOperations(p.Spec.MatchConstraints.ResourceRules[0].on("CREATE", "UPDATE", "DELETE"), nil)
+	allow, recognised := p.allowed()
+	var found []finding
+	for _, source := range sources {
+		f := finding{From: p.name(), Source: source, Everywhere: everywhere, Protect: &protectPart{
+			Operations: operations, Mode: p.mode(), Clones: protect.Revert, Allow: allow,
+		}}
+		if err != nil {
+			f.off("%s", err)
+		}
+		if !recognised {
+			f.off("it asks more in CEL than who it is; say under protect.allow who may")
+		}
+		if len(p.Spec.MatchConstraints.ResourceRules[0].on("CREATE")) > 0 {
+			f.note(createUnguarded)
+		}
+		f.note(overrideMay)
+		if said := p.Spec.Validations; len(said) == 1 && said[0].MessageExpression == "" {
+			f.Protect.Message = said[0].Message
+		} else {
+			f.lose("its message is an expression and is left out: the default names the rule, and who may edit")
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+func (p CELPolicy) mode() protect.Mode {
+	actions := p.Spec.ValidationActions
+	switch {
+	case len(actions) == 0, slices.Contains(actions, "Deny"):
+		return protect.Enforce
+	case slices.Contains(actions, "Warn"):
+		return protect.Warn
+	default:
+		return protect.Audit
+	}
+}
+
+// guarded are the objects that the policy is about; see covered.
+func (p CELPolicy) guarded() (sources []rules.Source, everywhere bool, err error) {
+	c := p.Spec.MatchConstraints
+	if len(c.ResourceRules) != 1 || !c.ResourceRules[0].exactly("secrets", "configmaps") || len(c.ExcludeResourceRules) > 0 {
+		return nil, false, errors.New("it is about more than Secrets and ConfigMaps, or excludes some; write a rule for each object that it guards")
+	}
+	as, about := Policy{Kind: ClusterPolicyKind, Metadata: p.Metadata}, filter{}
+	if p.namespaced() {
+		as.Kind = PolicyKind
+	}
+	about.Resources.Names, about.Resources.Selector = c.ResourceRules[0].ResourceNames, c.ObjectSelector
+	if about.Resources.Namespaces = namedBy(c.NamespaceSelector); about.Resources.Namespaces == nil {
+		about.Resources.NamespaceSelector = plainSelector(c.NamespaceSelector)
+	}
+	var kinds []object.Kind
+	for _, kind := range object.Kinds {
+		if slices.Contains(c.ResourceRules[0].Resources, kind.Resource()) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return as.covered(about, kinds)
+}
+
+// namedBy are the namespaces that s asks for by the label that names them; nil
+// if it asks for anything else.
+func namedBy(s *metav1.LabelSelector) []string {
+	if s = plainSelector(s); s == nil || len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
+		return nil
+	}
+	if name, asked := s.MatchLabels[corev1.LabelMetadataName]; asked {
+		return []string{name}
+	}
+	if len(s.MatchExpressions) == 1 && s.MatchExpressions[0].Key == corev1.LabelMetadataName && s.MatchExpressions[0].Operator == metav1.LabelSelectorOpIn {
+		return s.MatchExpressions[0].Values
+	}
+	return nil
+}
+
+// What is recognised of CEL: who it is that asks.
+var (
+	celUser      = regexp.MustCompile(`^request\.userInfo\.username\s*==\s*(` + celString + `)$`)
+	celNotUser   = regexp.MustCompile(`^request\.userInfo\.username\s*!=\s*(` + celString + `)$`)
+	celUsers     = regexp.MustCompile(`^request\.userInfo\.username\s+in\s+\[(\s*` + celString + `(?:\s*,\s*` + celString + `)*\s*)\]$`)
+	celGroup     = regexp.MustCompile(`^(` + celString + `)\s+in\s+request\.userInfo\.groups$`)
+	celALiteral  = regexp.MustCompile(celString)
+	accountOfCEL = regexp.MustCompile(`^system:serviceaccount:([^:]+):([^:]+)$`)
+)
+
+// allowed is whom the policy lets pass: by its one validation, or because it
+// does not ask about them. recognised is false if it asks anything else.
+func (p CELPolicy) allowed() (allow protect.Allow, recognised bool) {
+	allow.ClusterRoles = []string{}
+	if len(p.Spec.Validations) != 1 {
+		return allow, false
+	}
+	for _, alternative := range strings.Split(inner(p.meant(p.Spec.Validations[0].Expression)), "||") {
+		if alternative = inner(alternative); alternative != "false" && !exempted(alternative, &allow) {
+			return allow, false
+		}
+	}
+	for _, condition := range p.Spec.MatchConditions {
+		for _, asked := range strings.Split(inner(p.meant(condition.Expression)), "&&") {
+			if !exemptedBy(inner(asked), &allow) {
+				return allow, false
+			}
+		}
+	}
+	return allow, true
+}
+
+// exemptedBy adds to allow those of whom the condition does not hold.
+func exemptedBy(condition string, allow *protect.Allow) bool {
+	if not := celNotUser.FindStringSubmatch(condition); not != nil {
+		allowUser(not[1], allow)
+		return true
+	}
+	people, negated := strings.CutPrefix(condition, "!")
+	if people = strings.TrimSpace(people); !negated || inner(people) == people {
+		return false
+	}
+	for _, alternative := range strings.Split(inner(people), "||") {
+		if !exempted(inner(alternative), allow) {
+			return false
+		}
+	}
+	return true
+}
+
+// exempted adds to allow those of whom the expression holds.
+func exempted(expression string, allow *protect.Allow) bool {
+	if group := celGroup.FindStringSubmatch(expression); group != nil {
+		allow.Groups = append(allow.Groups, strings.Trim(group[1], `"'`))
+		return true
+	}
+	named := celUser.FindStringSubmatch(expression)
+	if named == nil {
+		named = celUsers.FindStringSubmatch(expression)
+	}
+	if named == nil {
+		return false
+	}
+	for _, literal := range celALiteral.FindAllString(named[1], -1) {
+		allowUser(literal, allow)
+	}
+	return true
+}
+
+func allowUser(literal string, allow *protect.Allow) {
+	name := strings.Trim(literal, `"'`)
+	if account := accountOfCEL.FindStringSubmatch(name); account != nil {
+		allow.ServiceAccounts = append(allow.ServiceAccounts, protect.ServiceAccount{Namespace: account[1], Name: account[2]})
+		return
+	}
+	allow.Users = append(allow.Users, name)
+}
+
+// inner is the expression without parentheses around the whole of it.
+func inner(expression string) string {
+	expression = strings.TrimSpace(expression)
+	depth := 0
+	for i, c := range expression {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 && (i < len(expression)-1 || c != ')') {
+			return expression
+		}
+	}
+	if depth != 0 || expression == "" {
+		return expression
+	}
+	return inner(expression[1 : len(expression)-1])
+}
