@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/configs"
 )
 
 const pushed = `apiVersion: v1
@@ -71,4 +74,23 @@ func TestMigrateReadsTheRestOfADirectoryWithAFileThatIsBroken(t *testing.T) {
 	require.Contains(t, file, "# Could not be read:\n# - "+broken+":1: it is not YAML")
 	require.Contains(t, summary, broken+":1: it is not YAML")
 	require.Contains(t, summary, filepath.Join(dir, "c.yaml")+": open ")
+}
+
+func TestEveryMigratedFileIsOneThatCheckPasses(t *testing.T) {
+	samples, err := filepath.Glob("../../internal/migrate/testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, samples)
+	schema, _, _ := strings.Cut(string(configs.Sample()), "\n")
+	for _, sample := range samples {
+		t.Run(filepath.Base(sample), func(t *testing.T) {
+			file, _, _ := migrates(t, "", "-f", sample)
+			require.True(t, strings.HasPrefix(file, schema+"\n"), "editors find the schema by the first line")
+			written := filepath.Join(t.TempDir(), "headwater.yaml")
+			require.NoError(t, os.WriteFile(written, []byte(file), 0o600))
+			root := rootCommand("headwater")
+			root.SetOut(io.Discard)
+			root.SetArgs([]string{"check", written})
+			require.NoError(t, root.ExecuteContext(t.Context()), file)
+		})
+	}
 }

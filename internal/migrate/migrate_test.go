@@ -1,12 +1,10 @@
 package migrate_test
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -249,152 +247,6 @@ func TestClonesAreNoSources(t *testing.T) {
 			result, _, _ := translatedFrom(t, strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata:\n  namespace: a\n  name: b\n  "+metadata+
 				"\n  annotations: {replicator.v1.mittwald.de/replicate-to: c}\n"))
 			require.True(t, result.Empty())
-		})
-	}
-}
-
-// A document that cannot be read is told, without what it holds, and the others
-// are read all the same.
-func TestWhatCannotBeReadIsToldWithItsLineAndItsCause(t *testing.T) {
-	const source = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: a, name: b}\n"
-	for sentence, test := range map[string]struct {
-		file string
-		want []string
-	}{
-		"text for a mapping":         {"apiVersion: v1\nkind: Secret\nmetadata: hunter2\n", []string{"f:3: metadata: it is a text and has to be a mapping"}},
-		"a list for text, deeper in": {"kind: A\nmetadata:\n  name: x\n  labels:\n    b: [hunter2]\n", []string{"f:4: metadata.labels: it is a list and has to be a text"}},
-		"a list":                     {"- hunter2\n", []string{"f:1: it is a list and has to be a mapping"}},
-		"a time that is none":        {"metadata: {creationTimestamp: hunter2}\n", []string{"f:1: a field of it does not hold what Kubernetes takes there"}},
-		"no YAML":                    {"a: b\nb: hunter2: c\n", []string{"f:2: it is not YAML, here or just before: mapping values are not allowed in this context"}},
-		"an alias for a value":       {"a: *hunter2\n", []string{"f:1: it is not YAML, here or just before: an alias"}},
-		"a template":                 {"# of a chart\na:\n  b: {{ .Values.hunter2 }}\n", []string{"f:3: it is a template; render it first"}},
-		"no JSON":                    {"{\"a\": 1}\n{\"a\": hunter2}\n", []string{"f:2: it is not JSON, here or just after"}},
-		"one item of a list": {
-			"kind: List\nitems:\n- {metadata: hunter2}\n- hunter2\n",
-			[]string{"f:3: items.0.metadata: it is a text", "f:4: items.1: it is a text and has to be a mapping"},
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			var in migrate.Input
-			lines := strings.Count(source, "\n") + 1
-			require.NoError(t, in.Read("f", strings.NewReader(source+"---\n"+test.file+"--- # the last\n"+source)))
-			require.Len(t, in.Objects, 2)
-			require.Len(t, in.Unread, len(test.want))
-			for i, left := range in.Unread {
-				file, line, _ := strings.Cut(left.From, ":")
-				number, err := strconv.Atoi(line)
-				require.NoError(t, err)
-				told := fmt.Sprintf("%s:%d: %s", file, number-lines, left.Why)
-				require.True(t, strings.HasPrefix(told, test.want[i]), told)
-				require.NotContains(t, told, "hunter2")
-			}
-			result := migrate.Translate(in)
-			require.False(t, result.Carried())
-			require.True(t, result.Empty())
-			require.Contains(t, result.Unreadable(), in.Unread[0].Why)
-		})
-	}
-}
-
-// What a deny asks beside the operation would be lost, and more be refused.
-func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		conditions string
-		match      string
-		exclude    string
-		off        string // empty: in force
-		operations []protect.Operation
-	}{
-		"no conditions":      {operations: []protect.Operation{protect.Update}},
-		"a list of old form": {conditions: `[{key: "{{ request.operation }}", operator: Equals, value: DELETE}]`, operations: []protect.Operation{protect.Delete}},
-		"a default operation": {
-			conditions: `{any: [{key: "{{request.operation || 'BACKGROUND'}}", operator: AnyIn, value: [UPDATE]}]}`,
-			operations: []protect.Operation{protect.Update},
-		},
-		"it asks for a label": {
-			conditions: `{all: [{key: "{{request.object.metadata.labels.locked}}", operator: Equals, value: "yes"}]}`, off: "ask more than which operation",
-		},
-		"two conditions": {
-			conditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: DELETE}, {key: a, operator: Equals, value: a}]}`, off: "of a form that has no counterpart",
-		},
-		"an operator that negates": {conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, off: "the operator NotEquals"},
-		"only for some people":     {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain people"},
-		"but for some objects":     {exclude: "exclude: {any: [{resources: {names: [base]}}]}", off: "it excludes objects"},
-		"but for other objects":    {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protect.Operation{protect.Update}},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			deny := "{}"
-			if test.conditions != "" {
-				deny = "{conditions: " + test.conditions + "}"
-			}
-			result, text, parsed := translatedFrom(t, strings.NewReader(`
-apiVersion: kyverno.io/v1
-kind: ClusterPolicy
-metadata: {name: p}
-spec:
-  rules:
-  - name: r
-    match: {any: [{`+test.match+`resources: {kinds: [Secret], names: [base], namespaces: [platform]}}]}
-    `+test.exclude+`
-    validate: {failureAction: Enforce, deny: `+deny+`}
-`))
-			if test.off == "" {
-				require.Len(t, parsed.Rules, 1, text)
-				require.Equal(t, test.operations, parsed.Rules[0].Protect.Operations)
-				return
-			}
-			require.Empty(t, parsed.Rules)
-			require.Contains(t, result.Rules[0].Off, test.off)
-		})
-	}
-}
-
-// What is not understood must exempt nobody.
-func TestWhoACELPolicyLetsPassIsRecognisedSurelyOrNotAtAll(t *testing.T) {
-	none := protect.Allow{ClusterRoles: []string{}}
-	users := func(names ...string) protect.Allow { return protect.Allow{ClusterRoles: []string{}, Users: names} }
-	for sentence, test := range map[string]struct {
-		condition, validation string
-		want                  *protect.Allow // nil: the rule is a comment
-	}{
-		"nobody":                          {validation: "false", want: &none},
-		"a user":                          {validation: "(request.userInfo.username == 'a')", want: new(users("a"))},
-		"one of two":                      {validation: "request.userInfo.username=='a'||(request.userInfo.username in ['b'])", want: new(users("a", "b"))},
-		"whom it does not ask about":      {condition: "!(request.userInfo.username in ['a', 'b'])", validation: "false", want: new(users("a", "b"))},
-		"a group":                         {condition: "!('g' in request.userInfo.groups)", validation: "false", want: &protect.Allow{ClusterRoles: []string{}, Groups: []string{"g"}}},
-		"a user for some objects":         {validation: "request.userInfo.username == 'a' && object.metadata.name == 'b'"},
-		"a user, or an object":            {validation: "request.userInfo.username == 'a' || object.metadata.name == 'b'"},
-		"everybody":                       {validation: "true"},
-		"a user, unless":                  {validation: "request.userInfo.username != 'a'"},
-		"only a user is asked about":      {condition: "request.userInfo.username == 'a'", validation: "false"},
-		"a negation of half of it":        {condition: "!(request.userInfo.username == 'a') || 'g' in request.userInfo.groups", validation: "false"},
-		"a negation without parentheses":  {condition: "!'g' in request.userInfo.groups", validation: "false"},
-		"a negation of two that both are": {condition: "!('g' in request.userInfo.groups && 'h' in request.userInfo.groups)", validation: "false"},
-		"a group of another list":         {validation: "'g' in request.userInfo.groups.map(x, x + 'y')"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			condition := ""
-			if test.condition != "" {
-				condition = "matchConditions: [{name: c, expression: \"" + test.condition + "\"}]"
-			}
-			result, text, parsed := translatedFrom(t, strings.NewReader(`
-apiVersion: policies.kyverno.io/v1
-kind: ValidatingPolicy
-metadata: {name: p}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [secrets], resourceNames: [base]}]
-    namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [platform]}]}
-  `+condition+`
-  validations: [{expression: "`+test.validation+`"}]
-`))
-			if test.want == nil {
-				require.Empty(t, parsed.Rules, text)
-				require.Contains(t, result.Rules[0].Off, "asks more in CEL")
-				return
-			}
-			require.Len(t, parsed.Rules, 1, text)
-			require.Equal(t, *test.want, parsed.Rules[0].Protect.Allow)
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package migrate
 
-const header = `# Made by headwater migrate. Read it once: each rule says where it comes from, and
+const header = `# yaml-language-server: $schema=./headwater.schema.json
+#
+# Made by headwater migrate. Read it once: each rule says where it comes from, and
 # what is not as it was. What is a comment reaches nothing until its comment signs
 # are taken away.
 #

@@ -1,0 +1,55 @@
+package migrate_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/migrate"
+)
+
+// A document that cannot be read is told, without what it holds, and the others
+// are read all the same.
+func TestWhatCannotBeReadIsToldWithItsLineAndItsCause(t *testing.T) {
+	const source = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: a, name: b}\n"
+	for sentence, test := range map[string]struct {
+		file string
+		want []string
+	}{
+		"text for a mapping":         {"apiVersion: v1\nkind: Secret\nmetadata: hunter2\n", []string{"f:3: metadata: it is a text and has to be a mapping"}},
+		"a list for text, deeper in": {"kind: A\nmetadata:\n  name: x\n  labels:\n    b: [hunter2]\n", []string{"f:4: metadata.labels: it is a list and has to be a text"}},
+		"a list":                     {"- hunter2\n", []string{"f:1: it is a list and has to be a mapping"}},
+		"a time that is none":        {"metadata: {creationTimestamp: hunter2}\n", []string{"f:1: a field of it does not hold what Kubernetes takes there"}},
+		"no YAML":                    {"a: b\nb: hunter2: c\n", []string{"f:2: it is not YAML, here or just before: mapping values are not allowed in this context"}},
+		"an alias for a value":       {"a: *hunter2\n", []string{"f:1: it is not YAML, here or just before: an alias"}},
+		"a template":                 {"# of a chart\na:\n  b: {{ .Values.hunter2 }}\n", []string{"f:3: it is a template; render it first"}},
+		"no JSON":                    {"{\"a\": 1}\n{\"a\": hunter2}\n", []string{"f:2: it is not JSON, here or just after"}},
+		"one item of a list": {
+			"kind: List\nitems:\n- {metadata: hunter2}\n- hunter2\n",
+			[]string{"f:3: items.0.metadata: it is a text", "f:4: items.1: it is a text and has to be a mapping"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var in migrate.Input
+			lines := strings.Count(source, "\n") + 1
+			require.NoError(t, in.Read("f", strings.NewReader(source+"---\n"+test.file+"--- # the last\n"+source)))
+			require.Len(t, in.Objects, 2)
+			require.Len(t, in.Unread, len(test.want))
+			for i, left := range in.Unread {
+				file, line, _ := strings.Cut(left.From, ":")
+				number, err := strconv.Atoi(line)
+				require.NoError(t, err)
+				told := fmt.Sprintf("%s:%d: %s", file, number-lines, left.Why)
+				require.True(t, strings.HasPrefix(told, test.want[i]), told)
+				require.NotContains(t, told, "hunter2")
+			}
+			result := migrate.Translate(in)
+			require.False(t, result.Carried())
+			require.True(t, result.Empty())
+			require.Contains(t, result.Unreadable(), in.Unread[0].Why)
+		})
+	}
+}
