@@ -61,10 +61,11 @@ func (c *controller) startsWithout(pod *Pod) bool {
 
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	marks, _ := mark.Of(change.Latest())
+	made := c.cloneMadeAt(change, marks.Source, c.now())
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
-		c.objectChanged(change.Latest().Ref(), *rule)
+		c.objectChanged(change.Latest().Ref(), made, *rule)
 	} else {
-		c.objectChanged(change.Latest().Ref())
+		c.objectChanged(change.Latest().Ref(), made)
 	}
 }
 
@@ -81,7 +82,7 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 		for _, w := range c.consumers.workloadsUsing(ref, c.honoured()) {
 			k := c.consumers.topOf(w).top.key()
 			if change.Deleted { // which may be made anew at once, or its namespace go
-				c.pending.add(k, now, defaultDebounce)
+				c.pending.add(k, now, now, defaultDebounce)
 			}
 			c.queue.Fresh(k)
 		}
@@ -89,8 +90,9 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 }
 
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
-	source := change.Latest()
-	c.objectChanged(source.Ref(), c.rules.Load().ForSource(source.Ref(), source.Labels)...)
+	source, now := change.Latest(), c.now()
+	c.sights.keep(change, now)
+	c.objectChanged(source.Ref(), sourceMadeAt(change, now), c.rules.Load().ForSource(source.Ref(), source.Labels)...)
 }
 
 // objectChanged has the consumers of ref looked at, at once: what is seen for
@@ -98,21 +100,26 @@ func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 // until the longest debounce of the rules that may govern ref has passed, so
 // that several changes make one rollout. Without such a rule it is about those
 // alone whose owners ask.
-func (c *controller) objectChanged(ref object.Ref, governing ...Rule) {
-	c.lookAt(ref, c.queue.Fresh, governing...)
+func (c *controller) objectChanged(ref object.Ref, made time.Time, governing ...Rule) {
+	c.lookAt(ref, made, c.queue.Fresh, governing...)
 }
 
 // readsTogether is how long the consumers of an object that was read are left
 // alone, so that a workload is adopted once for all that is read for it.
 const readsTogether = 50 * time.Millisecond
 
-func (c *controller) objectRead(ref object.Ref) {
-	c.lookAt(ref, func(k key) { c.queue.FreshAfter(k, readsTogether) })
+func (c *controller) objectRead(ref object.Ref, again bool) {
+	var made time.Time
+	if again {
+		made = c.now()
+	}
+	c.lookAt(ref, made, func(k key) { c.queue.FreshAfter(k, readsTogether) })
 }
 
 // lookAt has the pods that consume ref looked at, and of the workloads those that
-// are stamped for it. Whether anybody asks, each consumer's own owner says.
-func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
+// are stamped for it, after a change that was made at that time; see seen.made.
+// Whether anybody asks, each consumer's own owner says.
+func (c *controller) lookAt(ref object.Ref, made time.Time, look func(key), governing ...Rule) {
 	delay := defaultDebounce
 	if len(governing) > 0 {
 		delay = 0
@@ -123,7 +130,7 @@ func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
 	now := c.now()
 	for _, p := range c.consumers.podsUsing(ref) {
 		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesForPod(p, c.honoured())) {
-			c.pending.add(p.key(), now, 0)
+			c.pending.add(p.key(), made, now, 0)
 			look(p.key())
 		}
 	}
@@ -134,7 +141,7 @@ func (c *controller) lookAt(ref object.Ref, look func(key), governing ...Rule) {
 		}
 	}
 	for _, k := range due {
-		c.pending.add(k, now, delay)
+		c.pending.add(k, made, now, delay)
 		look(k)
 	}
 }

@@ -39,6 +39,7 @@ type controller struct {
 	queue    *queue.Runner[key]
 	posts    *posts
 	pending  pending
+	sights   sights
 	echoes   echoes
 	told     told
 	waits    *waits

@@ -49,20 +49,20 @@ func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
 	_, found := p.done(k)
 	require.False(t, found)
 
-	p.add(k, birth, time.Second)
-	p.add(k, birth.Add(900*time.Millisecond), time.Second)
+	p.add(k, birth, birth, time.Second)
+	p.add(k, birth, birth.Add(900*time.Millisecond), time.Second)
 	require.Equal(t, time.Second, p.debounce(k, birth.Add(900*time.Millisecond)), "put off")
 	require.Zero(t, p.debounce(k, birth.Add(2*time.Second)))
-	p.add(k, birth.Add(time.Second), 0)
+	p.add(k, birth, birth.Add(time.Second), 0)
 	require.Equal(t, 900*time.Millisecond, p.debounce(k, birth.Add(time.Second)), "one that has time hurries nobody")
 	for i := range 100 {
-		p.add(k, birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+		p.add(k, birth, birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
 	}
 	require.Equal(t, maxDebounce, p.debounce(k, birth), "not for ever")
 
-	at, found := p.done(k)
+	made, found := p.done(k)
 	require.True(t, found)
-	require.Equal(t, birth, at)
+	require.Equal(t, birth, made)
 	require.Zero(t, p.debounce(k, birth))
 }
 
@@ -73,15 +73,20 @@ func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
 	_, found := p.done(k)
 	require.False(t, found, "nothing has changed")
 
-	p.add(k, birth, time.Second)
+	p.add(k, birth, birth, time.Second)
 	p.postponed(k)
 	later := birth.Add(time.Minute)
 	for i := range 100 {
-		p.add(k, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+		p.add(k, later, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
 	}
 	require.Equal(t, maxDebounce, p.debounce(k, later), "put off, but not for ever")
-	at, _ := p.done(k)
-	require.Equal(t, birth, at, "what waits has waited since the first")
+	made, _ := p.done(k)
+	require.Equal(t, birth, made, "what waits has waited since the first")
+
+	p.add(k, later, later, time.Second)
+	p.add(k, birth, later, time.Second)
+	made, _ = p.done(k)
+	require.Equal(t, birth, made, "the first is the one that was made first, not seen first")
 }
 
 func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
@@ -89,10 +94,10 @@ func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
 	k := key{KindDeployment, "ns", "w"}
 	p.rewritten(k, "10")
 	require.Empty(t, p.template(k), "nothing waits")
-	p.add(k, birth, time.Second)
+	p.add(k, birth, birth, time.Second)
 	require.Empty(t, p.template(k), "it was written before the change was seen")
 	p.rewritten(k, "11")
-	p.add(k, birth.Add(time.Minute), time.Second)
+	p.add(k, birth, birth.Add(time.Minute), time.Second)
 	p.rewritten(k, "12")
 	require.Equal(t, "12", p.template(k))
 	p.done(k)

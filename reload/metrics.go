@@ -29,11 +29,9 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_reload_reverted_total",
 			Help: "Stamps and baselines that somebody took off a workload again, by its kind.",
 		}, []string{"kind"}),
-		// What a change of a source took to the clone, sync measures; the API
-		// server dates the change itself, but in whole seconds.
 		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_reload_latency_seconds",
-			Help:    "Seconds from seeing an object change, of a source in other namespaces its clone, to having written its consumer, debounce and waits included.",
+			Help:    "Seconds from seeing an object change, of a clone its source, to having restarted or refreshed its consumer, debounce and waits included. What changed before this replica led counts from the API server's date of the change, which is in whole seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 21), // to 87 minutes: a restart may wait for a window
 		}, []string{"action"}),
 		waiting: factory.NewGaugeVec(prometheus.GaugeOpts{

@@ -11,8 +11,9 @@ import (
 type pending struct{ changes sync.Map }
 
 type seen struct {
-	// at is when the first change was seen.
-	at time.Time
+	// made is when the first change was made; zero for what was there already
+	// when it was first seen.
+	made time.Time
 	// burst is when the first of those was seen that are put off together; zero
 	// once nothing puts them off any more.
 	burst time.Time
@@ -23,29 +24,32 @@ type seen struct {
 	template string
 }
 
-// add remembers a change. One that follows another before that was dealt with
+// add remembers a change that was made at that time, and is seen now. One that follows another before that was dealt with
 // puts it off, but not for ever: a consumer whose objects never come to rest is
 // restarted maxDebounce after the first.
-func (p *pending) add(k key, at time.Time, debounce time.Duration) {
+func (p *pending) add(k key, made, now time.Time, debounce time.Duration) {
 	for {
-		value, waits := p.changes.LoadOrStore(k, seen{at: at, burst: at, due: at.Add(debounce)})
+		value, waits := p.changes.LoadOrStore(k, seen{made: made, burst: now, due: now.Add(debounce)})
 		if !waits {
 			return
 		}
 		change, _ := value.(seen)
-		change = change.and(at, debounce)
+		change = change.and(made, now, debounce)
 		if p.changes.CompareAndSwap(k, value, change) {
 			return
 		}
 	}
 }
 
-// and is s and another change, which was seen at that time.
-func (s seen) and(at time.Time, debounce time.Duration) seen {
-	if s.burst.IsZero() {
-		s.burst = at
+// and is s and another change, which is seen now.
+func (s seen) and(made, now time.Time, debounce time.Duration) seen {
+	if made.Before(s.made) {
+		s.made = made
 	}
-	then := at.Add(debounce)
+	if s.burst.IsZero() {
+		s.burst = now
+	}
+	then := now.Add(debounce)
 	if last := s.burst.Add(maxDebounce); then.After(last) {
 		then = last
 	}
@@ -90,9 +94,9 @@ func (p *pending) template(k key) string {
 	return change.template
 }
 
-// done returns when the first change was seen, if one was.
-func (p *pending) done(k key) (at time.Time, found bool) {
+// done returns when the first change was made, if one was; see seen.made.
+func (p *pending) done(k key) (made time.Time, found bool) {
 	value, _ := p.changes.LoadAndDelete(k)
 	change, found := value.(seen)
-	return change.at, found
+	return change.made, found
 }

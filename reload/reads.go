@@ -27,8 +27,8 @@ type reads struct {
 	queue  *queue.Runner[object.Ref]
 	// wanted reports whether anybody still asks about an object.
 	wanted func(object.Ref) bool
-	// done is called after an object was read.
-	done func(object.Ref)
+	// done is called after an object was read, for the first time or again.
+	done func(ref object.Ref, again bool)
 
 	known sync.Map // from object.Ref to *object.Digested
 }
@@ -115,8 +115,9 @@ func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
 	if current == nil {
 		return nil // deleted: the cache will tell
 	}
-	r.known.Store(ref, digestsOf(current, r.latest(ref)))
-	r.done(ref)
+	before := r.latest(ref)
+	r.known.Store(ref, digestsOf(current, before))
+	r.done(ref, before != nil)
 	return nil
 }
 

@@ -101,7 +101,7 @@ func TestWhatNobodyAsksAboutAnyMoreIsForgotten(t *testing.T) {
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
 	r := newReads(dependencies{clients: f.clients, caches: f.caches, digestKey: f.key, registry: prometheus.NewRegistry(), log: zaptest.NewLogger(t)})
-	r.wanted, r.done = func(object.Ref) bool { return wanted }, func(ref object.Ref) { done = append(done, ref) }
+	r.wanted, r.done = func(object.Ref) bool { return wanted }, func(ref object.Ref, _ bool) { done = append(done, ref) }
 
 	require.NoError(t, r.reconcile(t.Context(), own))
 	require.Equal(t, []object.Ref{own}, done)

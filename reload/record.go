@@ -20,8 +20,8 @@ import (
 func (c *controller) record(to consumer, decision Decision) {
 	k := to.key()
 	c.metrics.record(decision, resultDone)
-	if at, found := c.pending.done(k); found {
-		c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(c.now().Sub(at).Seconds())
+	if made, found := c.pending.done(k); found {
+		c.measure(decision, made)
 	}
 	c.told.first(k, failing, "")
 	c.logDone(k, decision)
