@@ -26,6 +26,8 @@ type Use struct {
 	// Containers are those that consume it; none for what the node reads, or the
 	// owner lists.
 	Containers []string `json:"containers,omitempty"`
+	// Through is the ServiceAccount that has a pull secret put into the pods.
+	Through string `json:"through,omitempty"`
 	// Rule and OptIn are who wants something done; see Consumed.
 	Rule  string `json:"rule,omitempty"`
 	OptIn Tool   `json:"optIn,omitempty"`
@@ -75,10 +77,15 @@ type Observer struct {
 	reader    kube.Reader
 }
 
-// NewObserver adds the caches of consumers to caches.
-func NewObserver(live *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
-	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, live, visible)
-	consumers, err := newConsumers(clients, caches, kube.Always, kinds, nil, visible, log)
+// NewObserver adds the caches of consumers to caches. ServiceAccounts it reads
+// once, now.
+func NewObserver(ctx context.Context, live *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
+	accounts, err := readAccounts(ctx, clients.Typed)
+	if err != nil {
+		return nil, err
+	}
+	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, live, accounts.visible)
+	consumers, err := newConsumers(clients, caches, kube.Always, kinds, nil, accounts.visible, log)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +210,7 @@ func (l *observation) usesOf(ref object.Ref) []Use {
 }
 
 // fromTemplate reports whether pod consumes ref because the pod template does that
-// it was made from. Admission adds pull secrets of the ServiceAccount, and more.
+// it was made from. Admission adds to pods what it likes.
 func (l *observation) fromTemplate(pod *Pod, ref object.Ref) bool {
 	owner, owned := l.consumers.ownerOf(pod)
 	return owned && !owner.Bare && slices.Contains(indexValues(owner.Namespace, owner.References), ref.String())
@@ -338,7 +345,7 @@ func newUse(k key, c Consumed) Use {
 	outcome := c.onChange()
 	use := Use{
 		Consumer: k.String(), Object: c.Object.String(), Mode: c.Mode, Keys: c.Keys, Optional: c.Optional, Containers: c.Containers,
-		Rule: c.Rule, OptIn: c.OptIn, OnChange: outcome.Step, Reason: outcome.Reason,
+		Through: c.Through, Rule: c.Rule, OptIn: c.OptIn, OnChange: outcome.Step, Reason: outcome.Reason,
 	}
 	if !c.ChangedAt.IsZero() {
 		use.ChangedAt = &c.ChangedAt

@@ -21,7 +21,7 @@ import (
 // observing is an Observer over what the fixture holds.
 func (f *fixture) observing(settings Settings) *Observer {
 	f.t.Helper()
-	observer, err := NewObserver(f.live, settings, f.clients, f.caches, f.key, zaptest.NewLogger(f.t))
+	observer, err := NewObserver(f.t.Context(), f.live, settings, f.clients, f.caches, f.key, zaptest.NewLogger(f.t))
 	require.NoError(f.t, err)
 	require.NoError(f.t, f.key.Load(f.t.Context()))
 	f.caches.Start(f.t.Context())
@@ -125,6 +125,48 @@ func TestConsumersSayWhatOnlyPodsConsume(t *testing.T) {
 		got := map[string]Reason{}
 		for _, use := range uses {
 			got[use.Consumer+" "+string(use.Mode)+" "+string(use.OnChange)] = use.Reason
+		}
+		require.Equal(t, want, got, name)
+	}
+}
+
+// Pods that name a pull secret are given none, and nobody else's account counts.
+func TestPullSecretsOfServiceAccountsAreTold(t *testing.T) {
+	account := func(namespace, name, pull string) *corev1.ServiceAccount {
+		return &corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: pull}},
+		}
+	}
+	made := func(name string, change func(*corev1.PodSpec)) *appsv1.Deployment {
+		deployment := web()
+		deployment.Name = name
+		deployment.Spec.Template.Spec = corev1.PodSpec{}
+		change(&deployment.Spec.Template.Spec)
+		return deployment
+	}
+	pod := mountingPod() // older than what its account has by now
+	pod.Spec.Volumes, pod.Spec.ServiceAccountName = nil, "builder"
+	f := newFixture(t, account("team", "builder", "regcred"), account("team", "default", "common"), account("other", "builder", "theirs"), pod,
+		made("builds", func(spec *corev1.PodSpec) { spec.ServiceAccountName = "builder" }),
+		made("builds-in-old-words", func(spec *corev1.PodSpec) { spec.DeprecatedServiceAccount = "builder" }),
+		made("says-nothing", func(*corev1.PodSpec) {}),
+		made("has-its-own", func(spec *corev1.PodSpec) {
+			spec.ServiceAccountName, spec.ImagePullSecrets = "builder", []corev1.LocalObjectReference{{Name: "own"}}
+		}))
+	observer := f.observing(Settings{})
+	for name, want := range map[string][]string{
+		"regcred": {"Deployment/team/builds ServiceAccount/builder", "Deployment/team/builds-in-old-words ServiceAccount/builder"},
+		"common":  {"Deployment/team/says-nothing ServiceAccount/default"},
+		"own":     {"Deployment/team/has-its-own "},
+		"theirs":  nil,
+	} {
+		uses, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: name}, birth)
+		require.NoError(t, err)
+		var got []string
+		for _, use := range uses {
+			require.Equal(t, ImagePull, use.Mode)
+			require.Equal(t, StepNothing, use.OnChange)
+			got = append(got, use.Consumer+" "+use.Through)
 		}
 		require.Equal(t, want, got, name)
 	}

@@ -27,8 +27,6 @@ const (
 	// Fields are those of a target that are set from keys.
 	Fields Mode = "Fields"
 	// ImagePull is a pull secret: the kubelet reads it when it pulls an image.
-	// Those of the pod's ServiceAccount are read in the same way, and are not in
-	// the pod template at all: of neither is anything to be done.
 	ImagePull Mode = "ImagePull"
 	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts.
 	CSI Mode = "CSI"
@@ -66,6 +64,9 @@ type Reference struct {
 	// Containers are those that consume it, as containers calls them, for people:
 	// nothing is decided by them.
 	Containers []string
+	// Through is the ServiceAccount that a pull secret comes from, where the pod
+	// template names none; for people, too.
+	Through string
 }
 
 // equal reports whether r and other say the same of what is consumed.
@@ -85,7 +86,7 @@ func References(spec *corev1.PodSpec) []Reference {
 	}
 	var found references
 	for _, pull := range spec.ImagePullSecrets {
-		found.add(Reference{Kind: object.Secret, Name: pull.Name, Mode: ImagePull, Optional: true})
+		found.add(pullSecret(pull))
 	}
 	for name, container := range containers(spec) {
 		others := len(found)
@@ -99,6 +100,10 @@ func References(spec *corev1.PodSpec) []Reference {
 		}
 	}
 	return found.merged()
+}
+
+func pullSecret(named corev1.LocalObjectReference) Reference {
+	return Reference{Kind: object.Secret, Name: named.Name, Mode: ImagePull, Optional: true}
 }
 
 // volumeSource is a Secret or ConfigMap that a volume is made of.

@@ -31,7 +31,7 @@ func keepCustom(form *Form, keeps keptReferences) func(any) (*Workload, error) {
 			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)
 		}
 		if template != nil {
-			kept.References = append(keeps(&template.Spec), listed(meta)...)
+			kept.References = append(keeps(meta.Namespace, &template.Spec), listed(meta)...)
 			kept.foreign = readForeign(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
 			_, kept.Stamped = template.Annotations[mark.RestartedFor]
 			kept.Rollout = customRollout(custom, template, kept.Kind)

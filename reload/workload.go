@@ -103,7 +103,7 @@ func keepWorkload(obj any, keeps keptReferences) (*Workload, error) {
 }
 
 func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps keptReferences) *Workload {
-	refs := slices.Clip(append(keeps(&template.Spec), listed(meta)...))
+	refs := slices.Clip(append(keeps(meta.Namespace, &template.Spec), listed(meta)...))
 	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
 	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
 	kept.UID = meta.UID // by it an object is known as the owner of others
@@ -133,7 +133,9 @@ func keepPod(obj any, keeps keptReferences) (*Pod, error) {
 	if !ok {
 		return nil, fmt.Errorf("object of type %T is no pod", obj)
 	}
-	refs := keeps(&o.Spec)
+	refs := slices.DeleteFunc(keeps(o.Namespace, &o.Spec), func(r Reference) bool {
+		return r.Through != "" // what the ServiceAccount gave is in the pod itself
+	})
 	if len(refs) == 0 {
 		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
 	}
@@ -161,11 +163,12 @@ func boundAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// keptReferences says which of its references are kept of a pod.
-type keptReferences func(*corev1.PodSpec) []Reference
+// keptReferences says which of its references are kept of a pod in that
+// namespace, or of a pod template.
+type keptReferences func(namespace string, spec *corev1.PodSpec) []Reference
 
 // actedOn leaves out what never leads to anything, and most pods have.
-func actedOn(spec *corev1.PodSpec) []Reference {
+func actedOn(_ string, spec *corev1.PodSpec) []Reference {
 	return slices.Clip(slices.DeleteFunc(visible(spec), func(r Reference) bool { return r.Mode == ImagePull }))
 }
 

@@ -146,7 +146,7 @@ func (c *connection) openReload(ctx context.Context, options Options) (*reload.O
 	if err != nil {
 		return nil, nil, err
 	}
-	observer, err := reload.NewObserver(rules.NewLive(c.sets.Reload), c.config.Reload, c.clients, caches, key, zap.NewNop())
+	observer, err := reload.NewObserver(ctx, rules.NewLive(c.sets.Reload), c.config.Reload, c.clients, caches, key, zap.NewNop())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,6 +167,7 @@ func consumerPermissions() []kube.Permission {
 		{Group: "apps", Resource: "daemonsets", Verbs: read, For: purpose},
 		{Group: "batch", Resource: "cronjobs", Verbs: read, For: purpose},
 		{Resource: "pods", Verbs: read, For: purpose},
+		{Resource: "serviceaccounts", Verbs: []string{"list"}, For: "know which pull secrets they give to pods"},
 	}
 }
 
@@ -310,6 +311,6 @@ func cells(use reload.Use) []string {
 	if use.Pods > 0 {
 		standing = fmt.Sprintf("%s (%d of %d pods)", standing, use.Pods-use.PodsBehind, use.Pods)
 	}
-	in := cmp.Or(strings.Join(use.Containers, ", "), "-")
+	in := cmp.Or(strings.Join(use.Containers, ", "), use.Through, "-")
 	return []string{consumed, in, by, string(use.OnChange), standing, words(use.Reason)}
 }
