@@ -189,7 +189,7 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.Foreign]) {
 	foreign := change.Latest()
 	target := object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}
-	for _, rule := range c.live.Load().All() {
+	for _, rule := range c.claimants(c.live.Load()).of(target) {
 		if c.wants(rule, target) {
 			c.queue.Fresh(target)
 			return

@@ -75,11 +75,12 @@ func New(p Params) (Result, error) {
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.onlooker.Touched)
-	if err := p.Registry.Register(census{c}); err != nil {
+	view := newView(c)
+	if err := p.Registry.Register(view.census); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)
 	}
 	return Result{
-		View:        &View{c},
+		View:        view,
 		Leader:      kube.Runnable{Name: "sync", Run: c.Run},
 		Permissions: permissions(len(p.Live.Load().All()) > 0),
 	}, nil

@@ -3,6 +3,7 @@ package sync
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -25,6 +26,8 @@ type Observer struct {
 	live      *rules.Live[Rule]
 	caches    *kube.Caches
 	approvals *approvals
+	// latest are the claimants of the set that was last asked about.
+	latest atomic.Pointer[claimants]
 }
 
 // NewObserver adds what it needs to caches, which must not run yet. ownNamespace
@@ -46,6 +49,16 @@ func NewObserver(live *rules.Live[Rule], clients *kube.Clients, caches *kube.Cac
 		return nil, err
 	}
 	return &Observer{live: live, caches: caches, approvals: approvals}, nil
+}
+
+// ruleNames are the names of the rules in force, in the file's order.
+func (o *Observer) ruleNames() []string {
+	all := o.live.Load().All()
+	names := make([]string, 0, len(all))
+	for _, rule := range all {
+		names = append(names, rule.Name)
+	}
+	return names
 }
 
 // state is everything Plan needs to know about target.
@@ -76,9 +89,7 @@ func (o *Observer) state(target object.Ref) (State, error) {
 // not go to another rule and back.
 func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *Namespace) ([]Claim, error) {
 	var claims []Claim
-	all := set.All()
-	for i := range all {
-		rule := &all[i]
+	for _, rule := range o.claimants(set).of(target) {
 		ref, ok := rule.sourceOf(target)
 		if !ok || !rule.namespaces.Matches(namespace.Name, namespace.Labels) {
 			continue
@@ -97,8 +108,17 @@ func (o *Observer) claims(set *rules.Set[Rule], target object.Ref, namespace *Na
 	return claims, nil
 }
 
+func (o *Observer) claimants(set *rules.Set[Rule]) *claimants {
+	known := o.latest.Load()
+	if known == nil || known.set != set {
+		known = newClaimants(set)
+		o.latest.Store(known)
+	}
+	return known
+}
+
 // wants reports whether rule would clone to target, were its namespace right.
-func (o *Observer) wants(rule Rule, target object.Ref) bool {
+func (o *Observer) wants(rule *Rule, target object.Ref) bool {
 	ref, ok := rule.sourceOf(target)
 	if !ok || !rule.BySelector() {
 		return ok

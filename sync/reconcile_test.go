@@ -60,7 +60,7 @@ func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, _ := testController(t, *renamed)
-			require.Equal(t, test.want, c.wants(*renamed, test.target))
+			require.Equal(t, test.want, c.wants(renamed, test.target))
 		})
 	}
 }

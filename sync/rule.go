@@ -37,6 +37,15 @@ func (r Rule) TargetName(source string) string {
 	return source
 }
 
+// onlyName is the name that all clones of the rule have; known is false where
+// each is called as its source is.
+func (r Rule) onlyName() (name string, known bool) {
+	if r.BySelector() {
+		return r.Target.Name, r.Target.Name != ""
+	}
+	return r.TargetName(r.Source.Name), true
+}
+
 // TargetRef is the clone of source in namespace.
 func (r Rule) TargetRef(source object.Ref, namespace string) object.Ref {
 	return object.Ref{Kind: source.Kind, Namespace: namespace, Name: r.TargetName(source.Name)}

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"maps"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -56,12 +57,18 @@ func (w *waits) add(f Finding, times ...time.Time) {
 	w.oldest[key] = max(w.oldest[key], w.now.Sub(since))
 }
 
-// surveyWaits reports on every place as View.Survey does, and returns how long
-// those wait that do. Of places that do not, no time is kept.
+// surveyFailing is Survey that knows which clones failed.
+func (c *controller) surveyFailing(report func(Finding)) {
+	failed := failures{}
+	c.failures.Use(func(f failures) { maps.Copy(failed, f) })
+	c.Survey(c.maxFraction(), nil, func(f Finding) { report(failed.mark(f)) })
+}
+
+// surveyWaits is surveyFailing that returns how long those wait that do. Of
+// places that do not, no time is kept.
 func (c *controller) surveyWaits(report func(Finding)) ages {
-	view := &View{c}
-	waits := newWaits(view.Rules(), c.now())
-	view.Survey(func(f Finding) {
+	waits := newWaits(c.ruleNames(), c.now())
+	c.surveyFailing(func(f Finding) {
 		report(f)
 		if !f.Step.Writes() {
 			return

@@ -50,7 +50,7 @@ headwater_sync_oldest_unsynced_seconds{rule="blog",state="drifting"} 0
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="failed"} 7200
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="removing"} 0
 `
-	require.NoError(t, testutil.CollectAndCompare(census{c}, strings.NewReader(want), "headwater_sync_oldest_unsynced_seconds"))
+	require.NoError(t, testutil.CollectAndCompare(v.census, strings.NewReader(want), "headwater_sync_oldest_unsynced_seconds"))
 }
 
 func TestNoTimeIsKeptOfWhatIsRight(t *testing.T) {

@@ -33,35 +33,23 @@ func orNobody(onlooker Onlooker) Onlooker {
 
 // View is how clones stand as the controller knows it: what the caches show,
 // and which writes failed. It sends no request and changes nothing.
-type View struct{ controller *controller }
+type View struct {
+	controller *controller
+	census     *census
+}
+
+func newView(c *controller) *View { return &View{c, newCensus(c)} }
 
 // Working reports whether the controller keeps clones right here and now: it
 // leads, and has seen everything.
 func (v *View) Working() bool { return v.controller.working.Load() }
 
 // Rules are the names of the rules in force, in the file's order.
-func (v *View) Rules() []string {
-	all := v.controller.live.Load().All()
-	names := make([]string, 0, len(all))
-	for _, rule := range all {
-		names = append(names, rule.Name)
-	}
-	return names
-}
+func (v *View) Rules() []string { return v.controller.ruleNames() }
 
 // Survey is Observer.Survey, and knows which clones failed. It looks at every
-// place there is.
-func (v *View) Survey(report func(Finding)) {
-	failed := failures{}
-	v.controller.failures.Use(func(f failures) {
-		for target, failure := range f {
-			failed[target] = failure
-		}
-	})
-	v.controller.Survey(v.controller.maxFraction(), nil, func(f Finding) {
-		report(failed.mark(f))
-	})
-}
+// place there is, and the metrics need not for a while.
+func (v *View) Survey(report func(Finding)) { v.census.take(report) }
 
 // Glance returns a function that reports on one place as Survey would. What it
 // finds out about a rule as a whole it keeps: it is for places that are looked

@@ -66,10 +66,10 @@ func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
 	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	require.True(tb, caches.AwaitFull(waitCtx, nil))
-	return &View{&controller{
+	return newView(&controller{
 		Observer: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
 		failures: locked.New(failures{}), unsynced: locked.New(&unsynced{}), spreads: locked.New(spreads{}),
-	}}
+	})
 }
 
 func twoRules(t *testing.T) []Rule {
@@ -115,7 +115,7 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 // Whoever forges marks names as many rules as they like.
 func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(census{viewOf(t, 3, *testRule(t, nil)).controller})
+	registry.MustRegister(viewOf(t, 3, *testRule(t, nil)).census)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	named := map[string]bool{}

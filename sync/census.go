@@ -1,0 +1,124 @@
+package sync
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxFailing bounds how many failing clones are named in the metrics.
+const maxFailing = 100
+
+var (
+	workingDesc = prometheus.NewDesc("headwater_sync_working",
+		"1 while this replica keeps clones right: it leads, and has read everything.", nil, nil)
+	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
+		"Clones by standing: current, behind, drifting, conflict, refused, held, failed, removing, retained.",
+		[]string{"rule", "state", "reason"}, nil)
+	missingDesc = prometheus.NewDesc("headwater_sync_sources_missing",
+		"1 for a rule that has no source, since there is none of that name or with such labels; else 0.",
+		[]string{"rule"}, nil)
+	oldestDesc = prometheus.NewDesc("headwater_sync_oldest_unsynced_seconds",
+		"How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, failed, removing; 0 where none waits.",
+		[]string{"rule", "state"}, nil)
+	failingDesc = prometheus.NewDesc("headwater_sync_clone_failing",
+		"1 for a clone whose last write failed; at most 100, those that failed longest.",
+		[]string{"rule", "kind", "namespace", "name"}, nil)
+)
+
+const (
+	// surveyShare bounds what scrapes cost: after a survey that took long, its
+	// census is kept for this many times as long, up to censusKept.
+	surveyShare = 10
+	censusKept  = 10 * time.Second
+)
+
+// census counts the clones from the caches alone, so that no state has to be
+// kept beside them but of clones that wait. Scrapes that come close together,
+// and the page, share one survey.
+type census struct {
+	controller *controller
+
+	mu     sync.Mutex
+	counts map[group]int
+	oldest ages
+	// until is when it is to be taken anew.
+	until time.Time
+}
+
+// group is what clones are counted by.
+type group struct {
+	rule     string
+	standing Standing
+	reason   Reason
+}
+
+func newCensus(c *controller) *census { return &census{controller: c} }
+
+// take surveys everything, and has report hear of it, too.
+func (c *census) take(report func(Finding)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.survey(report)
+}
+
+// survey is take while the lock is held.
+func (c *census) survey(report func(Finding)) {
+	began, counts := c.controller.now(), map[group]int{}
+	oldest := c.controller.surveyWaits(func(f Finding) {
+		counts[group{c.controller.ruleLabel(f.Rule), f.Standing, f.Step.Reason}]++
+		report(f)
+	})
+	ended := c.controller.now()
+	c.counts, c.oldest = counts, oldest
+	c.until = ended.Add(min(surveyShare*ended.Sub(began), censusKept))
+}
+
+// latest is a census that is new enough.
+func (c *census) latest() (counts map[group]int, oldest ages) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.controller.now().Before(c.until) {
+		c.survey(func(Finding) {})
+	}
+	return c.counts, c.oldest
+}
+
+// Describe implements prometheus.Collector.
+func (*census) Describe(out chan<- *prometheus.Desc) {
+	out <- workingDesc
+	out <- clonesDesc
+	out <- missingDesc
+	out <- oldestDesc
+	out <- failingDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c *census) Collect(out chan<- prometheus.Metric) {
+	var working float64
+	if c.controller.working.Load() {
+		working = 1
+	}
+	out <- prometheus.MustNewConstMetric(workingDesc, prometheus.GaugeValue, working)
+	c.controller.failures.Use(func(f failures) {
+		for _, target := range f.first(maxFailing) {
+			out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, 1,
+				f[target].rule, string(target.Kind), target.Namespace, target.Name)
+		}
+	})
+	for _, rule := range c.controller.live.Load().All() {
+		var missing float64
+		if c.controller.MissingSource(rule.Base) != "" {
+			missing = 1
+		}
+		out <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, missing, rule.Name)
+	}
+	counts, oldest := c.latest()
+	for g, count := range counts {
+		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(count), g.rule, string(g.standing), string(g.reason))
+	}
+	for key, age := range oldest {
+		out <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age.Seconds(), key.rule, string(key.Standing))
+	}
+}
