@@ -38,6 +38,11 @@ type Mount struct {
 const (
 	headerTimeout   = 5 * time.Second
 	shutdownTimeout = 5 * time.Second
+	// scrapesMost bounds the scrapes that are worked on at once, and
+	// scrapeTimeout how long one may take. One that is read slowly is worked on
+	// no more.
+	scrapesMost   = 2
+	scrapeTimeout = time.Minute
 )
 
 // Server is the HTTP server.
@@ -56,7 +61,7 @@ type Server struct {
 // localhost alone.
 func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger, mounts ...Mount) *Server {
 	s := &Server{address: address, checks: checks, secure: gate != nil, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
-	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMost, Timeout: scrapeTimeout})
 	guarded := func(_ string, handler http.Handler) http.Handler { return local(handler) }
 	if gate != nil {
 		metrics, guarded = gate.Guard("/metrics", metrics), gate.Guard

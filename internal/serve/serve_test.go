@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -62,6 +63,31 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 	status, body = serving(t, nil, ready, waiting)("/readyz", "")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, "[+] one\n[-] two: still reading\n", body)
+}
+
+func TestScrapesThatComeWhileOthersAreWorkedOnAreTurnedAway(t *testing.T) {
+	registry, began, end := prometheus.NewRegistry(), make(chan struct{}), make(chan struct{})
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headwater_test"}, func() float64 {
+		began <- struct{}{}
+		<-end
+		return 7
+	}))
+	handler := New("", registry, nil, nil, zap.NewNop()).server.Handler
+	scrape := func() int {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		return answer.Code
+	}
+	answers := make(chan int, scrapesMost)
+	for range scrapesMost {
+		go func() { answers <- scrape() }()
+		<-began
+	}
+	require.Equal(t, http.StatusServiceUnavailable, scrape())
+	close(end)
+	for range scrapesMost {
+		require.Equal(t, http.StatusOK, <-answers)
+	}
 }
 
 func TestTheMetricsAreOpenWithoutAGate(t *testing.T) {
