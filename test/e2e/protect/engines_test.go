@@ -226,6 +226,10 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 		for _, clone := range []string{"shared", "healed", "frozen"} {
 			e.HasClone("eng-a", clone, map[string]string{"k": "v"})
 		}
+		e.Eventually(func(ctx context.Context) error {
+			_, err := e.Admin.CoreV1().ConfigMaps("eng-a").Get(ctx, "binary", metav1.GetOptions{})
+			return err
+		})
 		e.proven(h, "eng", "eng-updates", "eng-chosen", "eng-twice", "eng-healed", "eng-frozen", "eng-binary", "eng-going", "eng-emptied")
 		e.alone(clients["eng-nobody"], by, "eng-src", "eng-a")
 		e.judged(engine, by, engineRequests(owner), clients)
