@@ -131,7 +131,7 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	h = e.Start(e2e.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
-	require.Contains(t, e.HasEvent(namespace, "by-env", "BaselineAdopted"), "key")
+	require.Contains(t, e.HasEvent(namespace, "by-env", "BaselineAdopted"), "the key it was made with is gone")
 	e.Change("lostkey", "used", "3")
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
