@@ -71,7 +71,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Metadata, consumers.optional.Resource},
 		events:  d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
-		waits: newWaits(metrics.waiting), tallies: locked.New(tallies{}),
+		told: told{now: time.Now}, waits: newWaits(metrics.waiting), tallies: locked.New(tallies{}),
 	}
 	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -19,7 +21,7 @@ const maxNamed = 2
 // added to the object's.
 const maxMissing = 1
 
-// complain tells the owner of w once which of its annotations mean nothing, as
+// complain tells the owner of w which of its annotations mean nothing, as
 // far as anybody would heed them. Of what is wrong with one, the first counts.
 func (c *controller) complain(w *Workload, decision Decision) {
 	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.honoured())
@@ -32,36 +34,46 @@ func (c *controller) complain(w *Workload, decision Decision) {
 		}
 	}
 	for _, annotation := range mark.WishAnnotations() {
-		if c.told.first(w.key(), annotation, problems[annotation].problem) {
+		if say, _ := c.told.say(w.key(), annotation, problems[annotation].problem); say {
 			c.events.Record(unknownReload(w, problems[annotation]))
 		}
 	}
 }
 
-// told remembers what owners were told, so that they hear it once. It is lost
-// with the process, and with it no more than that an Event is repeated.
-type told struct{ said sync.Map }
+// told remembers what owners were told, so that they hear it once, and again while
+// it lasts. It is lost with the process, and with it no more than that an Event is
+// repeated.
+type told struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	said again.Memory[topic]
+}
 
 type topic struct {
 	key
 	about string
 }
 
-// first reports whether text is to be said: it is not empty, and not what was
-// said last about this.
-func (t *told) first(k key, about, text string) bool {
+// say reports whether text is to be said about this now, and whether it is news;
+// empty is nothing to say.
+func (t *told) say(k key, about, text string) (say, news bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if text == "" {
-		t.said.Delete(topic{k, about})
-		return false
+		t.said.Forget(topic{k, about})
+		return false, false
 	}
-	last, again := t.said.Swap(topic{k, about}, text)
-	return !again || last != text
+	return t.said.Say(topic{k, about}, text, t.now())
 }
+
+// over says that there is nothing to say about this any more.
+func (t *told) over(k key, about string) { t.say(k, about, "") }
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
 	for _, about := range append(mark.WishAnnotations(), waiting, failing, reverted, templateless) {
-		t.said.Delete(topic{k, about})
+		t.over(k, about)
 	}
 }
 

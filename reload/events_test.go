@@ -3,29 +3,36 @@ package reload
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 const maxNote = 1024 // what the API server accepts
 
-func TestOwnersAreToldOnce(t *testing.T) {
-	var told told
+func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
+	now := birth
+	told := told{now: func() time.Time { return now }}
 	k := key{KindDeployment, "ns", "w"}
-	require.False(t, told.first(k, waiting, ""), "nothing to say")
-	require.True(t, told.first(k, waiting, "one"))
-	require.False(t, told.first(k, waiting, "one"), "said already")
-	require.True(t, told.first(k, mark.Reload, "one"), "about something else")
-	require.True(t, told.first(k, waiting, "two"))
-	require.False(t, told.first(k, waiting, ""))
-	require.True(t, told.first(k, waiting, "two"), "it began anew")
+	says := func(about, text string) bool { say, _ := told.say(k, about, text); return say }
+	require.False(t, says(waiting, ""), "nothing to say")
+	require.True(t, says(waiting, "one"))
+	require.False(t, says(waiting, "one"), "said already")
+	require.True(t, says(mark.Reload, "one"), "about something else")
+	require.True(t, says(waiting, "two"))
+	told.over(k, waiting)
+	require.True(t, says(waiting, "two"), "it began anew")
 	told.forget(k)
-	require.True(t, told.first(k, waiting, "two"))
-	require.True(t, told.first(k, mark.Reload, "one"))
+	require.True(t, says(waiting, "two"))
+	require.True(t, says(mark.Reload, "one"))
+	now = now.Add(again.After)
+	say, news := told.say(k, waiting, "two")
+	require.True(t, say && !news, "it lasts")
 }
 
 func TestNotesSayWhatChangedAndFit(t *testing.T) {

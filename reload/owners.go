@@ -111,8 +111,8 @@ func (c *controller) baseline(w *Workload) string {
 	return c.echoes.read(w.key(), w, mark.Baseline)
 }
 
-// tellReverted tells the owner of w once per restart that what was written on
-// it was taken off again.
+// tellReverted tells the owner of w that what was written on it was taken off
+// again, and counts it once per restart.
 func (c *controller) tellReverted(w *Workload) {
 	written, known := c.recollections.of(w)
 	lost := known && c.echoes.read(w.key(), w, mark.Baseline) != written.baseline
@@ -120,11 +120,14 @@ func (c *controller) tellReverted(w *Workload) {
 	if lost || w.undone(w.Annotations[mark.RestartedAt]) {
 		text = written.baseline + w.Annotations[mark.RestartedAt] + "reverted"
 	}
-	if !c.told.first(w.key(), reverted, text) {
+	say, news := c.told.say(w.key(), reverted, text)
+	if !say {
 		return
 	}
 	stranger := c.consumers.topOf(w).stranger
-	c.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
+	if news {
+		c.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
+	}
 	c.log.Warn("what was written was taken off again", zap.Stringer("consumer", w.key()))
 	c.events.Record(stampReverted(w, stranger))
 }
@@ -151,7 +154,7 @@ func stampReverted(w *Workload, stranger *Owner) kube.Event {
 // templateless is the topic of tellBare.
 const templateless = "bare"
 
-// tellBare tells the owner of w once that it cannot be restarted, since it holds
+// tellBare tells the owner of w that it cannot be restarted, since it holds
 // no pod template that Headwater knows of.
 func (c *controller) tellBare(w *Workload) {
 	if !w.Bare {
@@ -168,7 +171,7 @@ func (c *controller) tellBare(w *Workload) {
 		event.Note = "It is never restarted, since its pod template is that of a " + string(w.Borrows.kind) +
 			"; add that kind to reload.workloads in Headwater's configuration"
 	}
-	if c.told.first(w.key(), templateless, event.Note) {
+	if say, _ := c.told.say(w.key(), templateless, event.Note); say {
 		c.events.Record(event)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
@@ -35,6 +36,21 @@ type Wait struct {
 	// Until is when it is looked at again; zero where something has to happen
 	// first.
 	Until time.Time
+}
+
+// lookAfter is how long after now to look again, at what calls for a person also
+// to tell it again; negative where something has to happen first.
+func (w Wait) lookAfter(now time.Time) time.Duration {
+	switch {
+	case w.Reason == WaitMissing:
+		return again.After
+	case w.Until.IsZero():
+		return -1
+	case w.Reason == WaitBreaker:
+		return max(0, min(w.Until.Sub(now), again.After))
+	default:
+		return max(0, w.Until.Sub(now))
+	}
 }
 
 // WaitReason is the label by which metrics tell waits apart.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
@@ -80,5 +81,22 @@ func TestTheStrictestRuleSetsThePace(t *testing.T) {
 			require.Equal(t, test.want, test.b.and(test.a))
 			require.Equal(t, test.want, paceOf([]Consumed{{Pace: test.a}, {Pace: test.b}}))
 		})
+	}
+}
+
+func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
+	in := func(d time.Duration) time.Time { return birth.Add(d) }
+	for sentence, test := range map[string]struct {
+		wait Wait
+		want time.Duration
+	}{
+		"for what is missing":                 {Wait{Reason: WaitMissing}, again.After},
+		"with an open breaker":                {Wait{WaitBreaker, in(time.Hour)}, again.After},
+		"until the breaker closes":            {Wait{WaitBreaker, in(time.Minute)}, time.Minute},
+		"a window opens by itself":            {Wait{WaitWindow, in(time.Hour)}, time.Hour},
+		"what is due is looked at now":        {Wait{WaitInterval, in(-time.Second)}, 0},
+		"what has room is woken, and not now": {Wait{Reason: WaitRollouts}, -1},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.lookAfter(birth)) })
 	}
 }

@@ -23,7 +23,7 @@ func (c *controller) record(to consumer, decision Decision) {
 	if made, found := c.pending.done(k); found {
 		c.measure(decision, made)
 	}
-	c.told.first(k, failing, "")
+	c.told.over(k, failing)
 	c.logDone(k, decision)
 	c.show(k, decision)
 	if came, news := outcomeOf(to, decision.Step); news {
@@ -56,15 +56,21 @@ func (c *controller) logDone(k key, decision Decision) {
 }
 
 // recordFailure counts a write that failed, and tells the owner of the consumer
-// once where it does not pass by itself. The queue logs the error.
+// where it does not pass by itself. The queue logs the error.
 func (c *controller) recordFailure(to consumer, decision Decision, err error) {
 	if overtaken(err) {
 		return
 	}
 	c.metrics.record(decision, resultFailed)
 	answer, refused := refusal(err)
-	if refused && c.told.first(to.key(), failing, string(decision.Step)+answer) {
+	if !refused {
+		return
+	}
+	say, news := c.told.say(to.key(), failing, string(decision.Step)+answer)
+	if news {
 		c.tally(c.origins(decision.Causes), to.key(), outcomeFailed)
+	}
+	if say {
 		c.events.Record(failed(to, decision, answer))
 	}
 }

@@ -187,7 +187,7 @@ func (s *setter) record(w work, applied *unstructured.Unstructured, values map[s
 			return
 		}
 	}
-	s.told.first(w.object(), setFields, "")
+	s.told.over(w.object(), setFields)
 	s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
 	s.log.Info("target written", zap.Stringer("target", w.targetKey), zap.String("result", result))
 	event := w.event()
@@ -199,12 +199,15 @@ func (s *setter) record(w work, applied *unstructured.Unstructured, values map[s
 	s.events.Record(event)
 }
 
-// complain tells once what cannot be set. problem holds no value.
+// complain tells what cannot be set. problem holds no value.
 func (s *setter) complain(w work, result, problem string) {
-	if !s.told.first(w.object(), setFields, result+problem) {
+	say, news := s.told.say(w.object(), setFields, result+problem)
+	if !say {
 		return
 	}
-	s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
+	if news {
+		s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
+	}
 	s.log.Warn("target not set", zap.Stringer("target", w.targetKey), zap.String("problem", problem))
 	event := w.event()
 	event.Warning, event.Reason, event.Action = true, "Target"+result, "Apply"

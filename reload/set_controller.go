@@ -44,7 +44,7 @@ const setWorkers = 8
 func newSetter(d dependencies, definitions *kube.View[*kube.Definition]) *setter {
 	s := &setter{
 		rules: d.rules, caches: d.caches, digestKey: d.digestKey, client: d.clients.Dynamic, reader: kube.NewReader(d.clients),
-		events: d.events, log: d.log.Named("targets"), now: time.Now, healed: locked.New(healed{}),
+		events: d.events, log: d.log.Named("targets"), now: time.Now, told: told{now: time.Now}, healed: locked.New(healed{}),
 		outcomes: promauto.With(d.registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_targets_total",
 			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
@@ -204,14 +204,14 @@ func (s *setter) carryOut(ctx context.Context, w work, decision targetDecision) 
 			s.complain(w, "Refused", fmt.Sprintf("%s has no key %s", w.ref, decision.Missing))
 			return nil
 		}
-		s.told.first(w.object(), setFields, "")
+		s.told.over(w.object(), setFields)
 		return nil
 	}
 }
 
 func (s *setter) forget(k targetKey) {
 	s.echoes.forget(k.object())
-	s.told.first(k.object(), setFields, "")
+	s.told.over(k.object(), setFields)
 	s.healed.Use(func(h healed) { h.forget(k) })
 }
 

@@ -92,16 +92,16 @@ func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
 	if wait.Reason == WaitMissing {
 		c.pending.done(k) // that it is there again is a change of its own
 	}
-	if !wait.Until.IsZero() {
-		c.queue.After(k, max(0, wait.Until.Sub(c.now())))
-	}
 	c.tellWaiting(w, due, wait)
+	if after := wait.lookAfter(c.now()); after >= 0 {
+		c.queue.After(k, after)
+	}
 }
 
 // proceed says that nothing makes k wait.
 func (c *controller) proceed(k key) {
 	c.waits.end(k)
-	c.told.first(k, waiting, "")
+	c.told.over(k, waiting)
 }
 
 // rolloutChanged has what hangs on the rollouts of workloads hear of a change.
@@ -131,14 +131,15 @@ func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
 // waiting is the topic of tellWaiting.
 const waiting = "waiting"
 
-// tellWaiting tells the owner of w once that its restart waits, for what, and
-// until when.
+// tellWaiting tells the owner of w that its restart waits, for what, and until
+// when.
 func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
 	event := restartWaits(w, due, wait)
-	if !c.told.first(w.key(), waiting, event.Note) {
+	say, news := c.told.say(w.key(), waiting, event.Note)
+	if !say {
 		return
 	}
-	if due.Step == StepHold {
+	if news && due.Step == StepHold {
 		c.metrics.record(due, resultHeld)
 		c.show(w.key(), due)
 	}

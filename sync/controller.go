@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -45,7 +46,7 @@ type controller struct {
 	failures *locked.Value[failures]
 	unsynced *locked.Value[*unsynced]
 	changes  *locked.Value[changes]
-	told     *locked.Value[*told]
+	told     *locked.Value[*again.Memory[toldKey]]
 	// generation grows with every change that can make a clone due to be
 	// removed.
 	generation atomic.Uint64

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -71,7 +72,7 @@ func New(p Params) (Result, error) {
 		maxFraction: p.Safety.MaxDeleteFraction,
 		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
 		spreads:     locked.New(spreads{}), failures: locked.New(failures{}),
-		unsynced: locked.New(&unsynced{}), changes: locked.New(changes{}), told: locked.New(&told{last: map[toldKey]telling{}}),
+		unsynced: locked.New(&unsynced{}), changes: locked.New(changes{}), told: locked.New(&again.Memory[toldKey]{}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.onlooker.Touched)

@@ -2,12 +2,12 @@ package sync
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -218,31 +218,16 @@ func revision(state State) string {
 	return state.Claims[0].Source.ResourceVersion
 }
 
-// tellAgain keeps an Event from being forgotten: the API server drops it after
-// an hour.
-const tellAgain = 20 * time.Minute
-
-// told is when each Event was last recorded: a source that is refused in a
+// toldKey is what an Event says about an object: a source that is refused in a
 // thousand namespaces is one piece of news.
-type told struct {
-	last   map[toldKey]telling
-	pruned time.Time
-}
-
 type toldKey struct{ about, reason, note string }
-
-type telling struct {
-	at time.Time
-	// revision is that of the source then.
-	revision string
-}
 
 // tell records event unless it was told a while ago about this revision of the
 // source.
 func (c *controller) tell(event kube.Event, revision string) {
 	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
 	key, now, fresh := toldKey{about, event.Reason, event.Note}, c.now(), false
-	c.told.Use(func(t *told) { fresh = t.fresh(key, telling{now, revision}) })
+	c.told.Use(func(told *again.Memory[toldKey]) { fresh, _ = told.Say(key, revision, now) })
 	if fresh {
 		level := zap.InfoLevel
 		if event.Warning {
@@ -251,17 +236,4 @@ func (c *controller) tell(event kube.Event, revision string) {
 		c.log.Log(level, event.Note, zap.String("reason", event.Reason), zap.String("about", about))
 		c.events.Record(event)
 	}
-}
-
-func (t *told) fresh(key toldKey, now telling) bool {
-	since := func(at time.Time) time.Duration { return now.at.Sub(at) }
-	if last, known := t.last[key]; known && last.revision == now.revision && since(last.at) < tellAgain {
-		return false
-	}
-	if since(t.pruned) >= tellAgain {
-		maps.DeleteFunc(t.last, func(_ toldKey, last telling) bool { return since(last.at) >= tellAgain })
-		t.pruned = now.at
-	}
-	t.last[key] = now
-	return true
 }

@@ -9,16 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOnePieceOfNewsIsToldOnce(t *testing.T) {
-	now, told := time.Unix(1000, 0), &told{last: map[toldKey]telling{}}
-	key := toldKey{about: "Secret/p/s", reason: "ForbiddenType"}
-	require.True(t, told.fresh(key, telling{now, "1"}))
-	require.False(t, told.fresh(key, telling{now.Add(time.Minute), "1"}))
-	require.True(t, told.fresh(key, telling{now.Add(time.Minute), "2"}), "the source changed")
-	require.True(t, told.fresh(key, telling{now.Add(time.Minute + tellAgain), "2"}), "Events are forgotten")
-	require.Len(t, told.last, 1)
-}
-
 func TestAFailureSaysWhichRuleItIsOf(t *testing.T) {
 	for sentence, note := range map[string]string{
 		"an Event's":           FailureNote{Rule: "blog", Why: "exceeded quota: 5%, \"hard\""}.String(),
