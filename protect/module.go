@@ -85,6 +85,7 @@ type Params struct {
 type Result struct {
 	fx.Out
 
+	View *View
 	// Registration and Prover are the leader's work.
 	Registration kube.Runnable `group:"leader"`
 	Prover       kube.Runnable `group:"leader"`
@@ -153,6 +154,7 @@ func New(p Params) (Result, error) {
 	}
 	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != EnginePolicy }
 	return Result{
+		View:         &View{prover},
 		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
 		Prover:       kube.Runnable{Name: "protect prover", Run: prover.Run},
 		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},

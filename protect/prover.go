@@ -76,6 +76,8 @@ type Prover struct {
 	log     *zap.Logger
 	wake    wake
 	proof   atomic.Pointer[Proof]
+	// shown are the standings as the last look found them, for whoever asks.
+	shown atomic.Pointer[map[string]Standing]
 
 	// Owned by the loop.
 	recorded  bool // standings hold what the ConfigMap does
@@ -107,6 +109,7 @@ func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
 	set := p.rules.Load()
 	if !enforces(marksMode(set)) {
 		p.conclude(Proof{Known: true})
+		p.shown.Store(nil)
 		return 0, p.clear(ctx)
 	}
 	if err := p.recall(ctx); err != nil {
@@ -129,6 +132,8 @@ func (p *Prover) look(ctx context.Context) (again time.Duration, err error) {
 		return 0, err
 	}
 	p.forget(standings)
+	maps.DeleteFunc(standings, func(_ string, s Standing) bool { return s.Since.IsZero() }) // nothing to tell yet
+	p.shown.Store(&standings)
 	return p.pause(sure), p.record(ctx, standings)
 }
 
@@ -280,7 +285,6 @@ func (p *Prover) recall(ctx context.Context) error {
 // record writes the standings where they differ from what is recorded, or that
 // was long ago.
 func (p *Prover) record(ctx context.Context, standings map[string]Standing) error {
-	maps.DeleteFunc(standings, func(_ string, s Standing) bool { return s.Since.IsZero() }) // nothing to tell yet
 	now, data := p.clock.Now(), map[string]string{}
 	recent := len(standings) == 0 || now.Sub(p.lastTried) < RecordInterval
 	if recent && maps.Equal(standings, p.standings) {

@@ -36,9 +36,18 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 		}
 		return stored.Data
 	}
+	view := &View{p}
+	shown := func() string {
+		if standing, known := view.Standing("blogsecret"); known {
+			return standing.String()
+		}
+		return ""
+	}
 	require.Empty(t, look(0), "a moment proves nothing")
+	require.Empty(t, shown())
 	first := look(settling)
 	require.Contains(t, first, "blogsecret")
+	require.Equal(t, first["blogsecret"], shown(), "who asks is told the same")
 	require.Equal(t, "2026-11-22T12:00:05Z", first[LastTried])
 	require.Equal(t, first, look(RecordInterval-time.Second), "nothing is written before that is due")
 	later := look(time.Second)
@@ -47,4 +56,5 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 
 	p.rules.Swap(rules.NewSet(blogRule(func(r *Rule) { r.Mode = Warn })))
 	require.Empty(t, look(time.Second), "nothing is refused: nothing is proven")
+	require.Empty(t, shown())
 }

@@ -44,6 +44,7 @@ type Params struct {
 type Result struct {
 	fx.Out
 
+	View        *View
 	Restarts    kube.Runnable     `group:"leader"`
 	Fields      kube.Runnable     `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
@@ -88,6 +89,7 @@ func newDependencies(p Params) dependencies {
 
 func newResult(c *controller, s *setter) Result {
 	return Result{
+		View:        &View{c.waits},
 		Restarts:    kube.Runnable{Name: "reload", Run: c.run},
 		Fields:      kube.Runnable{Name: "reload-targets", Run: s.run},
 		Permissions: permissions(c.honoured(), c.rules.Load()),

@@ -4,17 +4,15 @@ package reload
 // not wait.
 type Onlooker interface{ Reloaded(reloaded Reloaded) }
 
-// Reloaded is something done for a consumer whose data changed, or not done yet
-// for want of what its pods need; by names alone.
+// Reloaded is something done for a consumer whose data changed; by names alone.
 type Reloaded struct {
 	Step Step
 	// Consumer is as Kind/namespace/name.
 	Consumer string
-	// Rule is empty where the owner of the consumer asks; for StepHold it may
-	// be so where nobody does.
+	// Rule is empty where the owner of the consumer asks.
 	Rule string
-	// Changed, and for StepHold Missing, name objects.
-	Changed, Missing []string
+	// Changed names objects.
+	Changed []string
 }
 
 // show tells of what a change has brought about. That data was adopted, or a
@@ -24,10 +22,8 @@ func (c *controller) show(k key, decision Decision) {
 		return
 	}
 	switch decision.Step {
-	case StepRestart, StepRefresh, StepHold:
-		c.onlooker.Reloaded(Reloaded{
-			Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed, Missing: decision.Missing,
-		})
+	case StepRestart, StepRefresh:
+		c.onlooker.Reloaded(Reloaded{Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed})
 	default:
 	}
 }

@@ -20,7 +20,6 @@ func TestWhoLooksOnIsToldWhatAChangeBroughtAbout(t *testing.T) {
 	require.Equal(t, shown{
 		{Step: StepRestart, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
 		{Step: StepRefresh, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
-		{Step: StepHold, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
 	}, onlooker)
 	(&controller{}).show(k, Decision{Step: StepRestart}) // nobody looks
 }

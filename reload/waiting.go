@@ -80,7 +80,7 @@ func (c *controller) restarts(w *Workload) mark.Restarts {
 func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
 	k, causes := w.key(), c.origins(due.Causes)
 	c.pending.postponed(k)
-	if c.waits.begin(k, wait.Reason, causes) {
+	if c.waits.begin(k, waiter{Waiting{wait, k.String(), due.Rule, due.Changed, due.Missing, c.now()}, causes}) {
 		c.tally(causes, k, outcomeWaits)
 		for _, pod := range c.consumers.podsOf(w) {
 			c.queue.Fresh(pod.key())
@@ -141,7 +141,6 @@ func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
 	}
 	if news && due.Step == StepHold {
 		c.metrics.record(due, resultHeld)
-		c.show(w.key(), due)
 	}
 	level := zapcore.InfoLevel
 	if event.Warning {
@@ -193,7 +192,8 @@ type waits struct {
 }
 
 type waiter struct {
-	reason WaitReason
+	Waiting
+
 	causes []Cause
 }
 
@@ -208,18 +208,22 @@ func newWaits(gauge *prometheus.GaugeVec) *waits {
 }
 
 // begin reports whether k did not wait for that reason before.
-func (w *waits) begin(k key, reason WaitReason, causes []Cause) bool {
+func (w *waits) begin(k key, one waiter) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, waits := w.waiters[k]
-	w.waiters[k] = waiter{reason, causes}
-	if waits && last.reason == reason {
+	again := waits && last.Reason == one.Reason
+	if again {
+		one.Since = last.Since
+	}
+	w.waiters[k] = one
+	if again {
 		return false
 	}
 	if waits {
-		w.gauge.WithLabelValues(string(last.reason)).Dec()
+		w.gauge.WithLabelValues(string(last.Reason)).Dec()
 	}
-	w.gauge.WithLabelValues(string(reason)).Inc()
+	w.gauge.WithLabelValues(string(one.Reason)).Inc()
 	return true
 }
 
@@ -228,7 +232,7 @@ func (w *waits) end(k key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if last, waits := w.waiters[k]; waits {
-		w.gauge.WithLabelValues(string(last.reason)).Dec()
+		w.gauge.WithLabelValues(string(last.Reason)).Dec()
 		delete(w.waiters, k)
 	}
 }
@@ -240,7 +244,7 @@ func (w *waits) has(k key) bool { return w.reason(k) != "" }
 func (w *waits) reason(k key) WaitReason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.waiters[k].reason
+	return w.waiters[k].Reason
 }
 
 // byCause counts those who wait because of each object.
@@ -251,7 +255,7 @@ func (w *waits) byCause() map[Cause]waitCount {
 	for _, one := range w.waiters {
 		for _, cause := range one.causes {
 			is := counts[cause]
-			if one.reason == WaitMissing {
+			if one.Reason == WaitMissing {
 				is.held++
 			} else {
 				is.waiting++

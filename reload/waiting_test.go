@@ -3,6 +3,7 @@ package reload
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -21,12 +22,13 @@ func TestWhatWaitsIsCountedOnce(t *testing.T) {
 		}
 	}
 	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	waits := func(reason WaitReason) waiter { return waiter{Waiting: Waiting{Wait: Wait{Reason: reason}}} }
 	counts(nil)
-	require.True(t, w.begin(a, WaitInterval, nil))
-	require.False(t, w.begin(a, WaitInterval, nil))
-	require.True(t, w.begin(b, WaitInterval, nil))
+	require.True(t, w.begin(a, waits(WaitInterval)))
+	require.False(t, w.begin(a, waits(WaitInterval)))
+	require.True(t, w.begin(b, waits(WaitInterval)))
 	counts(map[WaitReason]float64{WaitInterval: 2})
-	require.True(t, w.begin(a, WaitBreaker, nil), "another reason")
+	require.True(t, w.begin(a, waits(WaitBreaker)), "another reason")
 	counts(map[WaitReason]float64{WaitInterval: 1, WaitBreaker: 1})
 	require.Equal(t, WaitBreaker, w.reason(a))
 	w.end(a)
@@ -35,6 +37,35 @@ func TestWhatWaitsIsCountedOnce(t *testing.T) {
 	require.True(t, w.has(b))
 	w.end(b)
 	counts(nil)
+}
+
+func TestThoseWhoWaitAreListedWhileTheyDo(t *testing.T) {
+	w := newWaits(newMetrics(prometheus.NewRegistry()).waiting)
+	one := func(name string, reason WaitReason, since, until int) (key, Waiting) {
+		k := inNamespace("x", name)
+		return k, Waiting{
+			Wait: Wait{reason, birth.Add(time.Duration(until))}, Consumer: k.String(), Rule: "blog",
+			Changed: []string{"Secret/x/s"}, Since: birth.Add(time.Duration(since)),
+		}
+	}
+	a, first := one("a", WaitInterval, 3, 9)
+	b, second := one("b", WaitMissing, 2, 9)
+	for k, waiting := range map[key]Waiting{a: first, b: second} {
+		w.begin(k, waiter{Waiting: waiting})
+	}
+	v := View{w}
+	require.Equal(t, []Waiting{second, first}, v.Waiting(), "who has waited for longest comes first")
+
+	_, again := one("b", WaitMissing, 7, 10)
+	w.begin(b, waiter{Waiting: again})
+	again.Since = second.Since
+	require.Equal(t, []Waiting{again, first}, v.Waiting(), "it waits for the same as before")
+	_, other := one("b", WaitBreaker, 8, 10)
+	w.begin(b, waiter{Waiting: other})
+	require.Equal(t, []Waiting{first, other}, v.Waiting(), "now it waits for something else")
+	w.end(b)
+	w.end(a)
+	require.Empty(t, v.Waiting())
 }
 
 func TestNotesSayWhyARestartWaits(t *testing.T) {

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // Onlooker is told of the controller's work as it is done, to show it. Its
@@ -46,6 +47,9 @@ func (v *View) Working() bool { return v.controller.working.Load() }
 
 // Rules are the names of the rules in force, in the file's order.
 func (v *View) Rules() []string { return v.controller.ruleNames() }
+
+// MissingSource is Observer.MissingSource.
+func (v *View) MissingSource(base rules.Base) string { return v.controller.MissingSource(base) }
 
 // Survey is Observer.Survey, and knows which clones failed. It looks at every
 // place there is, and the metrics need not for a while.

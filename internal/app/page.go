@@ -67,9 +67,7 @@ func (o onlooker) Violated(v protect.Violation) {
 }
 
 // stepWords are those of reload.Reloaded.
-var stepWords = map[reload.Step]string{
-	reload.StepRestart: "restarted", reload.StepRefresh: "refreshed", reload.StepHold: "held",
-}
+var stepWords = map[reload.Step]string{reload.StepRestart: "restarted", reload.StepRefresh: "refreshed"}
 
 // Reloaded implements reload.Onlooker.
 func (o onlooker) Reloaded(r reload.Reloaded) {
@@ -78,30 +76,43 @@ func (o onlooker) Reloaded(r reload.Reloaded) {
 
 func whyReloaded(r reload.Reloaded) string {
 	changed := "changed: " + strings.Join(r.Changed, ", ")
-	switch {
-	case r.Step == reload.StepHold:
-		return "missing: " + strings.Join(r.Missing, ", ")
-	case r.Rule == "":
+	if r.Rule == "" {
 		return "asked for by its owner; " + changed
-	default:
-		return changed
 	}
+	return changed
+}
+
+type pageParams struct {
+	fx.In
+
+	Settings Settings
+	Feed     *page.Feed
+	Leader   *kube.Leader
+	Reloader *reloader
+	Sync     *sync.View
+	Protect  *protect.View
+	Reload   *reload.View
 }
 
 // newPage is nil when the settings ask for none.
-func newPage(settings Settings, feed *page.Feed, view *sync.View, leader *kube.Leader) (*page.Page, error) {
-	if feed == nil {
+func newPage(p pageParams) (*page.Page, error) {
+	if p.Feed == nil {
 		return nil, nil
 	}
 	replica, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	return page.New(subject{view, leader, replica, settings.Namespace}, feed, Version)
+	return page.New(subject{
+		leader: p.Leader, replica: replica, namespace: p.Settings.Namespace, view: p.Sync,
+		conditions: conditions{p.Reloader, p.Sync, p.Protect, p.Reload},
+	}, p.Feed, Version)
 }
 
-// subject answers the page's questions from what sync knows.
+// subject answers the page's questions from what the modules know.
 type subject struct {
+	conditions
+
 	view               *sync.View
 	leader             *kube.Leader
 	replica, namespace string

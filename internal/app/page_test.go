@@ -42,9 +42,8 @@ func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
 		told reload.Reloaded
 		want string
 	}{
-		"a rule":              {reload.Reloaded{Step: reload.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
-		"the owner":           {reload.Reloaded{Step: reload.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
-		"a hold without rule": {reload.Reloaded{Step: reload.StepHold, Missing: []string{"a"}}, "missing: a"},
+		"a rule":    {reload.Reloaded{Step: reload.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
+		"the owner": {reload.Reloaded{Step: reload.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whyReloaded(tc.told)) })
 	}

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -27,6 +29,8 @@ type reloader struct {
 	log      *zap.Logger
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
+	// invalid is what is on disk, while that is not in force.
+	invalid atomic.Pointer[invalidFile]
 
 	current    *config.Config
 	sets       config.Sets
@@ -37,6 +41,12 @@ type reloader struct {
 	sync       *rules.Live[sync.Rule]
 	protect    *rules.Live[protect.Rule]
 	reload     *rules.Live[reload.Rule]
+}
+
+// invalidFile is a configuration that was read and not put in force.
+type invalidFile struct {
+	err   error
+	since time.Time
 }
 
 type reloaderParams struct {
@@ -118,6 +128,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 	r.caches.Start(cacheCtx)
 	r.reloads.WithLabelValues("applied").Inc()
 	r.good.Set(1)
+	r.invalid.Store(nil)
 	r.log.Info("configuration reloaded", zap.Int("rules", len(loaded.Rules)))
 	r.tellNotes()
 }
@@ -132,6 +143,7 @@ func (r *reloader) tellNotes() {
 func (r *reloader) refuse(err error) {
 	r.reloads.WithLabelValues("refused").Inc()
 	r.good.Set(0)
+	r.invalid.Store(&invalidFile{err, time.Now()})
 	r.log.Error("configuration not valid, the last good one stays in force", zap.Error(err))
 	r.events.Record(kube.Event{
 		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.settings.Namespace, Namespace: r.settings.Namespace},

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -42,7 +43,9 @@ type Standing struct {
 // called while somebody looks, and one at a time.
 type Subject interface {
 	Standing() Standing
-	// Rules are those in force, in their order.
+	// Conditions are what holds beside the grid.
+	Conditions() Conditions
+	// Rules are those in force that sync, in their order.
 	Rules() []string
 	// Survey reports on every place there is.
 	Survey(report func(Place))
@@ -68,7 +71,11 @@ type board struct {
 	// rules are those in force when grid was made, which may have more.
 	rules    []string
 	standing *Standing
-	viewers  map[*viewer]struct{}
+	// conditions are the latest, as they were sent.
+	conditions []byte
+	// seen is since when places were seen to stand so before there was grid.
+	seen    Sightings
+	viewers map[*viewer]struct{}
 	// running is true while look is called; idle is since when for nobody.
 	running bool
 	idle    time.Time
@@ -99,6 +106,9 @@ func (b *board) join() *viewer {
 	b.viewers[v] = struct{}{}
 	if b.standing != nil {
 		v.send(message("standing", b.standing))
+	}
+	if b.conditions != nil {
+		v.send(b.conditions)
 	}
 	if b.grid != nil {
 		v.send(message("grid", b.grid.Snapshot()))
@@ -146,7 +156,8 @@ func (b *board) abandoned() bool {
 	if len(b.viewers) > 0 || b.now().Sub(b.idle) < linger {
 		return false
 	}
-	b.running, b.grid, b.standing = false, nil, nil
+	b.drop()
+	b.running, b.standing, b.conditions = false, nil, nil
 	b.feed.watch(false)
 	return true
 }
@@ -156,6 +167,7 @@ func (b *board) abandoned() bool {
 func (b *board) look(filled *time.Time) {
 	standing := b.subject.Standing()
 	b.tellStanding(standing)
+	b.tellConditions(b.subject.Conditions())
 	if standing.Here {
 		rules := b.subject.Rules()
 		touched, all := b.feed.takeTouched()
@@ -173,11 +185,29 @@ func (b *board) tellStanding(standing Standing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !standing.Here {
-		b.grid = nil
+		b.drop()
 	}
 	if b.standing == nil || *b.standing != standing {
 		b.standing = &standing
 		b.sendAll(message("standing", standing))
+	}
+}
+
+func (b *board) tellConditions(conditions Conditions) {
+	told := message("conditions", conditions)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !bytes.Equal(told, b.conditions) {
+		b.conditions = told
+		b.sendAll(told)
+	}
+}
+
+// drop forgets the grid but for since when what was not in sync was seen so.
+// The lock is held.
+func (b *board) drop() {
+	if b.grid != nil {
+		b.seen, b.grid = b.grid.Sightings(), nil
 	}
 }
 
@@ -206,7 +236,9 @@ func (b *board) fill(rules []string) {
 		b.sendDelta()
 		return
 	}
+	b.drop()
 	b.grid = NewGrid(all)
+	b.grid.Recall(b.seen)
 	b.grid.Fill(places, b.now())
 	b.grid.Take()
 	b.sendAll(message("grid", b.grid.Snapshot()))

@@ -47,6 +47,8 @@ type Grid struct {
 	// known to be gone.
 	pass    uint64
 	changes changes
+	// seen is what was seen before the first pass.
+	seen Sightings
 }
 
 // NewGrid returns an empty Grid of these rules, in this order.
@@ -74,6 +76,7 @@ func (g *Grid) Fill(places []Place, now time.Time) {
 		}
 	}
 	g.vacate()
+	g.seen = nil
 }
 
 // Set makes places all that there is of target.
@@ -108,10 +111,11 @@ func (g *Grid) put(place Place, now time.Time) {
 	place.pass = g.pass
 	same := slices.IndexFunc(*at, func(p Place) bool { return p.Target == place.Target })
 	if place.Since.IsZero() {
-		place.Since, place.Seen = now, true
-		if same >= 0 && (*at)[same].State == place.State {
-			place.Since, place.Seen = (*at)[same].Since, (*at)[same].Seen
+		var last *Place
+		if same >= 0 {
+			last = &(*at)[same]
 		}
+		place = g.firstSeen(place, last, now)
 	}
 	if same >= 0 {
 		(*at)[same] = place

@@ -24,6 +24,8 @@ type service struct {
 	rules    []string
 	places   map[Target]Place
 	surveys  int
+
+	conditions Conditions
 }
 
 func newService(places ...Place) *service {
@@ -43,6 +45,11 @@ func (s *service) use(change func()) {
 func (s *service) Standing() (standing Standing) {
 	s.use(func() { standing = s.standing })
 	return standing
+}
+
+func (s *service) Conditions() (conditions Conditions) {
+	s.use(func() { conditions = s.conditions })
+	return conditions
 }
 
 func (s *service) Rules() (rules []string) {
@@ -220,6 +227,49 @@ func TestWhoComesLaterIsToldEverything(t *testing.T) {
 	var grid Snapshot
 	s.follow()("grid", &grid)
 	require.Equal(t, []string{"i", "a"}, grid.Cells)
+}
+
+func TestConditionsAreToldWhenTheyChangeAndToWhoComes(t *testing.T) {
+	s := serve(t)
+	s.service.use(func() { s.service.conditions.File = &File{Name: "headwater.yaml"} })
+	next := s.follow()
+	told := func(next func(string, any)) (conditions Conditions) {
+		next("conditions", &conditions)
+		return conditions
+	}
+	require.Equal(t, "headwater.yaml", told(next).File.Name)
+	require.Equal(t, "headwater.yaml", told(s.follow()).File.Name)
+
+	many := make([]Wait, 2*waitsMost)
+	s.service.use(func() { s.service.conditions = Conditions{Waits: NewWaits(many)} })
+	now := told(next)
+	require.Nil(t, now.File, "it was told no second time before it changed")
+	require.Len(t, now.Waits.First, waitsMost)
+	require.Equal(t, 2*waitsMost, now.Waits.Total)
+}
+
+func TestWhatIsNotInSyncIsSeenSinceTheSameTimeWhenSomebodyLooksAgain(t *testing.T) {
+	service := newService(at("one", "a", Conflict), at("one", "b", Current))
+	b := newBoard(service, NewFeed())
+	defer b.close()
+	now := noon
+	b.now = func() time.Time { return now }
+	look := func(after time.Duration, namespace string) time.Time {
+		now = now.Add(after)
+		b.running = true
+		b.look(new(time.Time))
+		since := b.at("one", namespace)[0].Since
+		now = now.Add(2 * linger)
+		require.True(t, b.abandoned())
+		return since
+	}
+	require.Equal(t, noon, look(0, "a"))
+	require.Equal(t, noon, look(time.Hour, "a"), "nobody looked for an hour")
+	service.use(func() { service.rules = []string{"one"} })
+	require.Equal(t, noon, look(time.Hour, "a"), "the rules are others")
+	require.NotEqual(t, noon, look(time.Hour, "b"), "it is in sync, of which there may be many")
+	service.use(func() { service.places[at("one", "a", Conflict).Target] = at("one", "a", Failed) })
+	require.NotEqual(t, noon, look(time.Hour, "a"), "it stands in another way")
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {

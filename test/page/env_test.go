@@ -59,10 +59,21 @@ func (e *env) start(config string, args ...string) *harness.Headwater {
 // launch is start without waiting.
 func (e *env) launch(config string, args ...string) *harness.Headwater {
 	e.Helper()
-	sections, rules, _ := strings.Cut(config, "rules:\n")
-	e.Sections = sections
-	o := e.Options(rules)
+	o := e.Options(e.sections(config))
 	o.Webhook = "" // replicas run side by side
 	o.Args = append([]string{"--page"}, args...)
 	return e.Launch(o)
+}
+
+// sections takes in what comes before the rules, and returns these.
+func (e *env) sections(config string) (rules string) {
+	e.Sections, rules, _ = strings.Cut(config, "rules:\n")
+	return rules
+}
+
+// rewrite puts another configuration in the place of the one that was started
+// with.
+func (e *env) rewrite(config string) {
+	e.Helper()
+	e.ConfigFile(e.sections(config))
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -19,9 +20,10 @@ type landscape struct {
 	feed *page.Feed
 	url  string
 
-	mu     sync.Mutex
-	rules  []string
-	places map[page.Target]page.Place
+	mu         sync.Mutex
+	rules      []string
+	places     map[page.Target]page.Place
+	conditions page.Conditions
 }
 
 // show serves the page of that many rules and namespaces, all in sync.
@@ -29,11 +31,14 @@ func show(t *testing.T, rules, namespaces int) *landscape {
 	t.Helper()
 	l := &landscape{T: t, feed: page.NewFeed(), places: map[page.Target]page.Place{}}
 	for rule := range rules {
-		l.rules = append(l.rules, fmt.Sprintf("rule-%d", rule+1))
+		name := fmt.Sprintf("rule-%d", rule+1)
+		l.rules = append(l.rules, name)
+		l.conditions.Rules = append(l.conditions.Rules, page.Rule{Name: name, Syncs: true})
 		for namespace := range namespaces {
 			l.set(rule+1, namespace+1, page.Current)
 		}
 	}
+	l.conditions.Waits = page.NewWaits(nil)
 	shown, err := page.New(l, l.feed, "v1.2.3")
 	require.NoError(t, err)
 	server := httptest.NewServer(shown)
@@ -60,6 +65,21 @@ func (l *landscape) set(rule, namespace int, state page.State) {
 
 // Standing implements page.Subject.
 func (l *landscape) Standing() page.Standing { return page.Standing{Here: true} }
+
+// hold changes the conditions.
+func (l *landscape) hold(change func(*page.Conditions)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conditions.Rules = slices.Clone(l.conditions.Rules)
+	change(&l.conditions)
+}
+
+// Conditions implements page.Subject.
+func (l *landscape) Conditions() page.Conditions {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conditions
+}
 
 // Rules implements page.Subject.
 func (l *landscape) Rules() []string { return l.rules }

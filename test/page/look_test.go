@@ -91,6 +91,24 @@ func TestAChangeIsDrawnAsACurve(t *testing.T) {
 	b.says("#spread", "3 clones written in")
 }
 
+func TestTheNumbersOfAChangeAgree(t *testing.T) {
+	l := show(t, 1, 3)
+	b := open(t, l.url+"/page")
+	l.feed.SpreadBegan("rule-1", source, 3)
+	l.feed.SpreadArrived("rule-1", source, true, false)
+	l.feed.SpreadArrived("rule-1", source, true, false)
+	b.says("#spread", "2 of 3 so far") // which takes the page a while
+	l.feed.SpreadArrived("rule-1", source, false, true)
+	b.says("#spread", "2 clones written in", "last")
+	const last = "[...document.querySelectorAll('.marks dd')].at(-1).textContent"
+	require.Equal(t, "2 clones written in "+b.ask(last), b.text("#spread .said"), "the third needed no write")
+
+	l.feed.SpreadBegan("rule-1", source, 1)
+	l.feed.SpreadArrived("rule-1", source, false, true)
+	l.feed.SpreadArrived("rule-1", source, true, false)
+	b.says("#spread .said", "1 clone written after failing first")
+}
+
 func TestThePageIsLightOrDarkAsAPersonPrefers(t *testing.T) {
 	l := show(t, 1, 100)
 	b := open(t, l.url+"/page")

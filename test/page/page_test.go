@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -96,16 +95,7 @@ func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
 	})
 	b.says("#denials", "denied", "Update of Secret done-src/shared", "by done-mallory", "rule shared")
 
-	web := harness.Deployment("done-team-2", "web", 0, harness.ByEnv("shared", "password"))
-	_, err := e.Admin.AppsV1().Deployments("done-team-2").Create(t.Context(), web, metav1.CreateOptions{})
-	require.NoError(t, err)
-	e.Eventually(func(ctx context.Context) error { // else the change comes before the baseline
-		web, err := e.Admin.AppsV1().Deployments("done-team-2").Get(ctx, "web", metav1.GetOptions{})
-		if err == nil && web.Annotations["headwater.dev/baseline"] == "" {
-			err = errors.New("no baseline yet")
-		}
-		return err
-	})
+	e.adopted("done-team-2", "web", harness.ByEnv("shared", "password"))
 	e.put("done-src", "shared", canary+"-new")
 	b.says("#reloads", "restarted", "Deployment/done-team-2/web", "Secret/done-team-2/shared", "rule shared")
 	b.keptToItself(h.MetricsURL, canary)

@@ -5,6 +5,7 @@ import htm from '../vendor/htm.js';
 import { arrange, latestSpread, store } from './store.js';
 import { askCell, askList, follow } from './stream.js';
 import { Bands } from './bands.js';
+import { File, Protection, Waits } from './conditions.js';
 import { Curve } from './curve.js';
 import { Filters, Header, Summary } from './head.js';
 import { Detail, Notes, Problems } from './panels.js';
@@ -34,8 +35,10 @@ const act = {
 
 function App() {
   const elsewhere = store.standing && !store.standing.here;
+  const { conditions } = store;
   return html`
     <${Header} />
+    ${conditions?.file && html`<${File} file=${conditions.file} />`}
     ${elsewhere && html`<${Elsewhere} standing=${store.standing} />`}
     ${!elsewhere && store.rules === null && html`<p class="notice" role="status">Reading how things stand…</p>`}
     ${store.rules !== null && html`
@@ -49,8 +52,10 @@ function App() {
         <aside>
           ${store.selected && html`<${Detail} act=${act} />`}
           <${Curve} spread=${latestSpread()} />
+          ${conditions && html`<${Protection} />`}
           <${Notes} title="Refused" id="denials" notes=${store.denials} none="Nothing of late."
             about="Only by the webhook of this replica. Where the API server takes policies, Headwater’s refuse first: see its audit log." />
+          ${conditions?.waits.total > 0 && html`<${Waits} waits=${conditions.waits} />`}
           <${Notes} title="Reloaded" id="reloads" notes=${store.reloads} none="Nothing of late." />
         </aside>
       </div>`}

@@ -4,7 +4,8 @@
 import { Component, createRef, h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
 import { Band, palette } from './band.js';
-import { shows, store } from './store.js';
+import { protects } from './conditions.js';
+import { called, shows, store } from './store.js';
 import { count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
@@ -92,12 +93,17 @@ class BandView extends Component {
 
   render({ rule, row }) {
     const { all, others, is } = weigh(store.counts[row]);
-    const standing = others.length === 0 ? `all ${count(all)} in sync` : `${others.join(', ')}, of ${count(all)}`;
+    const known = store.ruleByName.get(rule);
+    const shield = known ? protects(known) : '';
+    let standing = others.length === 0 ? `all ${count(all)} in sync` : `${others.join(', ')}, of ${count(all)}`;
+    if (all === 0) standing = 'no clones';
     return html`<section class="band" data-rule=${rule}>
-      <h3>${rule} <span data-is=${is}>${standing}</span></h3>
+      <h3>${called(rule)} <span data-is=${is}>${standing}</span>
+        ${shield && html`<span class="shield" data-is=${known.proof === 'unproven' ? 'trouble' : ''}>${shield}</span>`}</h3>
+      ${known?.missing && html`<p class="missing" role="status"><b>No source:</b> ${known.missing}</p>`}
       <div class="holder">
         <canvas ref=${this.canvas} tabindex="0" role="application" aria-roledescription="grid of namespaces"
-          aria-label=${`Rule ${rule}, ${many(store.order.length, 'namespace')}, ${standing}. Arrow keys move, n and p go to what is not in sync, Enter tells why.`}
+          aria-label=${`Rule ${called(rule)}, ${many(store.order.length, 'namespace')}, ${standing}${shield && `, ${shield}`}. Arrow keys move, n and p go to what is not in sync, Enter tells why.`}
           onKeyDown=${(event) => this.onKeyDown(event)} onFocus=${() => this.point(Math.max(0, this.band.cursor))} onBlur=${() => this.band.move(-1)}
           onClick=${(event) => this.open(this.band.under(event))}
           onMouseMove=${(event) => this.hover(event)} onMouseLeave=${() => { document.getElementById('tip').hidden = true; }}></canvas>

@@ -29,10 +29,11 @@ function Drawn({ spread }) {
   const x = (s) => left + (Math.min(s, end) / end) * (wide - 2 * left);
   const y = (n) => high - bottom - (n / full) * (high - bottom - top);
   const line = `M${left} ${y(0)}` + points.slice(1).map(({ s, n }) => `H${x(s).toFixed(1)}V${y(n).toFixed(1)}`).join('') + `H${x(end).toFixed(1)}`;
-  const said = done
-    ? `${many(written, 'clone')} written in ${span(seconds)}`
-    : `${count(looked)} of ${count(places)} so far`;
-  const marks = done && written > 1 ? [['half', by(points, 0.5)], ['99 %', by(points, 0.99)], ['last', last.s]].map(([name, s]) => [name, Math.min(s, seconds)]) : [];
+  const within = (s) => Math.min(s, seconds); // a point is at the end of its step, which may be later
+  const marks = done && written > 1 ? [['half', by(points, 0.5)], ['99 %', by(points, 0.99)], ['last', last.s]].map(([name, s]) => [name, within(s)]) : [];
+  let said = `${count(looked)} of ${count(places)} so far`;
+  if (done) said = `${many(written, 'clone')} written in ${span(within(last.s))}${late > 0 ? `, ${count(late)} later` : ''}`;
+  if (done && written === 0) said = `${many(late, 'clone')} written after failing first`;
   return html`
     <p class="about"><b>${spread.rule}</b> <span>${spread.source} at ${clock(spread.began)}</span></p>
     <svg viewBox="0 0 ${wide} ${high}" role="img" aria-label=${said}>
@@ -44,6 +45,6 @@ function Drawn({ spread }) {
       <text class="tick" x=${left} y=${high - 6}>0</text>
       <text class="tick end" x=${wide - left} y=${high - 6}>${span(end)}</text>
     </svg>
-    <p class="said" aria-live="polite">${said}${late > 0 && `, ${count(late)} later`}</p>
+    <p class="said" aria-live="polite">${said}</p>
     ${marks.length > 0 && html`<dl class="marks">${marks.map(([name, s]) => html`<div key=${name}><dt>${name}</dt><dd>${span(s)}</dd></div>`)}</dl>`}`;
 }

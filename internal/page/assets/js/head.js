@@ -2,7 +2,7 @@
 
 import { h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
-import { store, totals } from './store.js';
+import { called, shows, store, totals } from './store.js';
 import { clock, count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
@@ -16,9 +16,23 @@ export function Header() {
   </header>`;
 }
 
+/** What weigh says of the clones, and what there is to say of the rules. */
+function summarize(sums) {
+  const weighed = weigh(sums);
+  const shown = (store.conditions?.rules ?? []).filter(({ name }) => shows(name));
+  const rules = [
+    { n: shown.filter(({ missing }) => missing).length, text: 'without a source' },
+    { n: shown.filter(({ proof }) => proof === 'unproven').length, text: 'not proven to protect' },
+  ].filter(({ n }) => n > 0).map(({ n, text }) => `${many(n, 'rule')} ${text}`);
+  if (rules.length === 0) return weighed;
+  const others = [...weighed.others];
+  others.splice(weighed.is === 'trouble' ? 1 : 0, 0, ...rules);
+  return { ...weighed, others, is: 'trouble' };
+}
+
 export function Summary({ act }) {
   const sums = totals();
-  const { all, current, others, is } = weigh(sums);
+  const { all, current, others, is } = summarize(sums);
   const { filter } = store;
   const toggle = (name) => {
     const chosen = new Set(filter.states);
@@ -27,9 +41,9 @@ export function Summary({ act }) {
   };
   return html`<section class="summary" aria-label="How things stand">
     <p class="headline" id="headline" data-is=${is}>
-      <strong>${all === 0 ? 'Nothing to sync' : others[0] ?? 'All in sync'}</strong>
+      <strong>${others[0] ?? (all === 0 ? 'Nothing to sync' : 'All in sync')}</strong>
       <span>${count(current)} of ${count(all)} in sync${others.slice(1).map((other) => ` · ${other}`)} · ${many(store.rules.length, 'rule')} · ${many(store.names.filter(Boolean).length, 'namespace')}
-        ${others.length > 0 && html` · <a href="#problems">what is not</a>`}</span>
+        ${all > current && html` · <a href="#problems">what is not</a>`}</span>
     </p>
     <div class="chips" role="group" aria-label="Show only some states">
       ${states.map(({ name, text, means }, at) => at > 0 && (sums[at] > 0 || filter.states.has(name)) && html`
@@ -55,7 +69,7 @@ export function Filters({ act }) {
     <label>Rule
       <select id="filter-rule" value=${filter.rule} onChange=${(event) => act.filter({ rule: event.target.value })}>
         <option value="">all</option>
-        ${store.rules.map((rule) => html`<option key=${rule} value=${rule}>${rule}</option>`)}
+        ${store.rules.map((rule) => html`<option key=${rule} value=${rule}>${called(rule)}</option>`)}
       </select>
     </label>
     <label>Namespace

@@ -2,7 +2,7 @@
 
 import { h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
-import { store } from './store.js';
+import { called, store } from './store.js';
 import { ago, byName, clock, count, many } from './words.js';
 import { Sign } from './head.js';
 
@@ -10,7 +10,7 @@ const html = htm.bind(h);
 
 const State = ({ state }) => html`<span class="state"><${Sign} state=${state} />${byName[state].text}</span>`;
 
-const Since = ({ place }) => html`<time dateTime=${place.since} title=${place.seen ? 'since this page saw it first' : ''}>
+const Since = ({ place }) => html`<time dateTime=${place.since} title=${place.seen ? 'this page saw it so first then; while nobody looks, it does not' : ''}>
   ${place.seen ? 'seen since ' : ''}${clock(place.since)} <small>${ago(place.since)}</small></time>`;
 
 export function Problems({ act }) {
@@ -27,7 +27,7 @@ export function Problems({ act }) {
         <tr key=${`${place.rule} ${place.kind} ${place.namespace} ${place.name}`} data-state=${place.state}>
           <td><${State} state=${place.state} /></td>
           <th scope="row"><button type="button" class="link" onClick=${() => act.select({ rule: place.rule, namespace: place.namespace })}>${place.namespace}</button></th>
-          <td>${place.rule}</td><td class="why">${place.why}</td><td><${Since} place=${place} /></td>
+          <td>${called(place.rule)}</td><td class="why">${place.why}</td><td><${Since} place=${place} /></td>
         </tr>`)}</tbody>
     </table></div>`}
     ${more > 0 && html`<p class="none">and ${count(more)} more: filter by rule, namespace or state to see them.</p>`}
@@ -39,7 +39,7 @@ export function Detail({ act }) {
   const { selected, detail } = store;
   return html`<section class="panel detail" id="detail" role="region" aria-live="polite" aria-labelledby="detail-title">
     <h2 id="detail-title">${selected.namespace} <button type="button" class="quiet" aria-label="Close" onClick=${() => act.select(null)}>×</button></h2>
-    <p class="about">rule <b>${selected.rule}</b></p>
+    <p class="about">rule <b>${called(selected.rule)}</b></p>
     ${detail === null && html`<p class="none">Asking…</p>`}
     ${detail?.length === 0 && html`<p class="none">The rule has nothing here.</p>`}
     ${detail?.map((place) => html`<article key=${place.kind + place.name}>

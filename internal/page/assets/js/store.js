@@ -12,6 +12,8 @@ export const store = {
   cells: [], // a Uint8Array of states for each rule, by slot
   counts: [], // of each state, for each rule
   order: [], // the slots that are shown, by name
+  conditions: null, // null until they are there
+  ruleByName: new Map(), // those of conditions
   spreads: new Map(),
   denials: [],
   reloads: [],
@@ -20,6 +22,15 @@ export const store = {
   detail: null,
   list: { total: 0, places: [] },
 };
+
+/** Takes in what holds beside the grid. */
+export function takeConditions(conditions) {
+  store.conditions = conditions;
+  store.ruleByName = new Map(conditions.rules.map((rule) => [rule.name, rule]));
+}
+
+/** What a rule of the grid is called; clones may name one that is gone. */
+export const called = (rule) => (store.conditions && !store.ruleByName.get(rule)?.syncs ? `${rule} (removed)` : rule);
 
 const collator = new Intl.Collator('en', { numeric: true });
 

@@ -1,6 +1,6 @@
 // The line to the service: one stream of events, and questions beside it.
 
-import { store, takeDelta, takeGrid } from './store.js';
+import { store, takeConditions, takeDelta, takeGrid } from './store.js';
 
 /** Follows the stream for as long as the page is open. on has a function for
  * each thing that can happen. */
@@ -28,6 +28,7 @@ export function follow(on) {
     if (!standing.here) store.rules = null;
     on.changed();
   });
+  hear('conditions', (conditions) => { takeConditions(conditions); on.changed(); });
   hear('grid', (grid) => { takeGrid(grid); on.rearranged(); on.changed(); });
   hear('delta', (delta) => {
     const { rearranged, changed } = takeDelta(delta);

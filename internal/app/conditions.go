@@ -1,0 +1,115 @@
+package app
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// conditions tell the page what holds beside how clones stand.
+type conditions struct {
+	reloader *reloader
+	sync     *sync.View
+	protect  *protect.View
+	reload   *reload.View
+}
+
+// Conditions implements page.Subject.
+func (c conditions) Conditions() page.Conditions {
+	var waits []page.Wait
+	for _, waiting := range c.reload.Waiting() {
+		waits = append(waits, waitOf(waiting))
+	}
+	return page.Conditions{
+		File: fileOf(c.reloader.settings.ConfigFile, c.reloader.invalid.Load()), Rules: c.rules(), Waits: page.NewWaits(waits),
+	}
+}
+
+// fileOf tells where a file is not valid, and not what is written there.
+func fileOf(name string, invalid *invalidFile) *page.File {
+	if invalid == nil {
+		return nil
+	}
+	file := &page.File{Name: filepath.Base(name), Since: invalid.since, Faults: []page.Fault{}}
+	var problems config.Problems
+	if errors.As(invalid.err, &problems) {
+		for _, problem := range problems {
+			file.Faults = append(file.Faults, page.Fault{Line: problem.Line, Path: problem.Path})
+		}
+	}
+	return file
+}
+
+// rules are those in force of any module, each once.
+func (c conditions) rules() []page.Rule {
+	all, at := []page.Rule{}, map[string]int{}
+	add := func(base rules.Base) *page.Rule {
+		index, known := at[base.Name]
+		if !known {
+			index = len(all)
+			at[base.Name] = index
+			all = append(all, page.Rule{Name: base.Name, Missing: c.sync.MissingSource(base)})
+		}
+		return &all[index]
+	}
+	for _, rule := range c.reloader.sync.Load().All() {
+		add(rule.Base).Syncs = true
+	}
+	for _, rule := range c.reloader.protect.Load().All() {
+		standing, known := c.protect.Standing(rule.Name)
+		showProtection(add(rule.Base), rule.Mode, standing, known)
+	}
+	for _, rule := range c.reloader.reload.Load().All() {
+		add(rule.Base)
+	}
+	return all
+}
+
+// showProtection says on rule how it protects; known is false where nothing was
+// tried.
+func showProtection(rule *page.Rule, mode protect.Mode, standing protect.Standing, known bool) {
+	rule.Mode = string(mode)
+	switch {
+	case mode != protect.Enforce:
+	case !known:
+		rule.Proof = page.Untried
+	case standing.Proven:
+		rule.Proof, rule.Since = page.Proven, standing.Since
+	default:
+		rule.Proof, rule.Since, rule.Why = page.Unproven, standing.Since, standing.Why
+	}
+}
+
+func waitOf(w reload.Waiting) page.Wait {
+	wait := page.Wait{Consumer: w.Consumer, Rule: w.Rule, What: "waits", Why: whyWaiting(w), Since: w.Since, Until: w.Until}
+	if w.Reason == reload.WaitMissing {
+		wait.What = "held"
+	}
+	return wait
+}
+
+func whyWaiting(w reload.Waiting) string {
+	var why string
+	switch w.Reason {
+	case reload.WaitOwner:
+		why = "a rollout of its own is under way, which may bring the change"
+	case reload.WaitWindow:
+		why = "no window of reload.windows is open"
+	case reload.WaitBreaker:
+		why = "restarted as often within an hour as maxRestartsPerHour allows"
+	case reload.WaitInterval:
+		why = "restarted less than its minInterval ago"
+	case reload.WaitRollouts:
+		why = "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
+	case reload.WaitMissing:
+		return "its pods could not start; missing: " + strings.Join(w.Missing, ", ")
+	}
+	return why + "; changed: " + strings.Join(w.Changed, ", ")
+}

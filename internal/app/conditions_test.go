@@ -1,0 +1,76 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
+)
+
+func TestThePageIsToldWhereTheFileIsInvalidAndNotWhatIsThere(t *testing.T) {
+	const secret = "[s3cr3t"
+	_, err := config.Parse("/etc/headwater/headwater.yaml", []byte(`apiVersion: headwater.dev/v1alpha1
+kind: Config
+rules:
+- name: blog
+  source: {kind: Secret, namespace: platform, name: blog}
+  sync: {namespaces: {include: ["`+secret+`"]}}
+`))
+	require.ErrorContains(t, err, secret, "the log says what is there")
+	since := time.Unix(1000, 0)
+	file := fileOf("/etc/headwater/headwater.yaml", &invalidFile{err, since})
+	require.Equal(t, &page.File{Name: "headwater.yaml", Since: since, Faults: []page.Fault{{Line: 6, Path: "rules[0].sync.namespaces.include[0]"}}}, file)
+	told, err := json.Marshal(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(told), secret)
+
+	require.Empty(t, fileOf("headwater.yaml", &invalidFile{errors.New("read headwater.yaml: input/output error"), since}).Faults)
+	require.Nil(t, fileOf("headwater.yaml", nil))
+}
+
+func TestThePageIsToldHowARuleProtects(t *testing.T) {
+	since := time.Unix(1000, 0)
+	for sentence, test := range map[string]struct {
+		mode     protect.Mode
+		standing protect.Standing
+		known    bool
+		want     page.Rule
+	}{
+		"proven":                       {protect.Enforce, protect.Standing{Proven: true, Since: since}, true, page.Rule{Mode: "Enforce", Proof: page.Proven, Since: since}},
+		"not proven":                   {protect.Enforce, protect.Standing{Since: since, Why: "let pass"}, true, page.Rule{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "let pass"}},
+		"not tried":                    {protect.Enforce, protect.Standing{}, false, page.Rule{Mode: "Enforce", Proof: page.Untried}},
+		"nothing to prove of warnings": {protect.Warn, protect.Standing{Proven: true, Since: since}, true, page.Rule{Mode: "Warn"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var rule page.Rule
+			showProtection(&rule, test.mode, test.standing, test.known)
+			require.Equal(t, test.want, rule)
+		})
+	}
+}
+
+func TestThePageIsToldWhyARestartWaits(t *testing.T) {
+	since, until := time.Unix(1000, 0), time.Unix(2000, 0)
+	told := map[string]bool{}
+	for _, reason := range []reload.WaitReason{
+		reload.WaitOwner, reload.WaitWindow, reload.WaitBreaker, reload.WaitInterval, reload.WaitRollouts,
+	} {
+		wait := waitOf(reload.Waiting{
+			Wait: reload.Wait{Reason: reason, Until: until}, Consumer: "Deployment/a/web", Rule: "blog", Changed: []string{"Secret/a/s"}, Since: since,
+		})
+		require.Regexp(t, `^\S.+; changed: Secret/a/s$`, wait.Why, reason)
+		require.False(t, told[wait.Why], reason)
+		told[wait.Why] = true
+		wait.Why = ""
+		require.Equal(t, page.Wait{Consumer: "Deployment/a/web", Rule: "blog", What: "waits", Since: since, Until: until}, wait)
+	}
+	held := waitOf(reload.Waiting{Wait: reload.Wait{Reason: reload.WaitMissing}, Missing: []string{"Secret/a/s"}})
+	require.Equal(t, page.Wait{What: "held", Why: "its pods could not start; missing: Secret/a/s"}, held)
+}

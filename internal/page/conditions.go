@@ -1,0 +1,87 @@
+package page
+
+import "time"
+
+// waitsMost bounds the restarts that wait that are named.
+const waitsMost = 50
+
+// Conditions are what holds now beside how clones stand. They name objects, and
+// never have a value.
+type Conditions struct {
+	// File is nil while the configuration on disk is the one in force.
+	File *File `json:"file"`
+	// Rules are those in force, in their order.
+	Rules []Rule `json:"rules"`
+	Waits Waits  `json:"waits"`
+}
+
+// File is a configuration on disk that is not valid. The last one that was
+// stays in force.
+type File struct {
+	Name string `json:"name"`
+	// Since is when it was read.
+	Since time.Time `json:"since"`
+	// Faults are empty where the file as a whole cannot be read.
+	Faults []Fault `json:"faults"`
+}
+
+// Fault is where a configuration is not valid. What is written there is not
+// told: it may be nobody's business.
+type Fault struct {
+	Line int    `json:"line"`
+	Path string `json:"path"`
+}
+
+// Rule is a rule in force.
+type Rule struct {
+	Name string `json:"name"`
+	// Syncs is true for one that is in the grid.
+	Syncs bool `json:"syncs"`
+	// Missing says what is missing when the rule has no source.
+	Missing string `json:"missing"`
+	// Mode is what it does to an edit that it does not allow: Enforce, Warn or
+	// Audit; empty where it does not protect.
+	Mode string `json:"mode"`
+	// Proof is whether it was seen to refuse such edits.
+	Proof Proof `json:"proof"`
+	// Since is when it was first found so.
+	Since time.Time `json:"since,omitzero"`
+	// Why says what is wrong where it is not proven.
+	Why string `json:"why"`
+}
+
+// Proof is what is known of a rule that protects.
+type Proof string
+
+// The proofs.
+const (
+	Untried  Proof = "untried"
+	Proven   Proof = "proven"
+	Unproven Proof = "unproven"
+)
+
+// Waits are restarts that do not begin yet.
+type Waits struct {
+	Total int `json:"total"`
+	// First are no more than waitsMost.
+	First []Wait `json:"first"`
+}
+
+// NewWaits names the first of all.
+func NewWaits(all []Wait) Waits {
+	return Waits{len(all), append([]Wait{}, all[:min(len(all), waitsMost)]...)}
+}
+
+// Wait is a restart that does not begin yet.
+type Wait struct {
+	Consumer string `json:"consumer"`
+	// Rule may be empty.
+	Rule string `json:"rule"`
+	// What it does, in a word; Why, in a sentence.
+	What  string    `json:"what"`
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
+	// Until is when it is looked at again; zero where something has to happen
+	// first.
+	Until time.Time `json:"until,omitzero"`
+}

@@ -1,0 +1,156 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+func TestThePageSaysThatTheFileIsInvalidAndWhichRulesAreGone(t *testing.T) {
+	e := newEnv(t)
+	e.teams("file", 2)
+	h := e.start(rulesFor("file"))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "All in sync", "4 of 4")
+
+	e.rewrite(strings.Replace(rulesFor("file"), "sync: {", "sync: {onConflict: Sometimes, ", 1))
+	b.says("#file", "not valid", "The last good one stays in force", "line 8", "rules[0].sync.onConflict", "headwater check headwater.yaml")
+	require.NotContains(t, b.text("#file"), "Sometimes")
+	require.Equal(t, "alert", b.ask("document.querySelector('#file').role"), "it is read out")
+	b.says("#headline", "All in sync", "4 of 4")
+
+	before, _, _ := strings.Cut(rulesFor("file"), "- name: other")
+	e.rewrite(before)
+	b.says("[data-rule=other] h3", "other (removed)", "2 retained")
+	b.becomes("document.querySelector('#file')", "null")
+	require.Equal(t, "all,shared,other (removed)", b.ask("[...document.querySelector('#filter-rule').options].map((option) => option.textContent)"))
+	require.NotContains(t, b.text("[data-rule=shared] h3"), "removed")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestThePageSaysWhetherRulesProtectAndHaveASource(t *testing.T) {
+	e := newEnv(t)
+	e.teams("guard", 2)
+	h := e.start(rulesFor("guard") + `
+- name: lost
+  source: {kind: Secret, namespace: guard-src, name: lost}
+  sync: {namespaces: {include: ["guard-team-*"]}}
+  protect: {}
+- name: unsynced
+  source: {kind: Secret, namespace: guard-src, name: unsynced}
+  protect: {mode: Warn}
+`)
+	b := open(t, h.MetricsURL+"/page")
+	const missing = "its source Secret/guard-src/lost is not there; make it, or mend source in the file"
+	b.says("#headline", "2 rules without a source", "4 of 4 in sync", "3 rules")
+	b.says("[data-rule=lost]", "no clones", "protection not tried", "No source: "+missing)
+	b.says("#protection", "lost Enforce", "not tried: "+missing, "unsynced Warn", "refuses nothing", "noneother")
+	b.says("#protection", "1 of 2 proven", "shared Enforce", "proven, since")
+	b.says("[data-rule=shared] h3", "protected")
+
+	e.put("guard-src", "lost", canary)
+	b.says("#headline", "1 rule without a source", "6 of 6 in sync")
+	b.becomes("document.querySelector('.missing')", "null")
+	b.says("#protection", "2 of 2 proven")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestThePageListsRestartsThatWaitWhileTheyDo(t *testing.T) {
+	e := newEnv(t)
+	e.teams("wait", 1)
+	e.SetKey("wait-src", "shared", "extra", canary)
+	config := strings.Replace(rulesFor("wait"), "  protect:", "  reload: {debounce: 100ms}\n  protect:", 1)
+	h := e.start("reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h}]}" + config)
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "All in sync")
+	require.Equal(t, "null", b.ask("document.querySelector('#waits')"), "nothing waits")
+	e.adopted("wait-team-1", "web", harness.ByEnv("shared", "password"))
+	e.adopted("wait-team-1", "lacking", harness.ByEnv("shared", "extra"))
+
+	e.put("wait-src", "shared", canary+"-new")
+	b.says("#waits", "Restarts that wait 2",
+		"waits Deployment/wait-team-1/web", "no window of reload.windows is open; changed: Secret/wait-team-1/shared", "rule shared", "until 20",
+		"held Deployment/wait-team-1/lacking", "its pods could not start; missing: key extra of Secret/wait-team-1/shared")
+	require.NotContains(t, b.text("#reloads"), "held")
+
+	e.SetKey("wait-src", "shared", "extra", canary)
+	b.says("#waits", "Restarts that wait 1", "web")
+	require.NotContains(t, b.text("#waits"), "lacking", "what it lacked is there again")
+	e.rewrite(config)
+	b.becomes("document.querySelector('#waits')", "null")
+	b.says("#reloads", "restarted", "Deployment/wait-team-1/web")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+// adopted creates a Deployment and waits for its baseline: a change that comes
+// before is none.
+func (e *env) adopted(namespace, name string, spec corev1.PodSpec) {
+	e.Helper()
+	api := e.Admin.AppsV1().Deployments(namespace)
+	_, err := api.Create(e.Context(), harness.Deployment(namespace, name, 0, spec), metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.Eventually(func(ctx context.Context) error {
+		is, err := api.Get(ctx, name, metav1.GetOptions{})
+		if err == nil && is.Annotations["headwater.dev/baseline"] == "" {
+			err = errors.New("no baseline yet")
+		}
+		return err
+	})
+}
+
+func TestEveryConditionIsSaidInWordsAtEveryWidth(t *testing.T) {
+	l := show(t, 5, 3)
+	since := time.Now().Add(-2 * time.Hour)
+	l.hold(func(c *page.Conditions) {
+		for i, rule := range []page.Rule{
+			{Mode: "Enforce", Proof: page.Proven, Since: since},
+			{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "an account without exemption was let pass"},
+			{Mode: "Enforce", Proof: page.Untried},
+			{Mode: "Audit"},
+			{Missing: "its source is not there"},
+		} {
+			rule.Name, rule.Syncs = c.Rules[i].Name, true
+			c.Rules[i] = rule
+		}
+		waits := make([]page.Wait, 60)
+		for i := range waits {
+			waits[i] = page.Wait{
+				Consumer: fmt.Sprintf("Deployment/%s-%d/%s", strings.Repeat("team", 15), i, strings.Repeat("web", 20)),
+				Rule:     "rule-1", What: "waits", Why: "no window is open", Since: since, Until: since.Add(3 * time.Hour),
+			}
+		}
+		c.Waits = page.NewWaits(waits)
+		c.File = &page.File{Name: "headwater.yaml", Since: since}
+		for line := range 20 {
+			c.File.Faults = append(c.File.Faults, page.Fault{Line: line + 1, Path: strings.Repeat("rules[0].", 30) + "name"})
+		}
+	})
+	b := open(t, l.url+"/page")
+	b.says("#headline", "1 rule without a source", "1 rule not proven to protect")
+	b.says("#protection", "1 of 3 proven", "proven, since", "2 h ago", "not proven, since", "was let pass", "not tried yet", "rule-4 Audit", "nonerule-5")
+	require.Equal(t, "rule-2 Enforce", b.ask("document.querySelector('#protection li p').textContent"), "what is not proven comes first")
+	b.says("[data-rule=rule-2] h3", "protection not proven")
+	b.says("[data-rule=rule-4] h3", "audits only")
+	b.says("#waits", "Restarts that wait 60", "and 10 more")
+	b.says("#file", "and 12 more")
+	for _, width := range []int64{1920, 1341, 1265, 700, 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.do(b.looks(width, 900, scheme))
+			b.becomes("innerWidth", fmt.Sprint(width))
+			require.Empty(t, b.ask(`[...document.querySelectorAll('#file, #file *, aside *, .band h3')].filter((part) =>
+				part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).display !== 'inline' && !part.closest('.spoken')).map((part) => part.outerHTML.slice(0, 80))`), "at %d", width)
+		}
+	}
+	l.hold(func(c *page.Conditions) { c.File, c.Waits = nil, page.NewWaits(nil) })
+	b.becomes("document.querySelector('#file') ?? document.querySelector('#waits')", "null")
+}
