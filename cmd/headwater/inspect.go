@@ -96,6 +96,10 @@ func planCommand() *cobra.Command {
 		Long: `Show what a configuration would create, update, recreate, delete and leave
 alone, and why. Nothing is written.
 
+What it would leave alone and should not stay so has the action Hold, until its
+cause is gone or "approve" says that it is meant; or Refuse, until a person
+removes the cause.
+
 Exits 0 when nothing would change, 2 when something would, 1 when that could
 not be found out.`,
 		Args: noArguments,

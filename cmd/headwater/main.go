@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 )
 
@@ -51,6 +52,7 @@ ConfigMaps.
 Each command exits 0 when it did what it was asked to, and 1 when it did not,
 with the reason on the standard error. "plan" exits 2 when something would
 change, "migrate" when something is left to decide.`,
+		Version:       built{app.Build()}.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,7 @@ func TestTheVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	for _, part := range []string{build.Version, build.Commit, build.GoVersion, build.Platform} {
 		require.Contains(t, says(t, "headwater", "version"), part)
 	}
+	require.Equal(t, says(t, "headwater", "version"), says(t, "headwater", "--version"))
 	var read app.BuildInfo
 	require.NoError(t, json.Unmarshal([]byte(says(t, "headwater", "version", "-o", "json")), &read))
 	require.Equal(t, build, read)
@@ -103,4 +105,21 @@ func TestShellsAreToldHowToComplete(t *testing.T) {
 	require.Contains(t, says(t, "headwater", "__complete", "pl"), "plan\t")
 	require.Contains(t, says(t, "headwater", "__complete", "status", "-o", ""), "yaml\n")
 	require.Contains(t, says(t, "headwater", "__complete", "run", "--log-level", "w"), "warn\n")
+}
+
+func TestCheckReadsTheStandardInput(t *testing.T) {
+	checks := func(content string) (string, error) {
+		var out bytes.Buffer
+		root := rootCommand("headwater")
+		root.SetOut(&out)
+		root.SetIn(strings.NewReader("apiVersion: headwater.dev/v1alpha1\nkind: Config\n" + content))
+		root.SetArgs([]string{"check", "-"})
+		err := root.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	out, err := checks("rules: []\n")
+	require.NoError(t, err)
+	require.Equal(t, "<stdin> is valid: 0 rule(s)\n", out)
+	_, err = checks("ruls: []\n")
+	require.ErrorContains(t, err, "<stdin>:3: ruls: unknown key")
 }

@@ -13,9 +13,11 @@ import (
 // built is what the program was built from, for people.
 type built struct{ app.BuildInfo }
 
-func (b built) Table(out io.Writer) {
-	_, _ = fmt.Fprintf(out, "headwater %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.GoVersion, b.Platform)
+func (b built) String() string {
+	return fmt.Sprintf("%s (commit %s, %s, %s)", b.Version, b.Commit, b.GoVersion, b.Platform)
 }
+
+func (b built) Table(out io.Writer) { _, _ = fmt.Fprintln(out, "headwater version", b) }
 
 func versionCommand() *cobra.Command {
 	command := &cobra.Command{

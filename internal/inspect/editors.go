@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -48,7 +49,7 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	}
 	headwater := protect.ServiceAccount{Namespace: options.Namespace, Name: serviceAccountName}
 	return Editors{
-		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule),
+		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule, roles.Items),
 		Editors: protect.Editors(*rule, headwater, roles.Items, bindings.Items),
 	}, nil
 }
@@ -69,8 +70,13 @@ func rolePermissions() []kube.Permission {
 	}
 }
 
-func notes(rule protect.Rule) []string {
+func notes(rule protect.Rule, roles []rbacv1.ClusterRole) []string {
 	var notes []string
+	for _, name := range rule.Allow.ClusterRoles {
+		if !slices.ContainsFunc(roles, func(role rbacv1.ClusterRole) bool { return role.Name == name }) {
+			notes = append(notes, fmt.Sprintf("the rule allows ClusterRole %s, which does not exist; correct protect.allow.clusterRoles, or make it", name))
+		}
+	}
 	if rule.Mode != protect.Enforce {
 		notes = append(notes, fmt.Sprintf("the rule's mode is %s, which refuses nobody", rule.Mode))
 	}

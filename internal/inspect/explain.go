@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -244,7 +243,7 @@ func (e Explanation) headline() string {
 		text += "nothing to do now"
 	}
 	if e.RestartedAt != nil {
-		text += "; last restarted " + duration.HumanDuration(time.Since(*e.RestartedAt)) + " ago"
+		text += "; last restarted " + ago(*e.RestartedAt)
 	}
 	if e.WaitsUntil != nil {
 		text += "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waits(e.Waits)

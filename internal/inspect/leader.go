@@ -7,7 +7,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
@@ -57,7 +56,7 @@ func (l *Leadership) gone() bool { return l != nil && !l.Leads }
 func (l *Leadership) words() string {
 	text := "No replica leads"
 	if l.Until != nil {
-		text += ", since " + duration.HumanDuration(time.Since(*l.Until)) + " ago"
+		text += ", since " + ago(*l.Until)
 	}
 	return text + ": nothing below is being put right."
 }

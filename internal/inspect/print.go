@@ -137,7 +137,7 @@ func (r *RuleStatus) lastChange() string {
 	if last.LastChange == nil {
 		return "-"
 	}
-	text := duration.HumanDuration(time.Since(*last.LastChange)) + " ago"
+	text := ago(*last.LastChange)
 	// The Event may be about an earlier change, or not be there any more.
 	if last.Spread == nil || last.Spread.At.Before(*last.LastChange) {
 		return text
@@ -195,8 +195,26 @@ func (p Plan) Table(out io.Writer) {
 		_, _ = fmt.Fprintln(out, "\n"+message)
 	}
 	if !p.Changes() {
-		_, _ = fmt.Fprintln(out, "\nNothing would change.")
+		_, _ = fmt.Fprintln(out, "\n"+p.unchanged())
 	}
+}
+
+// unchanged says what is left to people where nothing would change.
+func (p Plan) unchanged() string {
+	count := map[sync.Action]int{}
+	for _, step := range p.Steps {
+		count[step.Action]++
+	}
+	var left []string
+	for _, action := range []sync.Action{sync.Hold, sync.Refuse} {
+		if count[action] > 0 {
+			left = append(left, fmt.Sprintf("%d × %s", count[action], action))
+		}
+	}
+	if len(left) == 0 {
+		return "Nothing would change."
+	}
+	return "Nothing would change, but not all is well: " + strings.Join(left, ", ") + "."
 }
 
 func names(steps []Step) string {
@@ -210,6 +228,8 @@ func names(steps []Step) string {
 	}
 	return text
 }
+
+func ago(at time.Time) string { return duration.HumanDuration(time.Since(at)) + " ago" }
 
 func writeNotes(out io.Writer, notes []string) {
 	for _, note := range notes {

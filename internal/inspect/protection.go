@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/headwater-k8s/headwater/protect"
 )
@@ -103,5 +102,3 @@ func (p Protection) stale() string {
 	}
 	return "; last tried " + ago(*p.Tried)
 }
-
-func ago(at time.Time) string { return duration.HumanDuration(time.Since(at)) + " ago" }

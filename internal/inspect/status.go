@@ -100,14 +100,11 @@ func (i *Inspector) Status(ctx context.Context) Status {
 	for _, rule := range status.Rules {
 		slices.SortFunc(rule.Problems, compareProblems)
 	}
-	for _, look := range []func(context.Context) string{
-		func(ctx context.Context) (note string) { status.Leader, note = i.leadership(ctx); return note },
-		func(ctx context.Context) (note string) { status.Protection, note = i.protection(ctx); return note },
-	} {
-		if note := look(ctx); note != "" {
-			status.Notes = append(status.Notes, note)
-		}
-	}
+	var unled, unprotected string
+	status.Leader, unled = i.leadership(ctx)
+	status.Protection, unprotected = i.protection(ctx)
+	status.Notes = append(status.Notes, unled, unprotected)
+	status.Notes = slices.DeleteFunc(status.Notes, func(note string) bool { return note == "" })
 	return status
 }
 
@@ -132,13 +129,26 @@ func (i *Inspector) sources(rule sync.Rule, told told) []SourceStatus {
 	states := i.observer.SourceStates(rule)
 	sources := make([]SourceStatus, 0, len(states))
 	for _, state := range states {
-		source := SourceStatus{Source: state.Ref.String(), Exists: state.Exists, Spread: told.spreads[spreadKey{rule.Name, state.Ref}]}
-		if !state.ChangedAt.IsZero() {
-			source.LastChange = &state.ChangedAt
-		}
-		sources = append(sources, source)
+		spread := told.spreads[spreadKey{rule.Name, state.Ref}]
+		sources = append(sources, SourceStatus{
+			Source: state.Ref.String(), Exists: state.Exists, LastChange: lastChange(state, spread), Spread: spread,
+		})
 	}
 	return sources
+}
+
+// lastChange is nil when it is not known. Of an object that was without any
+// owned field once, such as an emptied ConfigMap, the API server notes no times
+// again; then it is when what was last told to spread began to.
+func lastChange(state sync.SourceState, spread *Spread) *time.Time {
+	at := state.ChangedAt
+	if at.IsZero() && state.Exists && spread != nil {
+		at = spread.At.Add(-time.Duration(spread.Seconds * float64(time.Second)))
+	}
+	if at.IsZero() {
+		return nil
+	}
+	return &at
 }
 
 // told is what the running service said by Events.

@@ -4,6 +4,7 @@ package log
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/zapr"
 	"go.uber.org/fx/fxevent"
@@ -33,7 +34,7 @@ func New(format, level string) (*zap.Logger, error) {
 	}
 	config.Level = zap.NewAtomicLevelAt(parsed)
 	config.DisableStacktrace = true
-	logger, err := config.Build()
+	logger, err := config.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return fieldCore{core, filledFields} }))
 	if err != nil {
 		return nil, fmt.Errorf("build logger: %w", err)
 	}
@@ -44,20 +45,24 @@ func New(format, level string) (*zap.Logger, error) {
 // client-go attaches whole objects to some of its errors, Secrets too: of a
 // value that is not plain only the type is logged.
 func BridgeKlog(logger *zap.Logger) {
-	plain := logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return plainCore{core} }))
+	plain := logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return fieldCore{core, plainFields} }))
 	klog.SetLogger(zapr.NewLogger(plain.Named("client-go")))
 }
 
-// plainCore replaces structured field values by the name of their type.
-type plainCore struct{ zapcore.Core }
+// fieldCore logs what change makes of fields.
+type fieldCore struct {
+	zapcore.Core
+
+	change func([]zapcore.Field) []zapcore.Field
+}
 
 // With implements zapcore.Core.
-func (c plainCore) With(fields []zapcore.Field) zapcore.Core {
-	return plainCore{c.Core.With(plainFields(fields))}
+func (c fieldCore) With(fields []zapcore.Field) zapcore.Core {
+	return fieldCore{c.Core.With(c.change(fields)), c.change}
 }
 
 // Check implements zapcore.Core.
-func (c plainCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c fieldCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(entry.Level) {
 		return checked.AddCore(entry, c)
 	}
@@ -65,10 +70,18 @@ func (c plainCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *za
 }
 
 // Write implements zapcore.Core.
-func (c plainCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	return c.Core.Write(entry, plainFields(fields))
+func (c fieldCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	return c.Core.Write(entry, c.change(fields))
 }
 
+// filledFields leaves out texts that say nothing, such as the rule of what
+// follows from none.
+func filledFields(fields []zapcore.Field) []zapcore.Field {
+	empty := func(f zapcore.Field) bool { return f.Type == zapcore.StringType && f.String == "" }
+	return slices.DeleteFunc(slices.Clone(fields), empty)
+}
+
+// plainFields replaces structured values by the name of their type.
 func plainFields(fields []zapcore.Field) []zapcore.Field {
 	plain := make([]zapcore.Field, len(fields))
 	for i, field := range fields {

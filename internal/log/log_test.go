@@ -29,6 +29,15 @@ func TestOfAnObjectThatClientGoLogsOnlyTheTypeIsTold(t *testing.T) {
 	require.Contains(t, fields, "ref")
 }
 
+func TestTextsThatSayNothingAreNotLogged(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	logger := zap.New(fieldCore{core, filledFields}).With(zap.String("rule", ""), zap.String("kind", "Secret"))
+	fields := []zap.Field{zap.String("engine", ""), zap.Int("count", 0), zap.Bool("proven", false)}
+	logger.Info("told", fields...)
+	require.Equal(t, map[string]any{"kind": "Secret", "count": int64(0), "proven": false}, logs.All()[0].ContextMap())
+	require.Equal(t, "engine", fields[0].Key, "the caller's own stay")
+}
+
 func TestSettingsThatMakeNoSenseAreNamed(t *testing.T) {
 	_, err := New("xml", "info")
 	require.EqualError(t, err, `--log-format "xml": use json or console`)

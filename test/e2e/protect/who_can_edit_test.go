@@ -29,7 +29,7 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	file := e.ConfigFile(`
 - name: whocan
   source: {kind: Secret, namespace: whocan-src, name: shared}
-  protect: {operations: [Update], allow: {clusterRoles: [whocan-owner], groups: [whocan-ops]}}
+  protect: {operations: [Update], allow: {clusterRoles: [whocan-owner, whocan-ownr], groups: [whocan-ops]}}
 - name: whocan-synced
   source: {kind: Secret, namespace: whocan-src, name: other}
   sync: {}
@@ -45,11 +45,13 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 		`Group system:masters +verb override in ClusterRole cluster-admin, by ClusterRoleBinding cluster-admin`,
 		`ServiceAccount headwater-system/headwater +is Headwater itself`,
 		`note: the rule does not protect the operation Delete`,
+		`note: the rule allows ClusterRole whocan-ownr, which does not exist`,
 	} {
 		require.Regexp(t, line, out)
 	}
 	require.NotContains(t, out, "whocan-other", "the override of another rule")
 	require.NotContains(t, out, "whocan-local", "a RoleBinding")
+	require.NotContains(t, out, "ClusterRole whocan-owner, which")
 
 	var editors inspect.Editors
 	e.Answers(user, &editors, "who-can-edit", "whocan", "--config", file)

@@ -1,0 +1,46 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
+	for want, actions := range map[string][]sync.Action{
+		"Nothing would change.": {sync.Leave},
+		"Nothing would change, but not all is well: 2 × Hold, 1 × Refuse.": {sync.Hold, sync.Refuse, sync.Leave, sync.Hold},
+		"Nothing would change, but not all is well: 1 × Refuse.":           {sync.Refuse},
+	} {
+		t.Run(want, func(t *testing.T) {
+			var plan Plan
+			for _, action := range actions {
+				plan.Steps = append(plan.Steps, Step{Action: action})
+			}
+			var out strings.Builder
+			plan.Table(&out)
+			require.True(t, strings.HasSuffix(out.String(), "\n\n"+want+"\n"), out.String())
+		})
+	}
+}
+
+func TestALastChangeThatTheSourceDoesNotTellIsThatOfItsSpread(t *testing.T) {
+	at := time.Unix(1000, 0)
+	spread := &Spread{At: at, Seconds: 2.5}
+	for sentence, test := range map[string]struct {
+		state  sync.SourceState
+		spread *Spread
+		want   *time.Time
+	}{
+		"the source tells":            {sync.SourceState{Exists: true, ChangedAt: at}, &Spread{At: at.Add(time.Hour)}, &at},
+		"it does not":                 {sync.SourceState{Exists: true}, spread, new(at.Add(-2500 * time.Millisecond))},
+		"nothing tells":               {sync.SourceState{Exists: true}, nil, nil},
+		"the source is not there now": {sync.SourceState{}, spread, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, lastChange(test.state, test.spread)) })
+	}
+}
