@@ -8,7 +8,9 @@ import (
 )
 
 // turns make the refreshes of pods come one after the other, at a rate. Each
-// pod is given its turn once, and comes back for it.
+// pod is given its turn once, and comes back for it. A confirmation needs none: it
+// follows its refresh by the same time for all, so at the same rate, and behind the
+// refreshes of others it would come too late to be of use.
 type turns struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter
