@@ -153,6 +153,9 @@ type Decision struct {
 	// Baseline is to be stored; empty means that there is nothing to store
 	// any more.
 	Baseline string
+	// Meanwhile is to be stored while the restart waits: what is new is on record,
+	// what changed is as it was.
+	Meanwhile string
 	// Pace is how soon the restart may be, and Data when what it is for was
 	// written.
 	Pace Pace
@@ -180,8 +183,9 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 	retain(hasher, next, known, entries)
 	changed := consumedBy(differing)
 	missing, causes := heldFor(known, entries, len(changed) > 0), causesOf(changed)
+	waiting := postponed(next, known, differing)
 	if missing != nil {
-		postpone(next, known, differing)
+		next = waiting
 		causes = causesOf(slices.Concat(changed, filter(consumed, Consumed.lacking)))
 		changed = nil
 	}
@@ -197,6 +201,7 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 		decision.Step, decision.Reason = StepRestart, ReasonChanged
 		decision.Rule, decision.Changed, decision.Causes = changed[0].Rule, names(changed), causes
 		decision.Pace, decision.Data = paceOf(changed), writtenOf(changed)
+		decision.Meanwhile = waiting.String()
 	case trouble != "" && len(next.entries) > 0:
 		decision.Step, decision.Reason = StepAdopt, trouble
 	case trouble == "" && !next.equal(known):

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -132,9 +133,11 @@ func keep(b Baseline, id entryID, sum entrySum) bool {
 	return true
 }
 
-// postpone takes changed back out of next: it is still to be acted on.
-func postpone(next, known Baseline, changed []entry) {
+// postponed is next without changed, which is still to be acted on.
+func postponed(next, known Baseline, changed []entry) Baseline {
+	next.entries = maps.Clone(next.entries)
 	for _, e := range changed {
 		next.entries[e.id], _ = e.recorded(known)
 	}
+	return next
 }

@@ -44,11 +44,11 @@ const (
 	Undelivered Delivery = "Undelivered"
 )
 
-// deliveryOf says whether w, which changed together with data that its pods
-// read at their start, as by one helm upgrade, is rolled out with that data
-// already. A second rollout is then of no use; a change that reaches no pod
+// deliveryOf says whether a workload with the rollout r, which changed together
+// with data that its pods read at their start, as by one helm upgrade, is rolled
+// out with that data already. A second rollout is then of no use; a change that reaches no pod
 // would be worse. So it is Delivered only when the rollout is complete, and
-// every pod of w was bound to its node
+// every pod was bound to its node
 //
 //   - in a later second than the data was written, by the clocks of the API
 //     servers, or
@@ -63,15 +63,14 @@ const (
 // where the API server keeps them in one etcd; elsewhere the same second is
 // the most that it can err by.
 //
-// Data that is other than on record and was yet written no later than the record
-// was written since, without a note of the time. Nothing says then what pods
+// Data that is other than on record and was yet written no later than the record,
+// at recordedAt, was written since, without a note of the time. Nothing says then what pods
 // have of it.
 //
 // It is Underway, for a while, as long as those pods can all be of the template
 // that is being replaced.
-func deliveryOf(w *Workload, pods []*Pod, data Written, templateVersion string, now time.Time) Delivery {
-	r := w.Rollout
-	if data.At.IsZero() || !data.At.After(w.RecordedAt) || !r.moves() || r.Stalled || r.Kept > 0 {
+func deliveryOf(r *Rollout, pods []*Pod, data Written, recordedAt time.Time, templateVersion string, now time.Time) Delivery {
+	if data.At.IsZero() || !data.At.After(recordedAt) || !r.moves() || r.Stalled || r.Kept > 0 {
 		return Undelivered
 	}
 	before, after := data.split(pods, older(data.Version, templateVersion))

@@ -60,15 +60,13 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 			w := &Workload{Rollout: &test.rollout}
 			written := birth.Add(10 * time.Second)
 			now := written.Add(time.Second + test.after)
-			require.Equal(t, test.want, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now))
-			require.Equal(t, Undelivered, deliveryOf(w, test.pods, Written{}, test.template, now), "when it is not known when the data was written")
-			w.RecordedAt = written.Add(-time.Second)
-			require.Equal(t, test.want, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now), "on record a second before")
-			w.RecordedAt = written
-			require.Equal(t, Undelivered, deliveryOf(w, test.pods, Written{written, "100"}, test.template, now), "on record was something else then")
+			require.Equal(t, test.want, deliveryOf(w.Rollout, test.pods, Written{written, "100"}, time.Time{}, test.template, now))
+			require.Equal(t, Undelivered, deliveryOf(w.Rollout, test.pods, Written{}, time.Time{}, test.template, now), "when it is not known when the data was written")
+			require.Equal(t, test.want, deliveryOf(w.Rollout, test.pods, Written{written, "100"}, written.Add(-time.Second), test.template, now), "on record a second before")
+			require.Equal(t, Undelivered, deliveryOf(w.Rollout, test.pods, Written{written, "100"}, written, test.template, now), "on record was something else then")
 		})
 	}
-	require.Equal(t, Undelivered, deliveryOf(&Workload{}, nil, Written{birth, "1"}, "2", birth), "of what has no rollout")
+	require.Equal(t, Undelivered, deliveryOf(nil, nil, Written{birth, "1"}, time.Time{}, "2", birth), "of what has no rollout")
 }
 
 func TestWhenChangesWereWritten(t *testing.T) {

@@ -308,6 +308,20 @@ func TestChangeThatWasHeldIsActedOnOnceWhatIsMissingIsBack(t *testing.T) {
 	require.Equal(t, []string{"Secret/ns/t"}, restart.Changed)
 }
 
+func TestWhatIsNewWhileARestartWaitsIsOnRecordFromThenOn(t *testing.T) {
+	h := testHasher(t, 1)
+	was, is, back := data{"a": "1"}, data{"a": "2"}, data{"a": "1"}
+	stored := decideWorkload(h, testUID, "", []Consumed{secret(h, "s", EnvFrom, was)}).Baseline
+	waits := decideWorkload(h, testUID, stored, []Consumed{secret(h, "s", EnvFrom, is), secret(h, "t", EnvFrom, was)})
+	require.Equal(t, StepRestart, waits.Step)
+
+	again := decideWorkload(h, testUID, waits.Meanwhile, []Consumed{secret(h, "s", EnvFrom, is), secret(h, "t", EnvFrom, was)})
+	require.Equal(t, []string{"Secret/ns/s"}, again.Changed, "it is still due")
+	require.Equal(t, waits.Meanwhile, again.Meanwhile, "what was noted is not noted again")
+	other := decideWorkload(h, testUID, waits.Meanwhile, []Consumed{secret(h, "s", EnvFrom, back), secret(h, "t", EnvFrom, is)})
+	require.Equal(t, []string{"Secret/ns/t"}, other.Changed, "what is new is not first seen when the wait is over")
+}
+
 func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
 	h := testHasher(t, 1)
 	was, is := secret(h, "s", EnvFrom, data{"a": "1"}), secret(h, "s", EnvFrom, data{"a": "2"})

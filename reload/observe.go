@@ -275,7 +275,7 @@ func (l *observation) pace(w *Workload, due Decision) (Decision, Wait) {
 	if w.Kind == KindCronJob {
 		return due, Wait{} // its stamp replaces no pod
 	}
-	delivery := l.consumers.delivery(w, due.Data, "", l.now)
+	delivery := l.consumers.delivery(w, due.Data, w.RecordedAt, "", l.now)
 	if delivery == Delivered {
 		return due.delivered(), Wait{}
 	}

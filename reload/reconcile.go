@@ -74,8 +74,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		}
 		var wait Wait
 		if decision, wait = c.pace(workload, decision); wait.Reason != "" {
-			c.postpone(workload, decision, wait)
-			return nil
+			return c.postpone(ctx, workload, decision, wait)
 		}
 	}
 	c.proceed(k)

@@ -20,8 +20,10 @@ import (
 func (c *controller) record(to consumer, decision Decision) {
 	k := to.key()
 	c.metrics.record(decision, resultDone)
-	if made, found := c.pending.done(k); found {
-		c.measure(decision, made)
+	if !c.waits.has(k) { // else what it waits for is still to be done
+		if made, found := c.pending.done(k); found {
+			c.measure(decision, made)
+		}
 	}
 	c.told.over(k, failing)
 	c.logDone(k, decision)

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	if w.Kind == KindCronJob {
 		return due, Wait{} // its stamp replaces no pod
 	}
-	delivery := c.consumers.delivery(w, due.Data, c.pending.template(k), now)
+	delivery := c.consumers.delivery(w, due.Data, c.waits.recordedAt(w), c.pending.template(k), now)
 	if delivery == Delivered {
 		return due.delivered(), Wait{}
 	}
@@ -56,14 +57,14 @@ func (d Decision) delay(delivery Delivery, open windows, restarts mark.Restarts,
 
 // delivery says what a rollout that somebody else began does about data; see
 // deliveryOf.
-func (c *consumers) delivery(w *Workload, data Written, templateVersion string, now time.Time) Delivery {
+func (c *consumers) delivery(w *Workload, data Written, recordedAt time.Time, templateVersion string, now time.Time) Delivery {
 	if !w.Rollout.moves() {
 		return Undelivered // spare the look at its pods
 	}
 	if len(c.family(w)) > 1 {
 		return Undelivered // its rollout says nothing about those of others
 	}
-	return deliveryOf(w, c.podsOf(w), data, templateVersion, now)
+	return deliveryOf(w.Rollout, c.podsOf(w), data, recordedAt, templateVersion, now)
 }
 
 // restarts are those of w that are on record.
@@ -76,11 +77,13 @@ func (c *controller) restarts(w *Workload) mark.Restarts {
 }
 
 // postpone has w looked at when its restart may begin. Until then the pods
-// stay, so that the files they mount are refreshed.
-func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
+// stay, so that the files they mount are refreshed, and what w consumes since is
+// put on record, so that a change of it is not lost if the restart is not due any
+// more by then.
+func (c *controller) postpone(ctx context.Context, w *Workload, due Decision, wait Wait) error {
 	k, causes := w.key(), c.origins(due.Causes)
 	c.pending.postponed(k)
-	if c.waits.begin(k, waiter{Waiting{wait, k.String(), due.Rule, due.Changed, due.Missing, c.now()}, causes}) {
+	if c.waits.begin(k, waiter{Waiting{wait, k.String(), due.Rule, due.Changed, due.Missing, c.now()}, causes, w.RecordedAt}) {
 		c.tally(causes, k, outcomeWaits)
 		for _, pod := range c.consumers.podsOf(w) {
 			c.queue.Fresh(pod.key())
@@ -96,6 +99,10 @@ func (c *controller) postpone(w *Workload, due Decision, wait Wait) {
 	if after := wait.lookAfter(c.now()); after >= 0 {
 		c.queue.After(k, after)
 	}
+	if due.Meanwhile == "" || due.Meanwhile == c.baseline(w) {
+		return nil
+	}
+	return c.adopt(ctx, w, Decision{Step: StepAdopt, Reason: ReasonReferences, Rule: due.Rule, Baseline: due.Meanwhile})
 }
 
 // proceed says that nothing makes k wait.
@@ -195,6 +202,9 @@ type waiter struct {
 	Waiting
 
 	causes []Cause
+	// recordedAt is what it was of the workload when it began to wait. What is
+	// noted on it meanwhile leaves what it waits for as it was recorded.
+	recordedAt time.Time
 }
 
 // waitCount is how many wait for what is missing, and for their time.
@@ -213,6 +223,9 @@ func (w *waits) begin(k key, one waiter) bool {
 	defer w.mu.Unlock()
 	last, waits := w.waiters[k]
 	again := waits && last.Reason == one.Reason
+	if waits {
+		one.recordedAt = last.recordedAt
+	}
 	if again {
 		one.Since = last.Since
 	}
@@ -245,6 +258,16 @@ func (w *waits) reason(k key) WaitReason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiters[k].Reason
+}
+
+// recordedAt is when that was recorded of one which its restart is for.
+func (w *waits) recordedAt(one *Workload) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, waits := w.waiters[one.key()]; waits {
+		return last.recordedAt
+	}
+	return one.RecordedAt
 }
 
 // byCause counts those who wait because of each object.

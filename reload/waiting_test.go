@@ -82,3 +82,15 @@ func TestNotesSayWhyARestartWaits(t *testing.T) {
 		require.Less(t, len(waitNote(Decision{Changed: []string{long, long}}, Wait{reason, birth})), maxNote)
 	}
 }
+
+func TestWhatIsNotedDuringAWaitLeavesWhenItWasRecorded(t *testing.T) {
+	w := newWaits(newMetrics(prometheus.NewRegistry()).waiting)
+	one := &Workload{Kind: KindDeployment, RecordedAt: birth}
+	for _, reason := range []WaitReason{WaitWindow, WaitInterval} {
+		w.begin(one.key(), waiter{Waiting{Wait: Wait{Reason: reason}}, nil, one.RecordedAt})
+		one.RecordedAt = one.RecordedAt.Add(time.Hour)
+	}
+	require.Equal(t, birth, w.recordedAt(one))
+	w.end(one.key())
+	require.Equal(t, birth.Add(2*time.Hour), w.recordedAt(one))
+}
