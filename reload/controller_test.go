@@ -94,14 +94,20 @@ func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) 
 	return f
 }
 
-// metadataOf are the Secrets among objects, as metadata. The fake does not
-// select by label, so that clones are among them.
+// metadataOf are the Secrets and Namespaces among objects, as metadata. The fake
+// does not select by label, so that clones are among them.
 func metadataOf(objects []runtime.Object) (found []runtime.Object) {
+	add := func(kind string, meta *metav1.ObjectMeta) {
+		found = append(found, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}, ObjectMeta: *meta.DeepCopy(),
+		})
+	}
 	for _, o := range objects {
-		if secret, is := o.(*corev1.Secret); is {
-			found = append(found, &metav1.PartialObjectMetadata{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: *secret.ObjectMeta.DeepCopy(),
-			})
+		switch o := o.(type) {
+		case *corev1.Secret:
+			add("Secret", &o.ObjectMeta)
+		case *corev1.Namespace:
+			add("Namespace", &o.ObjectMeta)
 		}
 	}
 	return found

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -101,28 +99,6 @@ func (g *gatherer) family(among *consumers, members []*Workload, settings Settin
 		}
 	}
 	return consumed
-}
-
-// without is consumed, what w consumes, and says of what is not there whether pods
-// of w started without it. A clone that is about to be made is as good as there: so
-// nothing restarts for the clones that a new rule makes.
-func (g *gatherer) without(among *consumers, w *Workload, consumed []Consumed) []Consumed {
-	for i, c := range consumed {
-		consumed[i].Without = c.Absent && c.Optional && among.reading(w, c.Object) && !g.coming(c)
-	}
-	return consumed
-}
-
-// coming reports whether c is a clone that is not there, although its source is.
-func (g *gatherer) coming(c Consumed) bool {
-	rule, known := g.rules.Named(c.Rule)
-	namespace, found := g.caches.Namespaces.Get("", c.Object.Namespace)
-	if !known || !found || !rule.clonedTo.Matches(namespace.Name, namespace.Labels) {
-		return false
-	}
-	source, synced := g.caches.Sources.Get(rule.sourceOf(c.Object))
-	g.reading = g.reading || !synced
-	return source != nil || !synced
 }
 
 func (g *gatherer) gather(namespace string, references []Reference, of wishes) []Consumed {
@@ -284,44 +260,3 @@ func (o looked) tags() mark.Tags {
 		return mark.Tags{}
 	}
 }
-
-// rule returns the rule that governs o for a consumer with those labels. Clones
-// are governed by the rule they belong to, sources, and what is not there, by the
-// first rule that selects the consumer.
-func (g *gatherer) rule(o looked, of labels.Set) *Rule {
-	if o.clone != nil {
-		if marks, readable := mark.Of(o.clone); readable {
-			if rule, known := g.rules.Named(marks.Rule); known && rule.selects(of) {
-				return rule
-			}
-			return nil
-		}
-	}
-	for _, rule := range g.rulesFor(o) {
-		if rule.selects(of) {
-			g.reading = g.reading || o.source == nil && o.unsynced && o.ref.Namespace == rule.Source.Namespace
-			return &rule
-		}
-	}
-	return nil
-}
-
-// rulesFor are the rules that have o, which is no clone, as a source, or would
-// have it as one, or as a clone, were it there.
-func (g *gatherer) rulesFor(o looked) []Rule {
-	switch {
-	case o.source != nil:
-		return g.rules.ForSource(o.ref, o.source.Labels)
-	case o.exists():
-		return g.rules.ForSource(o.ref, nil)
-	}
-	var found []Rule
-	for _, rule := range g.rules.All() {
-		if rule.Source.Kind == o.ref.Kind && slices.Contains(g.objects(rule, o.ref.Namespace), o.ref) {
-			found = append(found, rule)
-		}
-	}
-	return found
-}
-
-func (r Rule) selects(of labels.Set) bool { return r.workloads == nil || r.workloads.Matches(of) }

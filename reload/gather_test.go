@@ -95,6 +95,35 @@ func TestWhatIsGoverned(t *testing.T) {
 	})
 }
 
+func TestAClonedSourceIsComingWhereItIsCloned(t *testing.T) {
+	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "base"}}
+	f := newFixture(t, source, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
+	stop := f.lead()
+	defer stop()
+	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	to, err := rules.Namespaces{Include: []string{"team"}}.Compile()
+	require.NoError(t, err)
+	g := gatherer{caches: f.caches, rules: rules.NewSet(
+		ruleFor(t, "base", "base", nil).ClonedAs("clone", to), ruleFor(t, "gone", "gone", nil).ClonedAs("clone", to), ruleFor(t, "uncloned", "base", nil),
+	)}
+	for sentence, test := range map[string]struct {
+		rule, namespace string
+		want            bool
+	}{
+		"where the rule clones to":     {"base", "team", true},
+		"not where it does not":        {"base", "other", false},
+		"not without the source":       {"gone", "team", false},
+		"not without clones":           {"uncloned", "team", false},
+		"not what no rule is about":    {"", "team", false},
+		"not in a namespace that went": {"base", "gone", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			ref := object.Ref{Kind: object.Secret, Namespace: test.namespace, Name: "clone"}
+			require.Equal(t, test.want, g.coming(Consumed{Rule: test.rule, Object: ref}))
+		})
+	}
+}
+
 // consumersAmong are full caches of objects.
 func consumersAmong(t *testing.T, objects ...runtime.Object) *consumers {
 	t.Helper()

@@ -85,7 +85,7 @@ func TestTheStrictestRuleSetsThePace(t *testing.T) {
 }
 
 func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
-	in := func(d time.Duration) time.Time { return birth.Add(d) }
+	in := birth.Add
 	for sentence, test := range map[string]struct {
 		wait Wait
 		want time.Duration
