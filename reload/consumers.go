@@ -23,6 +23,9 @@ const (
 	// byPattern is the index from a namespace to the workloads whose owners list
 	// objects of it by patterns.
 	byPattern = "pattern"
+	// byBorrowed is the index from a workload's key to those that run its pod
+	// template in place of one of their own.
+	byBorrowed = "borrowed"
 )
 
 // workloadKinds is the order in which workloads are listed.
@@ -113,6 +116,7 @@ func workloadIndexes() map[string]func(*Workload) []string {
 	return map[string]func(*Workload) []string{
 		byReference: referenceValues,
 		byPattern:   patternValues,
+		byBorrowed:  borrowedValues,
 		byOwner:     ownerValues,
 		byTarget:    targetValues,
 	}
@@ -131,6 +135,13 @@ func patternValues(w *Workload) []string {
 		return nil
 	}
 	return []string{w.Namespace}
+}
+
+func borrowedValues(w *Workload) []string {
+	if w.Borrows == nil {
+		return nil
+	}
+	return []string{w.Borrows.String()}
 }
 
 func workloadInformers(client kubernetes.Interface) map[Kind]cache.SharedIndexInformer {

@@ -96,6 +96,23 @@ func (c *consumers) workload(k key) (*Workload, bool) {
 	return c.optional.Get(k.kind.groupKind(), k.namespace, k.name)
 }
 
+// rolling is w with the rollout that a change of its pod template makes: its own,
+// or, where it has no pods itself, that of what borrows the template.
+func (c *consumers) rolling(w *Workload) *Workload {
+	if w.Rollout == nil || w.Rollout.moves() {
+		return w
+	}
+	for _, borrower := range c.optional.ByIndex(byBorrowed, w.key().String()) {
+		if borrower.Rollout != nil {
+			is, rollout := *w, *borrower.Rollout
+			rollout.Template, rollout.Generation = w.Rollout.Template, w.Rollout.Generation
+			is.Rollout = &rollout
+			return &is
+		}
+	}
+	return w
+}
+
 // ownerOf returns the workload whose pod template pod was made from.
 func (c *consumers) ownerOf(pod *Pod) (*Workload, bool) {
 	if pod.OwnerKind == "" {

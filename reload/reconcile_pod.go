@@ -96,7 +96,7 @@ func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, erro
 		return decision, nil
 	}
 	top := c.consumers.topOf(owner).top
-	if c.waits.has(top.key()) || owner.Rollout.keeps() || top.Rollout.keeps() {
+	if c.waits.has(top.key()) || c.consumers.rolling(owner).Rollout.keeps() || c.consumers.rolling(top).Rollout.keeps() {
 		return decision, nil
 	}
 	due, err := c.decide(top)

@@ -28,7 +28,10 @@ type rollingCustom struct {
 		Replicas           *int32              `json:"replicas"`
 		UpdatedReplicas    *int32              `json:"updatedReplicas"`
 		AvailableReplicas  *int32              `json:"availableReplicas"`
-		Conditions         []rollingCondition  `json:"conditions"`
+		// WorkloadObservedGeneration is that of the object whose pod template an
+		// Argo Rollout borrows; see https://argo-rollouts.readthedocs.io/en/stable/migrating/.
+		WorkloadObservedGeneration *intstr.IntOrString `json:"workloadObservedGeneration"`
+		Conditions                 []rollingCondition  `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -47,23 +50,47 @@ func customRollout(custom *unstructured.Unstructured, template *corev1.PodTempla
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, &is); err != nil {
 		return nil
 	}
-	observed := is.observed()
+	observed := generationIn(is.Status.ObservedGeneration)
 	counts := []*int32{is.Spec.Replicas, is.Status.Replicas, is.Status.UpdatedReplicas, is.Status.AvailableReplicas}
 	if observed == 0 || !isKnown(kind) && slices.Contains(counts, nil) {
 		return nil
 	}
+	r := is.rollout()
+	r.Template, r.Generation, r.Observed = templateID(template), is.Metadata.Generation, observed
+	return r
+}
+
+// borrowingRollout reads that of a Rollout that borrows its pod template. Its
+// generations are those of the object that it borrows from, of which it has
+// observed none while its own status is behind; nil where it does not say.
+func borrowingRollout(custom *unstructured.Unstructured) *Rollout {
+	var is rollingCustom
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, &is); err != nil {
+		return nil
+	}
+	observed := generationIn(is.Status.WorkloadObservedGeneration)
+	if observed == 0 {
+		return nil
+	}
+	r := is.rollout()
+	if generationIn(is.Status.ObservedGeneration) >= is.Metadata.Generation {
+		r.Observed = observed
+	}
+	return r
+}
+
+// rollout is what is says but of its template and generations.
+func (is *rollingCustom) rollout() *Rollout {
 	updated := ptr.Deref(is.Status.UpdatedReplicas, 0)
 	return &Rollout{
-		Template: templateID(template), Generation: is.Metadata.Generation, Observed: observed,
 		Replicas: ptr.Deref(is.Spec.Replicas, 1), Still: is.Spec.Paused,
 		Updated: updated, Old: ptr.Deref(is.Status.Replicas, 0) - updated, Available: ptr.Deref(is.Status.AvailableReplicas, 0),
 		Stalled: slices.ContainsFunc(is.Status.Conditions, rollingCondition.stalled),
 	}
 }
 
-// observed is the generation that the status speaks of; 0 when it does not say.
-func (is *rollingCustom) observed() int64 {
-	generation := is.Status.ObservedGeneration
+// generationIn is a generation that a status speaks of; 0 when it does not say.
+func generationIn(generation *intstr.IntOrString) int64 {
 	if generation == nil {
 		return 0
 	}

@@ -11,6 +11,10 @@ func TestHowFarARolloutOfACustomKindIs(t *testing.T) {
 metadata: {generation: 4}
 spec: {replicas: 3, template: {spec: {containers: []}}}
 `
+	const borrowing = `
+metadata: {generation: 4}
+spec: {replicas: 3, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}
+`
 	argo := knownForms()[0]
 	done := &Rollout{Generation: 4, Observed: 4, Replicas: 3, Updated: 3, Available: 3}
 	with := func(change func(*Rollout)) *Rollout { r := *done; change(&r); return &r }
@@ -68,6 +72,17 @@ spec: {replicas: 3, template: {spec: {containers: []}}}
 		},
 		"one of those whose Progressing is False once they are done": {
 			argo, spec + "status: {observedGeneration: '4', replicas: 3, updatedReplicas: 3, availableReplicas: 3, conditions: [{type: Progressing, status: 'False', reason: AsExpected}]}", done,
+		},
+		"one that borrows its template speaks of what it borrows from": {
+			argo, borrowing + "status: {observedGeneration: '4', workloadObservedGeneration: '7', replicas: 3, updatedReplicas: 3, availableReplicas: 3}",
+			with(func(r *Rollout) { r.Generation, r.Observed = 0, 7 }),
+		},
+		"and of nothing while it is behind itself": {
+			argo, borrowing + "status: {observedGeneration: '3', workloadObservedGeneration: '7', replicas: 3, updatedReplicas: 3, availableReplicas: 3}",
+			with(func(r *Rollout) { r.Generation, r.Observed = 0, 0 }),
+		},
+		"nor does one of an Argo that does not say": {
+			argo, borrowing + "status: {observedGeneration: '4', replicas: 3, updatedReplicas: 3, availableReplicas: 3}", nil,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

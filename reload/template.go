@@ -38,7 +38,9 @@ func keepCustom(form *Form, keeps keptReferences) func(any) (*Workload, error) {
 			kept.RecordedAt = mark.WrittenAt(custom.GetManagedFields())
 		} else {
 			kept.Bare = true
-			kept.Borrows = borrowed(form, custom)
+			if kept.Borrows = borrowed(form, custom); kept.Borrows != nil {
+				kept.Rollout = borrowingRollout(custom)
+			}
 		}
 		// The object may hold what its children consume, so all is kept of it.
 		kept.ObjectMeta = keepMeta(meta, true)

@@ -32,7 +32,7 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 	if wait := due.delay(delivery, c.settings.load().windows, c.restarts(w), now); wait.Reason != "" {
 		return due, wait
 	}
-	if w.Rollout.moves() && !c.rollouts.admit(k, w.Rollout.Replicas) {
+	if r := c.consumers.rolling(w).Rollout; r.moves() && !c.rollouts.admit(k, r.Replicas) {
 		return due, Wait{Reason: WaitRollouts}
 	}
 	return due, Wait{}
@@ -58,6 +58,7 @@ func (d Decision) delay(delivery Delivery, open windows, restarts mark.Restarts,
 // delivery says what a rollout that somebody else began does about data; see
 // deliveryOf.
 func (c *consumers) delivery(w *Workload, data Written, recordedAt time.Time, templateVersion string, now time.Time) Delivery {
+	w = c.rolling(w)
 	if !w.Rollout.moves() {
 		return Undelivered // spare the look at its pods
 	}
@@ -115,6 +116,10 @@ func (c *controller) proceed(k key) {
 func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
 	w := change.Latest()
 	k := w.key()
+	if w.Borrows != nil {
+		c.borrowerChanged(w)
+		return
+	}
 	if change.Deleted {
 		c.rollouts.gone(k)
 		return
@@ -122,7 +127,7 @@ func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
 	if w.Rollout == nil {
 		return
 	}
-	c.rollouts.observe(k, w.countsUntil(), w.ResourceVersion)
+	c.rollouts.observe(k, c.consumers.rolling(w).countsUntil(), w.ResourceVersion)
 	if change.Added || change.Old.Rollout == nil || *change.Old.Rollout == *w.Rollout {
 		return
 	}
@@ -132,6 +137,19 @@ func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
 	}
 	if c.waits.has(k) {
 		c.queue.Fresh(k)
+	}
+}
+
+// borrowerChanged has what hangs on the rollout of a workload hear of a change of
+// what borrows its pod template.
+func (c *controller) borrowerChanged(borrower *Workload) {
+	w, found := c.consumers.workload(*borrower.Borrows)
+	if !found {
+		return
+	}
+	c.rollouts.observe(w.key(), c.consumers.rolling(w).countsUntil(), w.ResourceVersion)
+	if c.waits.has(w.key()) {
+		c.queue.Fresh(w.key())
 	}
 }
 
