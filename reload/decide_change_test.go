@@ -25,6 +25,7 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"a pull secret is nothing":                          {by(ImagePull), nothing(ReasonReadByNode)},
 		"a pull secret is nothing under Restart":            {by(ImagePull).under(Restart), nothing(ReasonReadByNode)},
 		"a CSI driver's secret is nothing":                  {by(CSI), nothing(ReasonReadByNode)},
+		"what a volume is mounted with is nothing":          {by(Mount), nothing(ReasonReadByNode)},
 		"under Restart a mounted volume restarts":           {by(Volume).under(Restart), restart(ReasonAsked)},
 		"under Restart an immutable volume restarts":        {by(Volume).frozen().under(Restart), restart(ReasonAsked)},
 		"under Refresh a variable is nothing":               {by(Env).under(Refresh), nothing(ReasonOnlyRefresh)},

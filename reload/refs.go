@@ -2,9 +2,7 @@ package reload
 
 import (
 	"cmp"
-	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,6 +28,9 @@ const (
 	ImagePull Mode = "ImagePull"
 	// CSI is a nodePublishSecretRef: a CSI driver gets it when it mounts.
 	CSI Mode = "CSI"
+	// Mount is the secretRef, or its like, of a volume of another type, such as
+	// iscsi: what mounts the volume gets it, and a mount that is there stays.
+	Mount Mode = "Mount"
 	// Provided is what the Secrets Store CSI driver mounts, as a
 	// SecretProviderClass says: no Secret, but files that the driver itself
 	// rewrites. A Secret that it keeps beside is one like any other.
@@ -44,10 +45,8 @@ func (m Mode) needsRestart() bool { return m != Volume && !m.byNode() }
 // https://secrets-store-csi-driver.sigs.k8s.io/concepts.
 const secretProviderClass object.Kind = "SecretProviderClass"
 
-const secretsStoreDriver = "secrets-store.csi.k8s.io"
-
 // byNode reports whether no container sees the data at all.
-func (m Mode) byNode() bool { return m == ImagePull || m == CSI }
+func (m Mode) byNode() bool { return m == ImagePull || m == CSI || m == Mount }
 
 // Reference is one Secret or ConfigMap that a pod consumes in one mode.
 type Reference struct {
@@ -104,95 +103,6 @@ func References(spec *corev1.PodSpec) []Reference {
 
 func pullSecret(named corev1.LocalObjectReference) Reference {
 	return Reference{Kind: object.Secret, Name: named.Name, Mode: ImagePull, Optional: true}
-}
-
-// volumeSource is a Secret or ConfigMap that a volume is made of.
-type volumeSource struct {
-	kind     object.Kind
-	name     string
-	optional bool
-	// mode is CSI for what only the volume's driver gets, Provided for what it
-	// mounts, and empty for what the kubelet does.
-	mode Mode
-	// items maps keys to paths; empty means every key at its own name.
-	items []corev1.KeyToPath
-	// projected is true where the volume may have a path from another source.
-	projected bool
-}
-
-func sourcesOf(volume *corev1.Volume) []volumeSource {
-	var sources []volumeSource
-	add := func(kind object.Kind, name string, optional *bool, items []corev1.KeyToPath) {
-		sources = append(sources, volumeSource{kind: kind, name: name, optional: optional != nil && *optional, items: items})
-	}
-	if secret := volume.Secret; secret != nil {
-		add(object.Secret, secret.SecretName, secret.Optional, secret.Items)
-	}
-	if configMap := volume.ConfigMap; configMap != nil {
-		add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
-	}
-	if csi := volume.CSI; csi != nil && csi.NodePublishSecretRef != nil {
-		sources = append(sources, volumeSource{kind: object.Secret, name: csi.NodePublishSecretRef.Name, mode: CSI})
-	}
-	if csi := volume.CSI; csi != nil && csi.Driver == secretsStoreDriver {
-		class := csi.VolumeAttributes["secretProviderClass"]
-		sources = append(sources, volumeSource{kind: secretProviderClass, name: class, mode: Provided})
-	}
-	if volume.Projected == nil {
-		return sources
-	}
-	for _, projection := range volume.Projected.Sources {
-		if secret := projection.Secret; secret != nil {
-			add(object.Secret, secret.Name, secret.Optional, secret.Items)
-		}
-		if configMap := projection.ConfigMap; configMap != nil {
-			add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
-		}
-	}
-	return asProjected(sources)
-}
-
-func asProjected(sources []volumeSource) []volumeSource {
-	for i := range sources {
-		sources[i].projected = true
-	}
-	return sources
-}
-
-// keysUnder returns the keys that a mount of subPath shows, and false when it
-// shows none of this source. An empty subPath is the whole volume.
-func (s volumeSource) keysUnder(subPath string) (keys []string, some bool) {
-	subPath = path.Clean(subPath)
-	whole := subPath == "." || strings.HasPrefix(subPath, "..")
-	if len(s.items) == 0 {
-		if whole || strings.Contains(subPath, "/") {
-			return nil, true
-		}
-		return []string{subPath}, true
-	}
-	for _, item := range s.items {
-		at := path.Clean(item.Path)
-		if whole || at == subPath || strings.HasPrefix(at, subPath+"/") {
-			keys = append(keys, item.Key)
-		}
-	}
-	return keys, len(keys) > 0
-}
-
-// required returns the keys that must be there for a mount that shows keys: of
-// a volume with items every one, shown or not.
-func (s volumeSource) required(keys []string) []string {
-	switch {
-	case s.optional, s.projected && len(s.items) == 0:
-		return nil
-	case len(s.items) == 0:
-		return keys
-	}
-	all := make([]string, 0, len(s.items))
-	for _, item := range s.items {
-		all = append(all, item.Key)
-	}
-	return all
 }
 
 // references collects what was found, with repeats.

@@ -46,6 +46,13 @@ func projectedSecret(secret string, items ...corev1.KeyToPath) corev1.VolumeProj
 	}}
 }
 
+// mountedWith are pods that mount a volume of source.
+func mountedWith(source corev1.VolumeSource) corev1.PodSpec {
+	return corev1.PodSpec{
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}, Containers: mounting(corev1.VolumeMount{Name: "v"}),
+	}
+}
+
 func mounting(mounts ...corev1.VolumeMount) []corev1.Container {
 	return []corev1.Container{{Name: "app", VolumeMounts: mounts}}
 }
@@ -232,6 +239,35 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 			},
 			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}},
 		},
+		"a file share is mounted with a Secret": {
+			spec: mountedWith(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"a Ceph filesystem is": {
+			spec: mountedWith(corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"a FlexVolume is": {
+			spec: mountedWith(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"an iSCSI disk is": {
+			spec: mountedWith(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"a RADOS block device is": {
+			spec: mountedWith(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"a ScaleIO volume is": {
+			spec: mountedWith(corev1.VolumeSource{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"a StorageOS volume is": {
+			spec: mountedWith(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+		},
+		"a disk need not have a Secret": {spec: mountedWith(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}})},
 		"a SecretProviderClass is what the Secrets Store driver mounts, beside the Secret that it gets": {
 			spec: corev1.PodSpec{
 				Volumes: []corev1.Volume{
