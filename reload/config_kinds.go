@@ -19,7 +19,8 @@ type CustomKind struct {
 	Group   string `json:"group"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
-	// Resource is the plural name, for kinds whose plural is irregular.
+	// Resource is the plural name, for kinds whose plural is irregular. It is for
+	// people and lists of permissions; the API server tells what objects are read by.
 	Resource string `json:"resource"`
 }
 
@@ -39,7 +40,7 @@ func (k CustomKind) groupVersionKind() schema.GroupVersionKind {
 // ConsumerKind is what the kind is called among the consumers.
 func (k CustomKind) ConsumerKind() Kind { return KindOf(k.groupVersionKind().GroupKind()) }
 
-// resource is the plural name that permissions are granted for. The library would
+// resource is the plural name that people know the kind by. The library would
 // have a Gateway be one of gatewaies.
 func (k CustomKind) resource() string {
 	guess, _ := meta.UnsafeGuessKindToResource(k.groupVersionKind())

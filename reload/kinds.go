@@ -55,8 +55,8 @@ func (k Kind) groupKind() schema.GroupKind {
 type Form struct {
 	// GroupVersionKind is how they are read and written.
 	schema.GroupVersionKind
-	// Resource is the plural name; empty for a kind whose resource is asked for
-	// only when it is served.
+	// Resource is the plural name; of a kind that is not known from the start it is
+	// a guess, and the API server is asked when it serves the kind.
 	Resource string
 	// Template is the path to the pod template. Without one the stamp goes on
 	// the object itself.
