@@ -40,7 +40,7 @@ are. What a rule cannot say makes it reach less, or leaves it as a comment with
 the reason. No value of a Secret is read from the cluster, or repeated from a
 file. Nothing is written to the cluster.
 
-Needs list of Secrets, ConfigMaps and Kyverno's policies.
+Needs list of Secrets, ConfigMaps and Kyverno's policies and exceptions.
 
 What of a file cannot be read is told with file, line and cause, and does not
 stop the rest.

@@ -107,6 +107,9 @@ func (d document) misfit(path []string, err error) *Left {
 		}
 		is, _, _ := strings.Cut(wrong.Value, " ")
 		why = fmt.Sprintf("it is a %s and has to be a %s; mend it", jsonWords[is], goWords[wrong.Type.Kind()])
+		if wrong.Type.Kind() == reflect.String && (is == "number" || is == "bool") {
+			why = fmt.Sprintf("it is a %s to YAML and has to be a text; put it in quotes", jsonWords[is])
+		}
 	}
 	if len(path) > 0 {
 		why = strings.Join(path, ".") + ": " + why

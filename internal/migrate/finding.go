@@ -85,6 +85,8 @@ type protectPart struct {
 
 type reloadPart struct {
 	Selector *metav1.LabelSelector
+	// Kinds are those of the workloads that the policies restart.
+	Kinds []string
 	// Off is why the section is a comment; empty: it is in force.
 	Off string
 }

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,10 @@ type Input struct {
 	Objects     []Object
 	Policies    []Policy
 	CELPolicies []CELPolicy
+	Exceptions  []PolicyException
+	// Elsewhere are objects of other kinds that ask Reflector or
+	// kubernetes-replicator for something.
+	Elsewhere []Left
 	// Unread is what could not be read.
 	Unread []Left
 }
@@ -84,18 +89,35 @@ func (in *Input) add(doc document, path []string, raw json.RawMessage) {
 		in.addAll(doc, path, strings.TrimSuffix(read.Kind, "List"), read)
 	case read.APIVersion == "v1" && (read.Kind == string(object.Secret) || read.Kind == string(object.ConfigMap)):
 		in.Objects = append(in.Objects, NewObject(object.Kind(read.Kind), read.Metadata))
-	default:
+	case IsPolicy(group, read.Kind):
 		err = in.AddPolicy(group, read.Kind, raw)
+	case asksForCopies(raw):
+		in.Elsewhere = append(in.Elsewhere, Left{policyName(read.Kind, read.Metadata), otherKind})
 	}
 	if err != nil {
 		in.Unread = append(in.Unread, *doc.misfit(path, err))
 	}
 }
 
+// otherKind is said of what asks for copies and is no Secret or ConfigMap.
+const otherKind = "it holds annotations of Reflector or kubernetes-replicator, and those of Secrets and ConfigMaps alone are carried over. " +
+	"Where it makes one, as a Certificate does, run headwater migrate on the cluster; what is of another kind stays with that tool"
+
+func asksForCopies(raw []byte) bool {
+	return bytes.Contains(raw, []byte(reflectorPrefix)) || bytes.Contains(raw, []byte(replicatorPrefix))
+}
+
 // IsPolicy reports whether objects of that group and kind are policies of
-// Kyverno's that may be translated.
+// Kyverno's that may be translated, or exceptions to them.
 func IsPolicy(group, kind string) bool {
-	return group == KyvernoGroup && (kind == ClusterPolicyKind || kind == PolicyKind) || group == KyvernoCELGroup && isCELPolicy(kind)
+	switch group {
+	case KyvernoGroup:
+		return kind == ClusterPolicyKind || kind == PolicyKind || kind == exceptionKind
+	case KyvernoCELGroup:
+		return isCELPolicy(kind) || kind == exceptionKind
+	default:
+		return false
+	}
 }
 
 // AddPolicy adds raw, an object of that group and kind, if it is a policy.
@@ -103,6 +125,8 @@ func (in *Input) AddPolicy(group, kind string, raw []byte) (err error) {
 	switch {
 	case !IsPolicy(group, kind):
 		return nil
+	case kind == exceptionKind:
+		in.Exceptions, err = decoded(in.Exceptions, raw)
 	case group == KyvernoGroup:
 		in.Policies, err = decoded(in.Policies, raw)
 	default:

@@ -19,14 +19,15 @@ func TestWhatCannotBeReadIsToldWithItsLineAndItsCause(t *testing.T) {
 		file string
 		want []string
 	}{
-		"text for a mapping":         {"apiVersion: v1\nkind: Secret\nmetadata: hunter2\n", []string{"f:3: metadata: it is a text and has to be a mapping"}},
-		"a list for text, deeper in": {"kind: A\nmetadata:\n  name: x\n  labels:\n    b: [hunter2]\n", []string{"f:4: metadata.labels: it is a list and has to be a text"}},
-		"a list":                     {"- hunter2\n", []string{"f:1: it is a list and has to be a mapping"}},
-		"a time that is none":        {"metadata: {creationTimestamp: hunter2}\n", []string{"f:1: a field of it does not hold what Kubernetes takes there"}},
-		"no YAML":                    {"a: b\nb: hunter2: c\n", []string{"f:2: it is not YAML, here or just before: mapping values are not allowed in this context"}},
-		"an alias for a value":       {"a: *hunter2\n", []string{"f:1: it is not YAML, here or just before: an alias"}},
-		"a template":                 {"# of a chart\na:\n  b: {{ .Values.hunter2 }}\n", []string{"f:3: it is a template; render it first"}},
-		"no JSON":                    {"{\"a\": 1}\n{\"a\": hunter2}\n", []string{"f:2: it is not JSON, here or just after"}},
+		"text for a mapping":            {"apiVersion: v1\nkind: Secret\nmetadata: hunter2\n", []string{"f:3: metadata: it is a text and has to be a mapping"}},
+		"a word that YAML takes for no": {"metadata:\n  labels: {b: no}\n", []string{"f:2: metadata.labels: it is a truth value to YAML and has to be a text; put it in quotes"}},
+		"a list for text, deeper in":    {"kind: A\nmetadata:\n  name: x\n  labels:\n    b: [hunter2]\n", []string{"f:4: metadata.labels: it is a list and has to be a text"}},
+		"a list":                        {"- hunter2\n", []string{"f:1: it is a list and has to be a mapping"}},
+		"a time that is none":           {"metadata: {creationTimestamp: hunter2}\n", []string{"f:1: a field of it does not hold what Kubernetes takes there"}},
+		"no YAML":                       {"a: b\nb: hunter2: c\n", []string{"f:2: it is not YAML, here or just before: mapping values are not allowed in this context"}},
+		"an alias for a value":          {"a: *hunter2\n", []string{"f:1: it is not YAML, here or just before: an alias"}},
+		"a template":                    {"# of a chart\na:\n  b: {{ .Values.hunter2 }}\n", []string{"f:3: it is a template; render it first"}},
+		"no JSON":                       {"{\"a\": 1}\n{\"a\": hunter2}\n", []string{"f:2: it is not JSON, here or just after"}},
 		"one item of a list": {
 			"kind: List\nitems:\n- {metadata: hunter2}\n- hunter2\n",
 			[]string{"f:3: items.0.metadata: it is a text", "f:4: items.1: it is a text and has to be a mapping"},

@@ -47,6 +47,7 @@ const (
 	otherJob        = "it neither clones, nor denies, nor changes existing workloads"
 	admissionOff    = "the policy has admission: false, so that it does nothing to requests"
 	createUnguarded = "that a source is made is not guarded here, only that it is changed or deleted"
+	neverTriggered  = "it is triggered by neither the making nor a change of a namespace"
 	overrideMay     = "whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do"
 )
 
@@ -163,10 +164,13 @@ func ofPolicy(p Policy) (found []finding, left []Left) {
 
 // unconditional turns off what depends on what a rule of Headwater cannot ask.
 func (p Policy) unconditional(f *finding, rule kyvernoRule) {
+	if _, err := conditioned(rule.Preconditions); err != nil {
+		f.off("it holds only under its preconditions, which no rule here can ask for")
+	}
 	for _, condition := range []struct {
 		name string
 		is   json.RawMessage
-	}{{"preconditions", rule.Preconditions}, {"celPreconditions", rule.CELPreconditions}, {"context", rule.Context}} {
+	}{{"celPreconditions", rule.CELPreconditions}, {"context", rule.Context}} {
 		if given(condition.is) {
 			f.off("it holds only under its %s, which no rule here can ask for", condition.name)
 		}

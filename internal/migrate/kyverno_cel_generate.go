@@ -114,7 +114,7 @@ func (c constraints) namespaces() (found []where, notes []string, err error) {
 	}
 	rule := c.ResourceRules[0]
 	if len(rule.on("CREATE", "UPDATE")) == 0 {
-		return nil, nil, errors.New("it is triggered by neither the making nor a change of a namespace")
+		return nil, nil, errors.New(neverTriggered)
 	}
 	var w where
 	if w.Selector, err = bothSelectors(c.NamespaceSelector, c.ObjectSelector); err != nil {

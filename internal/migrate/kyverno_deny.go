@@ -3,7 +3,6 @@ package migrate
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,7 +31,11 @@ func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []L
 			left = append(left, Left{from, err.Error()})
 			continue
 		}
-		operations, err := protectedOperations(f.Resources.Operations, rule.Validate.Deny.Conditions)
+		matching, never := rule.operations(f)
+		operations, err := protectedOperations(matching, rule.Validate.Deny.Conditions)
+		if never != nil {
+			err = never
+		}
 		for _, source := range sources {
 			one := finding{From: from, Source: source, Everywhere: everywhere, Protect: &protectPart{
 				Operations: operations, Mode: p.mode(rule), Message: rule.Validate.Message, Clones: protect.Revert,
@@ -142,13 +145,6 @@ func (f filter) sourcesIn(kind object.Kind, namespace string) []rules.Source {
 	return sources
 }
 
-// condition is one that a deny asks, in the form that is understood.
-type condition struct {
-	Key      string          `json:"key"`
-	Operator string          `json:"operator"`
-	Value    json.RawMessage `json:"value"`
-}
-
 // protectedOperations are those that are matched and that the conditions name.
 func protectedOperations(matched []string, raw json.RawMessage) ([]protect.Operation, error) {
 	named, err := conditioned(raw)
@@ -169,42 +165,6 @@ func protectedOperations(matched []string, raw json.RawMessage) ([]protect.Opera
 		return []protect.Operation{protect.Update, protect.Delete}, errors.New("it refuses neither updates nor deletions; Headwater guards those alone")
 	}
 	return operations, nil
-}
-
-// conditioned are the operations that the conditions of a deny name; nil: it
-// has none, and refuses all.
-func conditioned(raw json.RawMessage) ([]string, error) {
-	if !given(raw) {
-		return nil, nil
-	}
-	var list []condition
-	if err := json.Unmarshal(raw, &list); err != nil {
-		var block struct {
-			Any []condition `json:"any"`
-			All []condition `json:"all"`
-		}
-		if err := json.Unmarshal(raw, &block); err != nil || len(block.Any)+len(block.All) != 1 {
-			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
-		}
-		list = slices.Concat(block.Any, block.All)
-	}
-	if len(list) != 1 || !isVariable(list[0].Key, "request.operation", "request.operation || ''", "request.operation || 'BACKGROUND'") {
-		return nil, errors.New("its deny conditions ask more than which operation it is")
-	}
-	var values []string
-	if err := json.Unmarshal(list[0].Value, &values); err != nil {
-		var one string
-		if err := json.Unmarshal(list[0].Value, &one); err != nil {
-			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
-		}
-		values = []string{one}
-	}
-	switch list[0].Operator {
-	case "Equals", "Equal", "In", "AnyIn":
-		return values, nil
-	default:
-		return nil, fmt.Errorf("the operator %s of its deny conditions has no counterpart here", list[0].Operator)
-	}
 }
 
 // allow is whom the rule exempts. Those who cannot be named here are refused,

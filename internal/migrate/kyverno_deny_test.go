@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -12,11 +13,12 @@ import (
 // What a deny asks beside the operation would be lost, and more be refused.
 func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 	for sentence, test := range map[string]struct {
-		conditions string
-		match      string
-		exclude    string
-		off        string // empty: in force
-		operations []protect.Operation
+		conditions    string
+		preconditions string
+		match         string
+		exclude       string
+		off           string // empty: in force
+		operations    []protect.Operation
 	}{
 		"no conditions":      {operations: []protect.Operation{protect.Update}},
 		"a list of old form": {conditions: `[{key: "{{ request.operation }}", operator: Equals, value: DELETE}]`, operations: []protect.Operation{protect.Delete}},
@@ -30,10 +32,24 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 		"two conditions": {
 			conditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: DELETE}, {key: a, operator: Equals, value: a}]}`, off: "of a form that has no counterpart",
 		},
-		"an operator that negates": {conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, off: "the operator NotEquals"},
-		"only for some people":     {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain people"},
-		"but for some objects":     {exclude: "exclude: {any: [{resources: {names: [base]}}]}", off: "it excludes objects"},
-		"but for other objects":    {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protect.Operation{protect.Update}},
+		"an operator that negates": {
+			conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, operations: []protect.Operation{protect.Update},
+		},
+		"an operator that compares": {conditions: `[{key: "{{request.operation}}", operator: GreaterThan, value: DELETE}]`, off: "the operator GreaterThan"},
+		"preconditions ask which operation it is": {
+			preconditions: `{all: [{key: "{{ request.operation || 'BACKGROUND' }}", operator: Equals, value: DELETE}]}`,
+			operations:    []protect.Operation{protect.Delete},
+		},
+		"preconditions ask for another operation": {
+			preconditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: UPDATE}]}`,
+			conditions:    `[{key: "{{request.operation}}", operator: Equals, value: DELETE}]`, off: "neither updates nor deletions",
+		},
+		"preconditions ask for more": {
+			preconditions: `{all: [{key: "{{request.userInfo.username}}", operator: Equals, value: bob}]}`, off: "only under its preconditions",
+		},
+		"only for some people":  {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain people"},
+		"but for some objects":  {exclude: "exclude: {any: [{resources: {names: [base]}}]}", off: "it excludes objects"},
+		"but for other objects": {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protect.Operation{protect.Update}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			deny := "{}"
@@ -49,6 +65,7 @@ spec:
   - name: r
     match: {any: [{`+test.match+`resources: {kinds: [Secret], names: [base], namespaces: [platform]}}]}
     `+test.exclude+`
+    preconditions: `+cmp.Or(test.preconditions, "{}")+`
     validate: {failureAction: Enforce, deny: `+deny+`}
 `))
 			if test.off == "" {
@@ -60,4 +77,45 @@ spec:
 			require.Contains(t, result.Rules[0].Off, test.off)
 		})
 	}
+}
+
+// A file in which one source has two protect sections is none that Headwater reads.
+func TestPoliciesAboutOneSourceBecomeOneRule(t *testing.T) {
+	rule := func(name, operations, exclude string) string {
+		return `
+  - name: ` + name + `
+    match: {any: [{resources: {kinds: [Secret], names: [base], namespaces: [platform], operations: [` + operations + `]}}]}
+    exclude: {any: [` + exclude + `]}
+    validate: {failureAction: Enforce, deny: {}}`
+	}
+	header := "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  rules:"
+	result, _, parsed := translatedFrom(t, strings.NewReader(header+rule("a", "DELETE", "")+rule("b", "UPDATE", "")))
+	require.True(t, result.Carried())
+	require.Len(t, parsed.Rules, 1)
+	require.Equal(t, []protect.Operation{protect.Update, protect.Delete}, parsed.Rules[0].Protect.Operations)
+
+	result, _, parsed = translatedFrom(t, strings.NewReader(header+rule("a", "DELETE", "")+rule("b", "UPDATE", "{clusterRoles: [editor]}")))
+	require.Len(t, parsed.Rules, 1)
+	require.Equal(t, []protect.Operation{protect.Delete}, parsed.Rules[0].Protect.Operations)
+	require.Contains(t, result.Rules[1].Off, "p, rule a protects Secret/platform/base already")
+}
+
+func TestAPolicyAboutEveryNamespaceProtectsOneSourceOnce(t *testing.T) {
+	_, _, parsed := translatedFrom(t, strings.NewReader(`
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: spread
+    match: {any: [{resources: {kinds: [Namespace], names: [a]}}, {resources: {kinds: [Namespace], selector: {matchLabels: {b: c}}}}]}
+    generate:
+      {apiVersion: v1, kind: Secret, name: base, namespace: "{{request.object.metadata.name}}", synchronize: true, clone: {namespace: platform, name: base}}
+  - name: guard
+    match: {any: [{resources: {kinds: [Secret], names: [base]}}]}
+    validate: {failureAction: Enforce, deny: {}}
+`))
+	require.Len(t, parsed.Rules, 2)
+	require.NotNil(t, parsed.Rules[0].Protect)
+	require.Nil(t, parsed.Rules[1].Protect)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -24,6 +25,8 @@ type cloning struct {
 	unclear               error
 	ofPolicy              bool
 	synchronize, existing bool
+	// others are kinds that are cloned as well, and not by Headwater.
+	others []string
 }
 
 // generate translates a rule that clones.
@@ -35,7 +38,7 @@ func (p Policy) generate(from string, rule kyvernoRule, left []Left) ([]finding,
 	}
 	c := cloning{
 		from: from, sources: sources, target: target, namespace: g.Namespace, ofPolicy: p.Kind == PolicyKind,
-		synchronize: g.Synchronize, existing: p.Spec.GenerateExisting,
+		synchronize: g.Synchronize, existing: p.Spec.GenerateExisting, others: slices.DeleteFunc(slices.Clone(g.CloneList.Kinds), isShared),
 	}
 	if g.GenerateExisting != nil {
 		c.existing = *g.GenerateExisting
@@ -71,6 +74,10 @@ func (c cloning) finding(source rules.Source, w where) finding {
 	f := finding{From: c.from, Source: source, Sync: &syncPart{
 		Where: w, TargetName: c.target, CopyLabels: true, OnSourceDeleted: sync.Delete,
 	}}
+	if len(c.others) > 0 {
+		f.lose("its cloneList takes %s as well, and Headwater clones Secrets and ConfigMaps alone: leave those to a policy of their own",
+			strings.Join(c.others, ", "))
+	}
 	f.note("Kyverno copies the source's annotations, too; list those that are needed under target.copyAnnotations")
 	f.systemSource()
 	return f
@@ -127,8 +134,8 @@ func (g generation) listed() (sources []rules.Source, target string, err error) 
 		return nil, "", errors.New("a wildcard in the labels of cloneList has no counterpart in label selectors")
 	}
 	for _, kind := range list.Kinds {
-		if shared := object.Kind(kindOf(kind)); slices.Contains(object.Kinds, shared) {
-			sources = append(sources, rules.Source{Kind: shared, Namespace: list.Namespace, Selector: list.Selector})
+		if isShared(kind) {
+			sources = append(sources, rules.Source{Kind: object.Kind(kindOf(kind)), Namespace: list.Namespace, Selector: list.Selector})
 		}
 	}
 	if len(sources) == 0 {
@@ -136,3 +143,5 @@ func (g generation) listed() (sources []rules.Source, target string, err error) 
 	}
 	return sources, "", nil
 }
+
+func isShared(kind string) bool { return slices.Contains(object.Kinds, object.Kind(kindOf(kind))) }

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ var rolled = []string{"Deployment", "StatefulSet", "DaemonSet"}
 // mutate translates a rule that restarts workloads when a Secret or ConfigMap
 // changes.
 func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
-	if !rule.Mutate.stamps() {
-		return nil, append(left, Left{from, "it does not put an annotation on pod templates, which is what restarts"})
+	if err := rule.Mutate.stamps(); err != nil {
+		return nil, append(left, Left{from, err.Error()})
 	}
 	matched, err := rule.Match.alternatives()
 	if err != nil {
@@ -44,6 +45,9 @@ func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, [
 				left = append(left, namedTargets(from, rule.Mutate, source.Kind, source.Name)...)
 			}
 			if len(kinds) == 0 {
+				if named == 0 {
+					left = append(left, Left{from, strings.Join(one.Notes, "; ")})
+				}
 				continue
 			}
 			rule.Mutate.only(&one, kinds)
@@ -59,15 +63,16 @@ func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, [
 // dependsOnMore is why a restart depends on more than that the data changes.
 func (f filter) dependsOnMore(rule kyvernoRule) error {
 	excluded, _ := rule.Exclude.filters()
-	operations := f.Resources.Operations
+	operations, never := rule.operations(f)
 	return firstOf(
+		doubt{never != nil, "its preconditions hold for none of its operations"},
 		doubt{len(excluded) > 0 || f.people(), "it makes a difference who changes the object, or excludes some; a rule here looks at the data alone"},
 		doubt{len(operations) > 0 && !slices.Contains(operations, "UPDATE"), "it restarts when the object is made or deleted, and a rule here when it changes"},
 	)
 }
 
-// stamps reports whether the patch puts annotations on a pod template.
-func (m mutation) stamps() bool {
+// stamps is nil if the patch puts annotations on a pod template.
+func (m mutation) stamps() error {
 	var patch struct {
 		Spec struct {
 			Template struct {
@@ -77,10 +82,18 @@ func (m mutation) stamps() bool {
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	if json.Unmarshal(m.StrategicMerge, &patch) == nil && len(patch.Spec.Template.Metadata.Annotations) > 0 {
-		return true
+	switch {
+	case json.Unmarshal(m.StrategicMerge, &patch) == nil && len(patch.Spec.Template.Metadata.Annotations) > 0:
+		return nil
+	case strings.Contains(m.JSON6902, "/spec/template/metadata/annotations"):
+		return nil
+	case given(m.ForEach):
+		return errors.New("it changes workloads by foreach, which is not read; if that restarts them, give the rule of the object a reload section")
+	case slices.ContainsFunc(m.Targets, func(target mutated) bool { return target.Kind == "Pod" }):
+		return errors.New("it changes pods. If that has their volumes rewritten, give the rule of the object a reload section with action: Refresh")
+	default:
+		return errors.New("it does not put an annotation on pod templates, which is what restarts")
 	}
-	return strings.Contains(m.JSON6902, "/spec/template/metadata/annotations")
 }
 
 // toRestart gives f a reload section if the rule restarts workloads that it
@@ -123,17 +136,35 @@ func (m mutation) only(f *finding, kinds []string) {
 	f.note("Headwater restarts what reads the object at its start, or mounts it, and nothing else, once its data changes: " +
 		"not for labels, and not for a key that nobody reads. CronJobs and Argo's Rollouts count as well; " +
 		"what the patch changes beside the annotation is left out")
+	f.Reload.Kinds = kinds
+	f.Reload.Off = restartsNo(kinds)
+}
+
+// restartsNo is why a section stays a comment for policies that restart these
+// kinds alone.
+func restartsNo(kinds []string) string {
 	var missing []string
 	for _, kind := range rolled {
 		if !slices.Contains(kinds, kind) {
 			missing = append(missing, kind)
 		}
 	}
-	if len(missing) > 0 {
-		f.Reload.Off = fmt.Sprintf("the policy restarts no %s, and this would, if one consumes the object; to be in force, "+
-			"take the comment signs away, and keep those that must not restart out by reload.workloads.selector or their "+
-			"annotation %s: \"Off\"", strings.Join(missing, " and no "), mark.Reload)
+	if len(missing) == 0 {
+		return ""
 	}
+	return fmt.Sprintf("the policy restarts no %s, and this would, if one consumes the object; to be in force, "+
+		"take the comment signs away, and keep those that must not restart out by reload.workloads.selector or their "+
+		"annotation %s: \"Off\"", strings.Join(missing, " and no "), mark.Reload)
+}
+
+// join adds the kinds of another policy that is the same otherwise.
+func (r *reloadPart) join(other reloadPart) bool {
+	if metav1.FormatLabelSelector(r.Selector) != metav1.FormatLabelSelector(other.Selector) {
+		return false
+	}
+	r.Kinds = distinct(r.Kinds, other.Kinds)
+	r.Off = restartsNo(r.Kinds)
+	return true
 }
 
 // namedTargets are workloads by name, which a rule cannot select, but whose

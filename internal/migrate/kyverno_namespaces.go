@@ -20,6 +20,9 @@ func namespacesOf(rule kyvernoRule) (found []where, notes []string, err error) {
 	if found, err = rule.Match.namespaces(); err != nil {
 		return nil, nil, fmt.Errorf("match: %w", err)
 	}
+	if named, _ := conditioned(rule.Preconditions); named != nil && !slices.Contains(named, "CREATE") && !slices.Contains(named, "UPDATE") {
+		return nil, nil, errors.New(neverTriggered)
+	}
 	out, notes, err := rule.Exclude.leftOut()
 	if err != nil {
 		return nil, nil, fmt.Errorf("exclude: %w", err)
@@ -98,7 +101,7 @@ func (f filter) namespaces() (where, error) {
 		doubt{f.people(), "it asks who made the namespace, which no rule here can"},
 		doubt{
 			len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"),
-			"it is triggered by neither the making nor a change of a namespace",
+			neverTriggered,
 		},
 		doubt{len(r.Annotations) > 0, "it asks for annotations of the namespace; give it a label instead"},
 		doubt{r.NamespaceSelector != nil, "a namespaceSelector matches no Namespace, so that the rule never does anything"},

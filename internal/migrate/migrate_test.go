@@ -176,12 +176,14 @@ func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 			"Role platform:secret-editor exempts nobody here", "Group sre-* is a wildcard", "holds the verb override",
 			"Delete Kyverno's policies that clone, before Headwater runs",
 		},
+		"kyverno-list.yaml":       {"its cloneList takes rbac.authorization.k8s.io/v1/Role as well"},
 		"kyverno-everywhere.yaml": {"generateExisting is false", "nothing was found that clones it", "restarts no StatefulSet and no DaemonSet"},
 		"kyverno-partly.yaml": {
 			"it makes objects from data in the policy", "synchronize is false", "only under its preconditions", "asks who made the namespace",
 			"include: [SAY-WHERE-TO]", "neither clones, nor denies", "headwater.dev/reload-on: ConfigMap/flags", "rules: []",
 			"rule first: it is about objects of every namespace", "rule second: it denies nothing about Secrets or ConfigMaps",
 			"it restarts when the object is made", "several filters under all ask",
+			"PolicyException shop/this-one: what it exempts from policy never is not exempt", "give the rule of the object a reload section with action: Refresh",
 		},
 		"kyverno-cel-partly.yaml": {
 			"GeneratingPolicy all-of-them: its expression is not recognised", "GeneratingPolicy from-template: its expression is not recognised",
@@ -191,10 +193,12 @@ func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 		},
 		"reflector.yaml": {
 			"odd-(?!x).* is no glob", "copies into kube-* as well", "does not name intruder", "edge-[0-9]+ repeats without end", "Stop Reflector",
+			"Certificate platform/issued: it holds annotations of Reflector",
 		},
 		"replicator.yaml": {
 			"replicate-once is true", "owner references are not carried over", "does not name team-z", "--allow-all", "the source is in kube-system",
-			"reads team-a|team-b as ^team-a|team-b$", "Stop kubernetes-replicator",
+			"reads team-a|team-b as ^team-a|team-b$", "Stop it before",
+			"Role platform/reader: it holds annotations of Reflector or kubernetes-replicator",
 		},
 	} {
 		t.Run(file, func(t *testing.T) {

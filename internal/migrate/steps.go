@@ -43,7 +43,8 @@ func (r Result) steps() []string {
 			"that loses them.")
 	}
 	if r.Tools[Replicator] {
-		steps = append(steps, "Stop kubernetes-replicator before the next change of a source: it sets all labels of a copy anew, so that "+
+		steps = append(steps, "kubernetes-replicator copies Roles, RoleBindings and ServiceAccounts, too, which nothing here does: look for its "+
+			"annotations on those first. Stop it before the next change of a source: it sets all labels of a copy anew, so that "+
 			"Headwater has to put its mark back. Do not delete a source while it runs, which deletes its copies or empties them. Then take its "+
 			"annotations off.")
 	}

@@ -1,0 +1,242 @@
+package migrate
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect"
+)
+
+// builder puts findings together into rules.
+type builder struct {
+	result *Result
+	off    []finding
+}
+
+// build makes rules of what clones first: the rest is about what they name.
+func (b *builder) build(found []finding) {
+	for _, part := range []struct {
+		is  func(finding) bool
+		add func(finding)
+	}{
+		{func(f finding) bool { return f.Sync != nil }, b.addSync},
+		{func(f finding) bool { return f.Protect != nil }, b.addProtect},
+		{func(f finding) bool { return f.Reload != nil }, b.addReload},
+		{func(f finding) bool { return f.Sync == nil && f.Protect == nil && f.Reload == nil }, b.leave},
+	} {
+		for _, f := range found {
+			if part.is(f) {
+				b.sort(f, part.add)
+			}
+		}
+	}
+	for _, f := range b.off {
+		b.newRule(f)
+	}
+	b.name()
+}
+
+// sort puts aside what must not be in force.
+func (b *builder) sort(f finding, add func(finding)) {
+	switch {
+	case f.Off != "" && f.Everywhere:
+		b.leave(f)
+	case f.Off != "" && (f.Sync != nil || f.Protect != nil || f.Reload != nil):
+		b.off = append(b.off, f)
+	default:
+		add(f)
+	}
+}
+
+func (b *builder) leave(f finding) { b.result.Left = append(b.result.Left, Left{f.From, f.Off}) }
+
+func (b *builder) newRule(f finding) {
+	if f.Off != "" && f.Reload != nil && f.Reload.Off != "" { // the section is in the comment that the rule is
+		f.note("%s", f.Reload.Off)
+		f.Reload.Off = ""
+	}
+	b.result.Rules = append(b.result.Rules, Rule{
+		From: []string{f.From}, Source: f.Source, Sync: f.Sync, Protect: f.Protect, Reload: f.Reload, Notes: distinct(f.Notes), Less: f.Less, Off: f.Off,
+	})
+}
+
+// into adds what f says to rule.
+func (f finding) into(rule *Rule) {
+	rule.From = distinct(rule.From, []string{f.From})
+	rule.Notes = distinct(rule.Notes, f.Notes)
+	rule.Less = rule.Less || f.Less
+}
+
+// addSync joins what differs in the names of namespaces alone.
+func (b *builder) addSync(f finding) {
+	for i := range b.result.Rules {
+		rule := &b.result.Rules[i]
+		have, more := rule.Sync, f.Sync
+		if have == nil || !sameSource(rule.Source, f.Source) || have.TargetName != more.TargetName || have.CopyLabels != more.CopyLabels ||
+			have.OnSourceDeleted != more.OnSourceDeleted {
+			continue
+		}
+		if joined := joinNames([]where{have.Where, more.Where}); len(joined) == 1 {
+			have.Where = joined[0]
+			f.into(rule)
+			return
+		}
+	}
+	b.newRule(f)
+}
+
+func sameSource(a, b rules.Source) bool { return a.String() == b.String() }
+
+// addProtect adds to the first rule of the source. A source with a name has one
+// protection; two policies about objects with a label get a rule each, and both
+// are asked then, as they are now.
+func (b *builder) addProtect(f finding) {
+	about := b.rulesAbout(f)
+	if len(about) == 0 && f.Everywhere {
+		b.result.Left = append(b.result.Left, Left{f.From, fmt.Sprintf(
+			"it is about %s %s in every namespace, and nothing was found that clones it; name its namespace", f.Source.Kind, f.Source.Name)})
+		return
+	}
+	if f.Everywhere {
+		f.Protect.Clones = protect.Deny
+		f.note("the policy is about every %s of that name; this protects the source and its clones", f.Source.Kind)
+	} else if len(about) == 0 {
+		b.newRule(f)
+		return
+	}
+	done := map[string]bool{}
+	for _, rule := range about {
+		if source := rule.Source.String(); !done[source] {
+			done[source] = true
+			b.protectBy(f, rule)
+		}
+	}
+}
+
+// rulesAbout are those that f is about, first those that protect already.
+func (b *builder) rulesAbout(f finding) []*Rule {
+	var protecting, others []*Rule
+	for i := range b.result.Rules {
+		switch rule := &b.result.Rules[i]; {
+		case !f.about(*rule):
+		case rule.Protect != nil:
+			protecting = append(protecting, rule)
+		default:
+			others = append(others, rule)
+		}
+	}
+	return slices.Concat(protecting, others)
+}
+
+func (b *builder) protectBy(f finding, rule *Rule) {
+	adding := *f.Protect
+	switch {
+	case rule.Protect == nil:
+		rule.Protect = &adding
+		f.into(rule)
+	case rule.Protect.join(adding):
+		f.into(rule)
+	case rule.Source.Selector != nil:
+		b.newRule(f)
+	default:
+		f.Source = rule.Source
+		f.off("%s protects %s already, and lets others pass; a source has one protect section: make one of both", strings.Join(rule.From, "; "), rule.Source)
+		b.off = append(b.off, f)
+	}
+}
+
+// join adds the operations of another policy that is the same otherwise.
+func (p *protectPart) join(other protectPart) bool {
+	if p.Mode != other.Mode || p.Message != other.Message || p.Clones != other.Clones || !reflect.DeepEqual(p.Allow, other.Allow) {
+		return false
+	}
+	for _, operation := range other.Operations {
+		if !slices.Contains(p.Operations, operation) {
+			p.Operations = append(slices.Clip(p.Operations), operation)
+		}
+	}
+	slices.SortFunc(p.Operations, func(a, b protect.Operation) int { return cmp.Compare(b, a) }) // Update, Delete: as the default
+	return true
+}
+
+// about reports whether f is about the source of rule; of one in every
+// namespace, about its clones as well.
+func (f finding) about(rule Rule) bool {
+	if !f.Everywhere {
+		return sameSource(rule.Source, f.Source)
+	}
+	return rule.Sync != nil && rule.Source.Kind == f.Source.Kind && rule.Source.Selector == nil &&
+		rule.Source.Name == f.Source.Name && cmp.Or(rule.Sync.TargetName, rule.Source.Name) == f.Source.Name
+}
+
+// addReload adds to every rule that makes clones that f is about. One that is
+// about the source's namespace alone gets a rule of its own, which reaches no
+// clone.
+func (b *builder) addReload(f finding) {
+	known, added := false, false
+	for i := range b.result.Rules {
+		rule := &b.result.Rules[i]
+		if !f.about(*rule) || !f.Everywhere && rule.Sync != nil {
+			continue
+		}
+		known = true
+		if rule.reloadBy(f) {
+			added = true
+		}
+	}
+	switch {
+	case added:
+	case !f.Everywhere:
+		f.Off, f.Reload.Off = f.Reload.Off, "" // the rule would do nothing else
+		b.newRule(f)
+	case known:
+		b.result.Left = append(b.result.Left, Left{f.From, "another policy restarts for the same object, with another selector; write a rule for it"})
+	default:
+		b.result.Left = append(b.result.Left, Left{f.From, fmt.Sprintf(
+			"it restarts for %s %s of every namespace, and nothing was found that clones it; name its namespace, or have the owners "+
+				"of workloads ask by annotation", f.Source.Kind, f.Source.Name)})
+	}
+}
+
+// reloadBy adds what f restarts, unless that needs a rule of its own.
+func (rule *Rule) reloadBy(f finding) bool {
+	if rule.Reload == nil {
+		reloading := *f.Reload
+		rule.Reload = &reloading
+	} else if !rule.Reload.join(*f.Reload) {
+		return false
+	}
+	f.into(rule)
+	if rule.Off != "" { // it was nothing but a section that is a comment
+		rule.Off, rule.Reload.Off = rule.Reload.Off, ""
+	}
+	return true
+}
+
+var notOfALabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+// name gives each rule a name after its source.
+func (b *builder) name() {
+	taken := map[string]bool{}
+	for i := range b.result.Rules {
+		rule := &b.result.Rules[i]
+		base := rule.Source.Name
+		if rule.Source.Selector != nil {
+			base = rule.Source.Namespace + "-" + metav1.FormatLabelSelector(rule.Source.Selector)
+		}
+		base = strings.Trim(notOfALabel.ReplaceAllString(strings.ToLower(base), "-"), "-")
+		base = cmp.Or(strings.Trim(base[:min(len(base), 55)], "-"), "rule")
+		rule.Name = base
+		for n := 2; taken[rule.Name]; n++ {
+			rule.Name = fmt.Sprintf("%s-%d", base, n)
+		}
+		taken[rule.Name] = true
+	}
+}

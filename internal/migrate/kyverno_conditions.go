@@ -1,0 +1,70 @@
+package migrate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// condition is one that a deny or a precondition asks, in the form that is understood.
+type condition struct {
+	Key      string          `json:"key"`
+	Operator string          `json:"operator"`
+	Value    json.RawMessage `json:"value"`
+}
+
+// operations are those that f matches and that the preconditions let through, if
+// these ask for nothing else; none are what Kyverno asks for by itself.
+func (r kyvernoRule) operations(f filter) ([]string, error) {
+	matched := f.Resources.Operations
+	named, err := conditioned(r.Preconditions)
+	if err != nil || named == nil {
+		return matched, nil // see unconditional
+	}
+	both := slices.DeleteFunc(named, func(operation string) bool { return len(matched) > 0 && !slices.Contains(matched, operation) })
+	if len(both) == 0 {
+		return matched, errors.New("its preconditions hold for none of its operations")
+	}
+	return both, nil
+}
+
+// conditioned are the operations that the conditions of a deny, or
+// preconditions, name; nil: it has none, and means all.
+func conditioned(raw json.RawMessage) ([]string, error) {
+	if !given(raw) {
+		return nil, nil
+	}
+	var list []condition
+	if err := json.Unmarshal(raw, &list); err != nil {
+		var block struct {
+			Any []condition `json:"any"`
+			All []condition `json:"all"`
+		}
+		if err := json.Unmarshal(raw, &block); err != nil || len(block.Any)+len(block.All) != 1 {
+			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
+		}
+		list = slices.Concat(block.Any, block.All)
+	}
+	if len(list) != 1 || !isVariable(list[0].Key, "request.operation", "request.operation || ''", "request.operation || 'BACKGROUND'") {
+		return nil, errors.New("its deny conditions ask more than which operation it is")
+	}
+	var values []string
+	if err := json.Unmarshal(list[0].Value, &values); err != nil {
+		var one string
+		if err := json.Unmarshal(list[0].Value, &one); err != nil {
+			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
+		}
+		values = []string{one}
+	}
+	switch list[0].Operator {
+	case "Equals", "Equal", "In", "AnyIn", "AllIn":
+		return values, nil
+	case "NotEquals", "NotEqual", "NotIn", "AnyNotIn", "AllNotIn":
+		return slices.DeleteFunc([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, func(operation string) bool {
+			return slices.Contains(values, operation)
+		}), nil
+	default:
+		return nil, fmt.Errorf("the operator %s of its deny conditions has no counterpart here", list[0].Operator)
+	}
+}

@@ -1,0 +1,54 @@
+package migrate
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const exceptionKind = "PolicyException"
+
+// PolicyException is as much of one, of either group, as is told.
+type PolicyException struct {
+	Kind     string            `json:"kind"`
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Exceptions []struct {
+			PolicyName string `json:"policyName"`
+		} `json:"exceptions"`
+		PolicyRefs []struct {
+			Name string `json:"name"`
+		} `json:"policyRefs"`
+	} `json:"spec"`
+}
+
+// excepted tells of exceptions to policies that were found, which no rule here
+// can say.
+func (in Input) excepted() []Left {
+	var names []string
+	for _, policy := range in.Policies {
+		names = append(names, policy.Metadata.Name, policy.Metadata.Namespace+"/"+policy.Metadata.Name)
+	}
+	for _, policy := range in.CELPolicies {
+		names = append(names, policy.Metadata.Name)
+	}
+	var left []Left
+	for _, exception := range in.Exceptions {
+		var to []string
+		for _, e := range exception.Spec.Exceptions {
+			to = append(to, e.PolicyName)
+		}
+		for _, e := range exception.Spec.PolicyRefs {
+			to = append(to, e.Name)
+		}
+		for _, pattern := range distinct(to) {
+			if slices.ContainsFunc(names, func(name string) bool { is, _ := path.Match(pattern, name); return is }) {
+				left = append(left, Left{policyName(exception.Kind, exception.Metadata), fmt.Sprintf(
+					"what it exempts from policy %s is not exempt here; name people under protect.allow, and namespaces under sync.namespaces.exclude", pattern)})
+			}
+		}
+	}
+	return left
+}
