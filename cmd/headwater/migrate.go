@@ -115,7 +115,7 @@ func readInto(found *migrate.Input, name string, stdin io.Reader) error {
 }
 
 func readFile(found *migrate.Input, path string) error {
-	file, err := os.Open(path) //nolint:gosec // whoever names a directory is who reads it
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,9 @@ type condition struct {
 // these ask for nothing else; none are what Kyverno asks for by itself.
 func (r kyvernoRule) operations(f filter) ([]string, error) {
 	matched := f.Resources.Operations
-	named, err := conditioned(r.Preconditions)
-	if err != nil || named == nil {
-		return matched, nil // see unconditional
+	named, _ := conditioned(r.Preconditions) // those that ask for more, see unconditional
+	if named == nil {
+		return matched, nil
 	}
 	both := slices.DeleteFunc(named, func(operation string) bool { return len(matched) > 0 && !slices.Contains(matched, operation) })
 	if len(both) == 0 {
