@@ -59,6 +59,9 @@ func (d document) values() ([]json.RawMessage, *Left) {
 }
 
 func (d document) json() ([]json.RawMessage, *Left) {
+	if !bytes.HasPrefix(bytes.TrimSpace(d.raw), []byte("{")) {
+		return nil, nil
+	}
 	decoder := json.NewDecoder(bytes.NewReader(d.raw))
 	var values []json.RawMessage
 	for decoder.More() {

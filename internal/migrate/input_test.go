@@ -54,3 +54,24 @@ func TestWhatCannotBeReadIsToldWithItsLineAndItsCause(t *testing.T) {
 		})
 	}
 }
+
+func TestDocumentsAreReadHoweverTheyAreWritten(t *testing.T) {
+	for sentence, file := range map[string]string{
+		"plain":               "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
+		"with keys in quotes": "\"apiVersion\": v1\n\"kind\": Secret\nmetadata: {name: a}\n",
+		"in braces":           "{apiVersion: v1, kind: Secret, metadata: {name: a}}",
+		"as JSON":             `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`,
+		"after nothing":       "---\n# nothing\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var in migrate.Input
+			require.NoError(t, in.Read("f", strings.NewReader(file)))
+			require.Empty(t, in.Unread)
+			require.Len(t, in.Objects, 1)
+			require.Equal(t, "a", in.Objects[0].Name)
+		})
+	}
+	var in migrate.Input
+	require.NoError(t, in.Read("f", strings.NewReader(strings.Repeat(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`+"\n", 3))))
+	require.Len(t, in.Objects, 3, "JSON one after another")
+}
