@@ -21,10 +21,13 @@ const (
 	overrideResource = "protectedobjects"
 )
 
+// nameOfObject is, in CEL, the name of the object as it is, or as it is made: a
+// request to delete a collection has none.
+const nameOfObject = `(oldObject == null ? object : oldObject).metadata.name`
+
 // sourceRequest is, in CEL, an operation and the object of a request in the form
-// of keyOf. The name comes from oldObject: a request to delete a collection has
-// none.
-const sourceRequest = `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name`
+// of keyOf.
+const sourceRequest = `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + ` + nameOfObject
 
 // deletedByKubernetes is whether one of Kubernetes' own controllers deletes.
 var deletedByKubernetes = `request.operation == "DELETE" && ` + oneOf("request.userInfo.username", kubernetesControllers)
@@ -51,33 +54,53 @@ const overrideCheck = `authorizer.group("` + overrideGroup + `").resource("` + o
 func isSource(rule Rule) string {
 	if !rule.BySelector() {
 		var all []string
-		for _, operation := range rule.Operations {
+		for _, operation := range rule.covered() {
 			all = append(all, operation.upper()+" "+keyOf(rule.Source.Ref()))
 		}
 		return oneOf(sourceRequest, all)
 	}
-	return fmt.Sprintf(`%s && request.resource.resource == %s && request.namespace == %s && %s`,
-		isOperationOf(rule), literal(rule.Source.Kind.Resource()), literal(rule.Source.Namespace), selects(rule.Requirements()))
+	return fmt.Sprintf(`request.resource.resource == %s && request.namespace == %s && %s`,
+		literal(rule.Source.Kind.Resource()), literal(rule.Source.Namespace), isSelected(rule))
+}
+
+// isSelected is whether the request is a protected one about an object that rule
+// selects, before the request or after it.
+func isSelected(rule Rule) string {
+	before := oneOf("request.operation", upper(rule.Operations))
+	if rule.covers(Update) && rule.endsBy(Update) {
+		before += ` || request.operation == "UPDATE" && (!(selected[1]) || ` + ownersDiffer + ")"
+	}
+	return fmt.Sprintf(`[[oldObject, object].map(it, it != null && %s)].exists(selected, selected[0] ? %s : selected[1] && %t)`,
+		selects("it", rule.Requirements()), before, rule.protects(Create))
+}
+
+// isMade is whether a protected request about a source of rule makes it one.
+func isMade(rule Rule) string {
+	if !rule.BySelector() {
+		return "oldObject == null"
+	}
+	return "oldObject == null || " + not(selects("oldObject", rule.Requirements()))
 }
 
 // isClone is whether the request is a protected one about a clone of rule.
 func isClone(rule Rule) string {
 	return fmt.Sprintf(`%s && request.resource.resource == %s && %s && %s == %s`,
-		isOperationOf(rule), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
+		oneOf("request.operation", upper(rule.covered())), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
 }
 
-// isOperationOf is whether the request's operation is one that rule is about.
-func isOperationOf(rule Rule) string {
+func upper(operations []Operation) []string {
 	var all []string
-	for _, operation := range rule.Operations {
+	for _, operation := range operations {
 		all = append(all, operation.upper())
 	}
-	return oneOf("request.operation", all)
+	return all
 }
 
 const (
 	// ruleOfClone is the rule that the marks of the old object name.
 	ruleOfClone = `oldObject.metadata.?annotations[?"` + mark.Rule + `"].orValue("")`
+	// cloneRequest is an operation and that rule.
+	cloneRequest = `request.operation + " " + ` + ruleOfClone
 	// labelledClone is whether the old object is a clone by its label.
 	labelledClone = `oldObject.metadata.?labels[?"` + mark.CloneLabel + `"].orValue("") == "true"`
 )
@@ -100,18 +123,21 @@ func sameContent() string {
 // blocksDeletion marks an owner that waits for the object to go.
 const blocksDeletion = `"blocks"`
 
+// ownersDiffer is, in CEL, whether old and new object have other owners, or have
+// them in another order.
+var ownersDiffer = ownersOf("object") + " != " + ownersOf("oldObject")
+
 // ownersOf lists the owner references of object by value.
 func ownersOf(object string) string {
 	return object + `.metadata.?ownerReferences.orValue([]).map(owner, [owner.uid, owner.apiVersion, owner.kind, owner.name] + ` +
 		`(owner.?controller.orValue(false) ? ["controls"] : []) + (owner.?blockOwnerDeletion.orValue(false) ? [` + blocksDeletion + `] : []))`
 }
 
-// selects is, in CEL, whether the labels of the old object fulfil
-// requirements.
-func selects(requirements labels.Requirements) string {
+// selects is, in CEL, whether the labels of object fulfil requirements.
+func selects(object string, requirements labels.Requirements) string {
 	var all []string
 	for _, requirement := range requirements {
-		label := fmt.Sprintf(`oldObject.metadata.?labels[?%s]`, literal(requirement.Key()))
+		label := fmt.Sprintf(`%s.metadata.?labels[?%s]`, object, literal(requirement.Key()))
 		isOne := fmt.Sprintf(`%s.optMap(value, %s).orValue(false)`, label, oneOf("value", slices.Sorted(maps.Keys(requirement.Values()))))
 		switch requirement.Operator() {
 		case selection.Exists:

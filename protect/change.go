@@ -49,6 +49,22 @@ func Changes(before, after *object.Full, selectorKeys []string) []string {
 	return changed
 }
 
+// edits names what request changes of what the rule protects from operation.
+// Where it protects from deletions alone, an update counts that has somebody else
+// delete the object, as the garbage collector does by its owners, whoever of them
+// is there, or that takes it from the rule, which is a deletion to sync.
+func (r Rule) edits(request Request, operation Operation) []string {
+	changed := Changes(request.Old, request.New, r.selectorKeys())
+	if !r.endsBy(operation) {
+		return changed
+	}
+	ref, _ := request.ref()
+	taken := r.Selects(ref, request.Old.Labels) && !r.Selects(ref, request.New.Labels)
+	return slices.DeleteFunc(changed, func(field string) bool {
+		return field != fieldOwners && (field != fieldLabels || !taken)
+	})
+}
+
 // sameMarks compares what of labels or annotations is Headwater's.
 func sameMarks(before, after map[string]string) bool {
 	return maps.Equal(mark.Ours(before), mark.Ours(after))
@@ -85,8 +101,8 @@ func owners(references []metav1.OwnerReference) map[owner]int {
 // releasesOwners reports whether the garbage collector drops owner references
 // or ceases to block an owner's deletion, and nothing else. Refusing that
 // would leave the owner in deletion for ever.
-func releasesOwners(request Request, changed []string) bool {
-	if !isGarbageCollector(request.User.Name) || !slices.Equal(changed, []string{fieldOwners}) {
+func releasesOwners(request Request, changed []string, world World) bool {
+	if !collects(request.User.Name, world) || !slices.Equal(changed, []string{fieldOwners}) {
 		return false
 	}
 	before := owners(request.Old.OwnerReferences)

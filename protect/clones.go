@@ -28,13 +28,13 @@ func isCloneOf(rule Rule, ref object.Ref, old *object.Full) bool {
 }
 
 // judgeClone judges a request about a clone as one about its source, but lets
-// Kubernetes' own controllers delete it: they do where its namespace or its
+// Kubernetes' own controllers, and what is treated like them, delete it: they do where its namespace or its
 // owner goes, and an outage must not keep those.
 func judgeClone(request Request, rule Rule, world World) Verdict {
-	if request.Operation == Delete && request.fault() == "" && slices.Contains(kubernetesControllers, request.User.Name) {
+	if request.Operation == Delete && request.fault() == "" && isSystem(request.User.Name, world) {
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
-	return judge(request, rule, world)
+	return judge(request, request.Operation, rule, world)
 }
 
 // judgeMarks refuses to set, change or remove the marks of a clone to everybody

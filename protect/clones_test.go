@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -136,9 +135,7 @@ func TestDecideDeniedClones(t *testing.T) {
 			reason: ReasonProtected, refused: true,
 		},
 		"an owner, by whom the garbage collector would delete it, is refused": {
-			rule: deny, request: updateClone(alice, newClone(), newClone(func(o *object.Full) {
-				o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}}
-			})),
+			rule: deny, request: updateClone(alice, newClone(), newClone(owned)),
 			reason: ReasonProtected, refused: true,
 		},
 		"loophole 7: a rewrite without change passes": {rule: deny, request: updateClone(alice, newClone(), newClone()), reason: ReasonNoProtectedChange},
@@ -152,6 +149,13 @@ func TestDecideDeniedClones(t *testing.T) {
 		"but not its marks": {
 			rule: deny, request: with(updateClone(alice, newClone(), unmarked()), func(r *Request) { r.User.Groups = []string{"system:masters"} }),
 			reason: ReasonMarksChanged, refused: true,
+		},
+		"an owner is refused where deletions alone are protected": {
+			rule: func(r *Rule) { r.Clones, r.Operations = Deny, []Operation{Delete} }, request: updateClone(alice, newClone(), newClone(owned)),
+			reason: ReasonProtected, refused: true,
+		},
+		"an identity from the settings deletes what has no owner": {
+			rule: deny, world: func(w *World) { w.SystemIdentities = []string{"operator"} }, request: removeClone("operator"), reason: ReasonGarbageCollection,
 		},
 		"an operation that the rule leaves out passes": {
 			rule:    func(r *Rule) { r.Clones, r.Operations = Deny, []Operation{Update} },

@@ -37,11 +37,15 @@ type Operation string
 
 // The operations that can be protected.
 const (
+	// Create makes an object a source, be it by giving an object that is there
+	// the labels that a rule selects by.
+	Create Operation = "Create"
 	Update Operation = "Update"
 	Delete Operation = "Delete"
-	// Create is not for a rule to list: it is judged where it forges a clone.
-	Create Operation = "Create"
 )
+
+// Operations lists them all.
+func Operations() []Operation { return []Operation{Create, Update, Delete} }
 
 func (o Operation) upper() string { return strings.ToUpper(string(o)) }
 
@@ -85,9 +89,8 @@ type ServiceAccount struct {
 type Settings struct {
 	Engine       Engine       `json:"engine"`
 	Certificates Certificates `json:"certificates"`
-	// SystemIdentities are user names treated like the namespace controller:
-	// they may delete what lies in a namespace that is being deleted. What the
-	// garbage collector may beyond that, they may not.
+	// SystemIdentities are user names treated like the namespace controller and
+	// the garbage collector.
 	SystemIdentities []string `json:"systemIdentities,omitzero"`
 }
 
@@ -136,7 +139,7 @@ func (c Config) ValidateSource(at *field.Path, source rules.Source) field.ErrorL
 // Default fills in every key that was left out.
 func (c *Config) Default() {
 	if c.Operations == nil {
-		c.Operations = []Operation{Update, Delete}
+		c.Operations = Operations()
 	}
 	if c.Mode == "" {
 		c.Mode = Enforce
@@ -157,7 +160,7 @@ func (c *Config) Default() {
 func (c Config) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.Operations) == 0 {
-		errs = append(errs, field.Required(at.Child("operations"), "name Update, Delete or both, or leave protect out"))
+		errs = append(errs, field.Required(at.Child("operations"), "name Create, Update or Delete, or leave protect out"))
 	}
 	for name, list := range map[string][]string{
 		"clusterRoles": c.Allow.ClusterRoles, "users": c.Allow.Users, "groups": c.Allow.Groups,

@@ -46,7 +46,7 @@ func TestConfiguration(t *testing.T) {
 	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
 		Name: "sources.protect.headwater.dev", ClientConfig: client("/validate/sources"),
 		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{"UPDATE", "DELETE"},
+			Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE", "DELETE"},
 			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"secrets", "configmaps"}, Scope: &namespaced,
 			},
@@ -60,16 +60,16 @@ func TestConfiguration(t *testing.T) {
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{
 				Name: "protected-sources",
-				Expression: `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name in ` +
-					`["DELETE secrets/platform/blogsecret", "UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret"]`,
+				Expression: `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + (oldObject == null ? object : oldObject).metadata.name in ` +
+					`["CREATE secrets/platform/blogsecret", "DELETE secrets/platform/blogsecret", "UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret"]`,
 			},
 			{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 			{
 				Name: "not-overridden",
 				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
-					`.name({"DELETE secrets/platform/blogsecret": "blogsecret", "UPDATE configmaps/certs/ca-bundle": "ca", ` +
+					`.name({"CREATE secrets/platform/blogsecret": "blogsecret", "DELETE secrets/platform/blogsecret": "blogsecret", "UPDATE configmaps/certs/ca-bundle": "ca", ` +
 					`"UPDATE secrets/platform/blogsecret": "blogsecret"}` +
-					`[request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + oldObject.metadata.name])` +
+					`[request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + (oldObject == null ? object : oldObject).metadata.name])` +
 					`.check("override").allowed())`,
 			},
 		},
@@ -126,26 +126,28 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 		"observed-namespaces-2.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
 	}, names(config))
 	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
-	require.Contains(t, condition(0, 0), `in ["DELETE secrets/platform/b", "UPDATE secrets/platform/b"]`)
+	require.Contains(t, condition(0, 0), `in ["CREATE secrets/platform/b", "DELETE secrets/platform/b", "UPDATE secrets/platform/b"]`)
 	require.Contains(t, condition(2, 0), `in ["platform"]`)
 	require.Contains(t, condition(2, 2), `{"platform": "enforced"}`)
-	require.Contains(t, condition(1, 0), `in ["DELETE secrets/other/c", "DELETE secrets/platform/a", "UPDATE secrets/other/c", "UPDATE secrets/platform/a"]`)
+	require.Contains(t, condition(1, 0), `in ["CREATE secrets/other/c", "CREATE secrets/platform/a", "DELETE secrets/other/c", "DELETE secrets/platform/a", "UPDATE secrets/other/c", "UPDATE secrets/platform/a"]`)
 	require.Contains(t, condition(3, 0), `in ["other"]`)
 	require.Contains(t, condition(4, 2), `{"platform": "warned"}`)
 }
 
 func TestConfigurationOfSourcesBySelector(t *testing.T) {
-	config := Configuration(rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Delete} })), headwaterUser, StanceAlone, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Create, Delete} })), headwaterUser, StanceAlone, testEndpoint(t), nil)
 	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 	webhook := config.Webhooks[1]
 	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
 	require.Equal(t, map[string]string{"share": "yes"}, webhook.ObjectSelector.MatchLabels)
-	require.Equal(t, []admissionregistrationv1.OperationType{"DELETE"}, webhook.Rules[0].Operations)
+	require.Equal(t, []admissionregistrationv1.OperationType{"CREATE", "UPDATE", "DELETE"}, webhook.Rules[0].Operations)
 	require.Equal(t, []string{"secrets"}, webhook.Rules[0].Resources)
 	require.Equal(t, []admissionregistrationv1.MatchCondition{
 		{
-			Name:       "selected-sources",
-			Expression: `oldObject.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false)`,
+			Name: "selected-sources",
+			Expression: `[[oldObject, object].map(it, it != null && it.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false))]` +
+				`.exists(selected, selected[0] ? request.operation in ["CREATE", "DELETE"] || request.operation == "UPDATE" && ` +
+				`(!(selected[1]) || ` + ownersDiffer + `) : selected[1] && true)`,
 		},
 		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 		{
@@ -171,7 +173,12 @@ func TestConfigurationOfClones(t *testing.T) {
 		{
 			Name: "denied-clones",
 			Expression: `oldObject.metadata.?labels[?"headwater.dev/clone"].orValue("") == "true" && ` +
-				`request.operation + " " + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") in ["DELETE ca"]`,
+				`request.operation + " " + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") in ["DELETE ca", "UPDATE ca"]`,
+		},
+		{
+			Name: "no-mere-edits",
+			Expression: `!(request.operation + " " + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") in ["UPDATE ca"]) || ` +
+				ownersDiffer,
 		},
 		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 		{
@@ -189,7 +196,7 @@ func TestConfigurationOfClones(t *testing.T) {
 	require.Equal(t, []metav1.LabelSelectorRequirement{{Key: "headwater.dev/clone", Operator: "Exists"}}, marks.ObjectSelector.MatchExpressions)
 	require.Equal(t, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}, marks.Rules[0].Operations)
 	require.Len(t, marks.MatchConditions, 1, "the API server evaluates all there are, for each clone that Headwater writes")
-	require.True(t, strings.HasPrefix(marks.MatchConditions[0].Expression, clones.MatchConditions[1].Expression+" && "))
+	require.True(t, strings.HasPrefix(marks.MatchConditions[0].Expression, clones.MatchConditions[2].Expression+" && "))
 }
 
 func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
@@ -282,8 +289,7 @@ func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
 		"sources-4.protect.headwater.dev Fail", "sources-5.protect.headwater.dev Fail",
-		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
-		"marks.protect.headwater.dev Fail",
+		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail",
 	}, names(config))
 	for _, webhook := range config.Webhooks {
 		for _, condition := range webhook.MatchConditions {

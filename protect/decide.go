@@ -39,8 +39,8 @@ type Request struct {
 type World struct {
 	// Headwater is the user name of Headwater itself; empty while unknown.
 	Headwater string
-	// SystemIdentities are user names that may delete what lies in a
-	// namespace being deleted, besides those of Kubernetes itself.
+	// SystemIdentities are user names treated like those of Kubernetes' own
+	// controllers.
 	SystemIdentities []string
 	// Terminating reports whether a namespace is being deleted.
 	Terminating func(namespace string) bool
@@ -58,7 +58,7 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
 	touched := request.Question.of(touchedBy(request, set))
 	for _, rule := range touched.sources {
-		verdict = stricter(verdict, judge(request, rule, world))
+		verdict = stricter(verdict, judge(request, rule.operation(request), rule, world))
 	}
 	for _, rule := range touched.namespaces {
 		verdict = stricter(verdict, guard(request, rule, world))
@@ -77,59 +77,61 @@ func touchedBy(request Request, set *rules.Set[Rule]) concern {
 	case request.Kind == KindNamespace:
 		return concern{namespaces: guarding(request, set)}
 	case request.Operation == Create:
-		return concern{marks: true}
+		return concern{sources: protecting(request, set), marks: true}
 	default:
 		return concern{sources: protecting(request, set), clones: denying(request, set), marks: true}
 	}
 }
 
-// judge is the verdict of one rule about a request that may touch what it
-// protects.
-func judge(request Request, rule Rule, world World) Verdict {
-	if !rule.protects(request.Operation) {
+// judge is the verdict of one rule about a request that may do operation to what
+// it protects. An update that cannot be made out may make a source as well.
+func judge(request Request, operation Operation, rule Rule, world World) Verdict {
+	fault := request.fault()
+	switch {
+	case !rule.covers(operation) && (fault == "" || request.Operation != Update):
 		return Verdict{Allowed: true, Reason: ReasonOperationNotProtected, Rule: rule.Name}
-	}
-	if fault := request.fault(); fault != "" {
+	case fault != "":
 		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
 	}
 	if reason, by := mayChange(request, rule, world); reason != "" {
 		return allow(rule, reason, by)
 	}
-	changed := Changes(request.Old, request.New, rule.selectorKeys())
+	changed := rule.edits(request, operation)
 	switch {
-	case request.Operation == Delete:
+	case request.Operation != Update:
 	case len(changed) == 0:
 		return allow(rule, ReasonNoProtectedChange, "")
-	case releasesOwners(request, changed):
+	case releasesOwners(request, changed, world):
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
-	verdict := refuse(rule, ReasonProtected, protectedMessage(rule, request.object()))
+	verdict := refuse(rule, ReasonProtected, protectedMessage(rule, operation, request.object()))
 	verdict.Changed = changed
 	return verdict
 }
 
 // protecting returns the rules that protect what request is about, by what it
-// is before the request: a label that is taken off protects to the last. A
-// request whose object is unknown is held to be about any object it may be
-// about.
+// is before the request, so that a label that is taken off protects to the last,
+// and by what it becomes. A request that cannot be made out is held to be about
+// any object it may be about.
 func protecting(request Request, set *rules.Set[Rule]) []Rule {
-	if ref, known := request.ref(); known {
-		return set.ForSource(ref, request.Old.Labels)
-	}
-	return suspects(request, set)
-}
-
-func suspects(request Request, set *rules.Set[Rule]) []Rule {
-	var rules []Rule
+	_, known := request.ref()
+	unsure := !known || request.Operation == Update && request.New == nil
+	var found []Rule
 	for _, rule := range set.All() {
-		source := rule.Source
-		here := request.Namespace == "" || source.Namespace == request.Namespace ||
-			request.Old != nil && source.Namespace == request.Old.Namespace
-		if source.Kind == request.Kind && here {
-			rules = append(rules, rule)
+		if unsure && suspects(request, rule) || !unsure && rule.operation(request) != "" {
+			found = append(found, rule)
 		}
 	}
-	return rules
+	return found
+}
+
+// suspects reports whether request may be about a source of rule, as far as it
+// says where that is.
+func suspects(request Request, rule Rule) bool {
+	subject := request.subject()
+	here := request.Namespace == "" || rule.Source.Namespace == request.Namespace ||
+		subject != nil && rule.Source.Namespace == subject.Namespace
+	return rule.Source.Kind == request.Kind && here
 }
 
 // guarding returns the rules that guard the namespace that request is about, or
@@ -184,10 +186,25 @@ func mayChange(request Request, rule Rule, world World) (reason Reason, by strin
 // ref returns the object that request is about, as far as the parts of request
 // that name it agree.
 func (r Request) ref() (ref object.Ref, known bool) {
-	if r.Old == nil || r.Old.Name == "" || r.Old.Namespace != r.Namespace || r.Name != "" && r.Name != r.Old.Name {
+	subject := r.subject()
+	if subject == nil || !r.names(subject) || subject.Namespace != r.Namespace {
 		return object.Ref{}, false
 	}
-	return object.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: r.Old.Name}, true
+	return object.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: subject.Name}, true
+}
+
+// subject is the object as it is, or as it is made; nil if it is unknown.
+func (r Request) subject() *object.Full {
+	if r.Operation == Create {
+		return r.New
+	}
+	return r.Old
+}
+
+// names reports whether the request may be about an object of full's name. To
+// delete a collection, or to have a name generated, it names none.
+func (r Request) names(full *object.Full) bool {
+	return full.Name != "" && (r.Name == "" || r.Name == full.Name)
 }
 
 // fault says what is wrong with request itself, in words for a person.
@@ -199,7 +216,7 @@ func (r Request) fault() string {
 		return r.faultOfCreated()
 	case r.Old == nil:
 		return "the object as it is was not sent, or cannot be read"
-	case r.Old.Name == "" || r.Name != "" && r.Name != r.Old.Name:
+	case !r.names(r.Old):
 		return "the request and the object as it is disagree about the name"
 	case r.Kind != KindNamespace && (r.Namespace == "" || r.Old.Namespace != r.Namespace):
 		return "the request and the object as it is disagree about the namespace"
@@ -214,6 +231,8 @@ func (r Request) faultOfCreated() string {
 	switch {
 	case r.New == nil:
 		return "the new object was not sent, or cannot be read"
+	case !r.names(r.New):
+		return "the request and the new object disagree about the name"
 	case r.Namespace == "" || r.New.Namespace != r.Namespace:
 		return "the request and the new object disagree about the namespace"
 	default:

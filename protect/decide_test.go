@@ -73,13 +73,42 @@ func TestDecideWhatIsProtected(t *testing.T) {
 			request: with(edit, func(r *Request) { r.Kind = "" }), reason: ReasonNotProtected,
 		},
 		"an operation that the rule leaves out is free": {
-			rule: func(r *Rule) { r.Operations = []Operation{Delete} }, request: edit, reason: ReasonOperationNotProtected,
+			rule: func(r *Rule) { r.Operations = []Operation{Create} }, request: edit, reason: ReasonOperationNotProtected,
+		},
+		"an edit is free when the rule lists deletes only": {
+			rule: onlyDelete, request: edit, reason: ReasonNoProtectedChange,
+		},
+		"but not an owner, by whom the garbage collector would delete it": {
+			rule: onlyDelete, request: update(alice, newSecret(), newSecret(owned)), reason: ReasonProtected, refused: true,
+		},
+		"nor one let go: of those that stay, none may be there": {
+			rule: onlyDelete, request: update(alice, newSecret(owned), newSecret()), reason: ReasonProtected, refused: true,
+		},
+		"but by the garbage collector, with whatever else is free": {
+			rule: onlyDelete, request: update(garbageCollector, newSecret(owned), newSecret(setData("x"))), reason: ReasonGarbageCollection,
+		},
+		"making it by a stranger is refused": {request: create(alice, newSecret()), reason: ReasonProtected, refused: true},
+		"making it under a name that the API server generates is refused": {
+			request: with(create(alice, newSecret()), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+		},
+		"making another object is free": {
+			request: create(alice, newSecret(func(o *object.Full) { o.Name = "other" })), reason: ReasonNotProtected,
+		},
+		"making it is free when the rule leaves it out": {
+			rule: func(r *Rule) { r.Operations = []Operation{Update, Delete} }, request: create(alice, newSecret()), reason: ReasonOperationNotProtected,
+		},
+		"making it by Headwater passes": {request: create(headwaterUser, newSecret()), reason: ReasonByHeadwater},
+		"making it by a system controller is refused, even in a namespace in deletion": {
+			world: terminating("platform"), request: create(namespaceController, newSecret()), reason: ReasonProtected, refused: true,
+		},
+		"making it by whom the rule allows passes": {
+			rule: func(r *Rule) { r.Allow.Users = []string{alice} }, request: create(alice, newSecret()), reason: ReasonExempt,
 		},
 		"a delete is free when the rule lists updates only": {
 			rule: func(r *Rule) { r.Operations = []Operation{Update} }, request: remove(alice), reason: ReasonOperationNotProtected,
 		},
 		"an operation that is neither update nor delete is free": {
-			request: with(edit, func(r *Request) { r.Operation = "" }), reason: ReasonOperationNotProtected,
+			request: with(edit, func(r *Request) { r.Operation = "" }), reason: ReasonNotProtected,
 		},
 		"loophole 8: deleting a collection sends no name, and is refused all the same": {
 			request: with(remove(alice), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
@@ -114,6 +143,10 @@ func TestDecideWhatIsProtected(t *testing.T) {
 		},
 	})
 }
+
+func onlyDelete(r *Rule) { r.Operations = []Operation{Delete} }
+
+func owned(o *object.Full) { o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }
 
 func inDeletion(o *object.Full) {
 	now := metav1.Now()
@@ -166,7 +199,7 @@ func TestDecideWhoMayEdit(t *testing.T) {
 }
 
 func TestDecideSystemControllers(t *testing.T) {
-	owned := func(references ...metav1.OwnerReference) *object.Full {
+	ownedBy := func(references ...metav1.OwnerReference) *object.Full {
 		return newSecret(func(o *object.Full) { o.OwnerReferences = references })
 	}
 	yes, no := true, false
@@ -210,25 +243,33 @@ func TestDecideSystemControllers(t *testing.T) {
 			reason: ReasonProtected, refused: true,
 		},
 		"the garbage collector drops an owner": {
-			request: update(garbageCollector, owned(first), owned()), reason: ReasonGarbageCollection,
+			request: update(garbageCollector, ownedBy(first), ownedBy()), reason: ReasonGarbageCollection,
 		},
 		"the garbage collector ceases to block an owner": {
-			request: update(controllerManager, owned(first), owned(released)), reason: ReasonGarbageCollection,
+			request: update(controllerManager, ownedBy(first), ownedBy(released)), reason: ReasonGarbageCollection,
 		},
 		"the garbage collector may not add an owner": {
-			request: update(garbageCollector, owned(), owned(first)), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(), ownedBy(first)), reason: ReasonProtected, refused: true,
 		},
 		"the garbage collector may not change an owner": {
-			request: update(garbageCollector, owned(first), owned(renamed)), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(first), ownedBy(renamed)), reason: ReasonProtected, refused: true,
 		},
 		"the garbage collector may not begin to block": {
-			request: update(garbageCollector, owned(released), owned(first)), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(released), ownedBy(first)), reason: ReasonProtected, refused: true,
 		},
 		"the garbage collector may not change data on the way": {
-			request: update(garbageCollector, owned(first), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(first), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
+		},
+		"an identity from the settings drops an owner as well": {
+			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
+			request: update("operator", ownedBy(first), ownedBy()), reason: ReasonGarbageCollection,
+		},
+		"but may not edit": {
+			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
+			request: update("operator", newSecret(), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
 		},
 		"a stranger may not drop an owner": {
-			request: update(alice, owned(first), owned()), reason: ReasonProtected, refused: true,
+			request: update(alice, ownedBy(first), ownedBy()), reason: ReasonProtected, refused: true,
 		},
 	})
 }
@@ -387,7 +428,15 @@ func TestDecideSourcesBySelector(t *testing.T) {
 		"loophole 10: with the edit":               {edited(labelled(nil), setData("x")), ReasonProtected, true},
 		"loophole 10: changing the label":          {edited(labelled(map[string]string{"share": "no"})), ReasonProtected, true},
 		"a label that the rule does not select by": {edited(labelled(map[string]string{"share": "yes"})), ReasonNoProtectedChange, false},
-		"making an object a source is free":        {update(alice, newSecret(), newSecret(shared)), ReasonNotProtected, false},
+		"making an object a source is refused":     {update(alice, newSecret(), newSecret(shared)), ReasonProtected, true},
+		"as is making it with the label":           {create(alice, newSecret(shared)), ReasonProtected, true},
+		"making it without the label is free":      {create(alice, newSecret()), ReasonNotProtected, false},
+		"a new object that cannot be read is held to be selected": {
+			with(create(alice, newSecret()), func(r *Request) { r.New = nil }), ReasonUnreadable, true,
+		},
+		"as is what an object becomes that cannot be read": {
+			with(update(alice, newSecret(), nil), func(*Request) {}), ReasonUnreadable, true,
+		},
 		"an object that cannot be read is held to be selected": {
 			with(edited(), func(r *Request) { r.Old = nil }), ReasonUnreadable, true,
 		},
@@ -401,6 +450,22 @@ func TestDecideSourcesBySelector(t *testing.T) {
 	t.Run("the namespace is guarded while it holds any, and the message says what", func(t *testing.T) {
 		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(selectingRule()), newWorld())
 		require.Contains(t, verdict.Message, `Namespace platform holds a Secret selected by share=yes, which is protected by rule "shared"`)
+	})
+	t.Run("a rule that leaves creation out lets objects be made a source", func(t *testing.T) {
+		set := rules.NewSet(selectingRule(func(r *Rule) { r.Operations = []Operation{Update, Delete} }))
+		for _, request := range []Request{update(alice, newSecret(), newSecret(shared)), create(alice, newSecret(shared))} {
+			require.Equal(t, ReasonOperationNotProtected, Decide(request, set, newWorld()).Reason)
+		}
+	})
+	t.Run("where deletions alone are protected, taking off the label is one", func(t *testing.T) {
+		set := rules.NewSet(selectingRule(onlyDelete))
+		require.False(t, Decide(edited(labelled(nil)), set, newWorld()).Allowed)
+		require.True(t, Decide(edited(setData("x"), withLabel("team", "b")), set, newWorld()).Allowed)
+	})
+	t.Run("a denial says who may make it", func(t *testing.T) {
+		require.Equal(t, `headwater: Secret platform/blogsecret would be a source of rule "shared", which protects it: `+
+			`ClusterRole cluster-admin (through a ClusterRoleBinding) may make it`,
+			Decide(update(alice, newSecret(), newSecret(shared)), rules.NewSet(selectingRule()), newWorld()).Message)
 	})
 	t.Run("a denial names the object", func(t *testing.T) {
 		require.Contains(t, Decide(edited(setData("x")), rules.NewSet(selectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)

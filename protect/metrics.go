@@ -34,7 +34,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"kind"}),
 		proven: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headwater_protection_proven",
-			Help: "1 while the API server refuses to an account without exemption an edit of each of the rule's sources, or their deletion where edits are not protected, and of one clone where clones is Deny, tried as dry runs; 0 while it does not, or cannot be asked. Only for rules that enforce and have a source.",
+			Help: "1 while the API server refuses to an account without exemption an edit of each of the rule's sources, or their deletion where edits are not protected, or their making where that alone is, and of one clone where clones is Deny, tried as dry runs; 0 while it does not, or cannot be asked. Only for rules that enforce and have a source.",
 		}, []string{"rule"}),
 		expiries: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headwater_protection_certificate_expiry_timestamp_seconds",

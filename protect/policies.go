@@ -90,15 +90,15 @@ func (p *policy) protectSources(protecting []Rule, sharing sharing) {
 		namespaces = append(namespaces, rule.Source.Namespace)
 		protected = append(protected, isSource(rule))
 	}
-	p.match(admissionregistrationv1.NamespacedScope, "", resources(), admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	p.match(admissionregistrationv1.NamespacedScope, "", resources(), everyOperation...)
 	p.Definition.Spec.MatchConstraints.NamespaceSelector = inNamespaces(namespaces)
 	// So that an error about one object can refuse no other.
 	p.only("protected-sources", strings.Join(protected, " || "))
 	for i, rule := range protecting {
-		p.refuseUnless(protectedMessage(rule, sourceOf(rule)), not(protected[i]),
-			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), p.overridden(sharing.bySource(rule)))
-		if rule.BySelector() {
-			p.naming(sourceOf(rule), rule.Source.Kind, rule.Source.Namespace)
+		p.refuseUnless(protectedMessage(rule, Update, sourceOf(rule)), not(protected[i]),
+			p.emptied(), p.harmless(rule, false), p.allowed(rule.Allow), p.overridden(sharing.bySource(rule)))
+		if rule.Message == "" {
+			p.word(messageAbout(rule))
 		}
 	}
 }
@@ -130,8 +130,8 @@ func (p *policy) protectClones(protecting []Rule, marks bool) {
 			continue
 		}
 		operations = append(operations, admissionregistrationv1.Delete)
-		p.refuseUnless(protectedMessage(rule, "a clone of "+sourceOf(rule)), not(isClone(rule)), deletedByKubernetes,
-			p.emptied(), p.harmless(rule), p.allowed(rule.Allow), p.overridden(rule.Name))
+		p.refuseUnless(protectedMessage(rule, Update, "a clone of "+sourceOf(rule)), not(isClone(rule)), p.deletedBySystem(),
+			p.harmless(rule, true), p.allowed(rule.Allow), p.overridden(rule.Name))
 	}
 	p.match(admissionregistrationv1.NamespacedScope, "", resources(), slices.Compact(operations)...)
 	p.Definition.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

@@ -146,7 +146,10 @@ func TestMessagesOfPolicies(t *testing.T) {
 	validations := policies[0].Definition.Spec.Validations
 	require.Equal(t, "ask the team", validations[0].Message, "the API server takes no line breaks")
 	require.Empty(t, validations[0].MessageExpression)
-	require.Equal(t, `"headwater: Secret platform/" + oldObject.metadata.name + " is protected by rule \"shared\": ClusterRole cluster-admin (through a ClusterRoleBinding) may change it"`,
+	const name = `(oldObject == null ? object : oldObject).metadata.name`
+	require.Equal(t, `oldObject == null || !(oldObject.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false)) ? `+
+		`"headwater: Secret platform/" + `+name+` + " would be a source of rule \"shared\", which protects it: ClusterRole cluster-admin (through a ClusterRoleBinding) may make it" : `+
+		`"headwater: Secret platform/" + `+name+` + " is protected by rule \"shared\": ClusterRole cluster-admin (through a ClusterRoleBinding) may change it"`,
 		validations[1].MessageExpression)
 	require.NotEmpty(t, validations[1].Message, "where the expression fails")
 	for _, policy := range policies {

@@ -7,8 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // maxExpression leaves room below the 100,000 characters that CEL takes.
@@ -88,13 +86,23 @@ func (p *policy) refuseUnless(message string, reasons ...string) {
 	})
 }
 
-// naming has the last message name the object of the request where it now says
-// placeholder.
-func (p *policy) naming(placeholder string, kind object.Kind, namespace string) {
-	last := &p.Definition.Spec.Validations[len(p.Definition.Spec.Validations)-1]
-	if before, after, found := strings.Cut(last.Message, placeholder); found {
-		last.MessageExpression = fmt.Sprintf("%s + oldObject.metadata.name + %s", literal(before+string(kind)+" "+namespace+"/"), literal(after))
+// word has the last message be what expression says; it itself is said where
+// that fails.
+func (p *policy) word(expression string) {
+	p.Definition.Spec.Validations[len(p.Definition.Spec.Validations)-1].MessageExpression = expression
+}
+
+// messageAbout is protectedMessage about the object of the request.
+func messageAbout(rule Rule) string {
+	worded := func(operation Operation) string {
+		if !rule.BySelector() {
+			return literal(protectedMessage(rule, operation, sourceOf(rule)))
+		}
+		const name = "\x00"
+		before, after, _ := strings.Cut(protectedMessage(rule, operation, fmt.Sprintf("%s %s/%s", rule.Source.Kind, rule.Source.Namespace, name)), name)
+		return literal(before) + " + " + nameOfObject + " + " + literal(after)
 	}
+	return fmt.Sprintf("%s ? %s : %s", isMade(rule), worded(Create), worded(Update))
 }
 
 // define makes expression a variable, which the API server evaluates where it
@@ -177,24 +185,36 @@ func (p *policy) overridden(rule string) string {
 	return every + " || " + overridden(rule)
 }
 
-// emptied is whether Kubernetes empties a namespace that is being deleted.
-func (p *policy) emptied() string {
+// deletedBySystem is whether Kubernetes' own controllers, or what is treated like
+// them, delete.
+func (p *policy) deletedBySystem() string {
 	system := p.listed("system", slices.Concat(kubernetesControllers, p.world.SystemIdentities), isUser)
-	return p.define("emptied", fmt.Sprintf(`request.operation == "DELETE" && (%s) && has(namespaceObject.metadata.deletionTimestamp)`,
-		strings.Join(system, " || ")))
+	return p.define("deletedBySystem", fmt.Sprintf(`request.operation == "DELETE" && (%s)`, strings.Join(system, " || ")))
+}
+
+// emptied is whether they empty a namespace that is being deleted.
+func (p *policy) emptied() string {
+	return p.define("emptied", p.deletedBySystem()+" && has(namespaceObject.metadata.deletionTimestamp)")
 }
 
 // harmless is whether the request changes nothing that the rule protects, as
-// Changes and releasesOwners decide it.
-func (p *policy) harmless(rule Rule) string {
-	content := p.define("sameContent", sameContent())
+// edits and releasesOwners decide it.
+func (p *policy) harmless(rule Rule, clone bool) string {
 	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
 	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))
-	released := p.define("ownersReleased", fmt.Sprintf(`%s && %s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
-		oneOf("request.userInfo.username", []string{garbageCollector, controllerManager}), after, before, blocksDeletion))
-	same := []string{`request.operation == "UPDATE"`, content, "(" + owners + " || " + released + ")"}
-	for _, key := range rule.selectorKeys() {
-		same = append(same, fmt.Sprintf(`object.metadata.?labels[?%[1]s] == oldObject.metadata.?labels[?%[1]s]`, literal(key)))
+	collectors := p.listed("collects", slices.Concat(garbageCollectors, p.world.SystemIdentities), isUser)
+	released := p.define("ownersReleased", fmt.Sprintf(`(%s) && %s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
+		strings.Join(collectors, " || "), after, before, blocksDeletion))
+	same := []string{`request.operation == "UPDATE"`, "(" + owners + " || " + released + ")"}
+	switch {
+	case !rule.endsBy(Update):
+		same = append(same, p.define("sameContent", sameContent()))
+		for _, key := range rule.selectorKeys() {
+			same = append(same, fmt.Sprintf(`object.metadata.?labels[?%[1]s] == oldObject.metadata.?labels[?%[1]s]`, literal(key)))
+		}
+	case rule.BySelector() && !clone:
+		still := fmt.Sprintf(`[oldObject, object].all(it, %s)`, selects("it", rule.Requirements()))
+		same = append(same, p.define(fmt.Sprintf("stillSelected%d", len(p.defined)), still))
 	}
 	return "(" + strings.Join(same, " && ") + ")"
 }

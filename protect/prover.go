@@ -243,6 +243,8 @@ func (p *Prover) attempt(ctx context.Context, rule Rule, ref object.Ref) finding
 		_, err = secrets.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
 	case updates:
 		_, err = configMaps.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
+	case !rule.protects(Delete):
+		err = p.makeAnew(ctx, ref)
 	case ref.Kind == object.Secret:
 		err = secrets.Delete(ctx, ref.Name, deleting)
 	default:
@@ -252,6 +254,21 @@ func (p *Prover) attempt(ctx context.Context, rule Rule, ref object.Ref) finding
 		return gone
 	}
 	return findingOf(err)
+}
+
+// makeAnew tries to make a source that is there: who may, is told that it is.
+func (p *Prover) makeAnew(ctx context.Context, ref object.Ref) (err error) {
+	meta := object.NewMeta(ref)
+	if source, _ := p.source(ref); source != nil {
+		meta.Labels = source.Labels
+	}
+	creating := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	if ref.Kind == object.Secret {
+		_, err = p.prober.CoreV1().Secrets(ref.Namespace).Create(ctx, &corev1.Secret{ObjectMeta: meta}, creating)
+	} else {
+		_, err = p.prober.CoreV1().ConfigMaps(ref.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, creating)
+	}
+	return err
 }
 
 // forge tries to make an object that bears the mark of a clone, which the
@@ -336,7 +353,7 @@ func protectedBy(caches *kube.Caches) func(Rule) []object.Ref {
 		for _, source := range sources {
 			refs = append(refs, source.Ref())
 		}
-		if rule.Clones != Deny || len(refs) == 0 {
+		if rule.Clones != Deny || !rule.covers(Update) || len(refs) == 0 {
 			return refs
 		}
 		clones := caches.Clones[rule.Source.Kind].List()

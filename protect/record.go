@@ -85,7 +85,7 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 // about is the object that request is about; the subject of the rule for a
 // namespace or where no such object is known. It is nil without any of them.
 func (r recorder) about(request Request, ruleName string) *corev1.ObjectReference {
-	if ref, known := request.ref(); known {
+	if ref, known := request.ref(); known && request.Old != nil {
 		return &corev1.ObjectReference{
 			APIVersion: "v1", Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name, UID: request.Old.UID,
 		}

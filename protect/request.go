@@ -63,7 +63,9 @@ func toRequest(in *admissionv1.AdmissionRequest) Request {
 		if request.Operation != Create {
 			request.Old = readObject(request.Kind, in.OldObject)
 		}
-		request.New = readObject(request.Kind, in.Object)
+		if request.Operation != Delete {
+			request.New = readObject(request.Kind, in.Object)
+		}
 	}
 	return request
 }

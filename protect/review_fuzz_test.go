@@ -120,7 +120,7 @@ func violates(body string) bool {
 	if resource["resource"] != "secrets" && resource["resource"] != "configmaps" {
 		return false
 	}
-	return remarked(request, before, after) || guarded(request, before) && edited(request, before, after)
+	return remarked(request, before, after) || made(request, before, after) || guarded(request, before) && edited(request, before, after)
 }
 
 // guarded reads from the object as it is whether a rule of the fuzz test is about
@@ -136,6 +136,21 @@ func guarded(request, before map[string]any) bool {
 		lettingGo := request["operation"] == "DELETE" && (byCollector(request) || asks(request, "system:serviceaccount:kube-system:namespace-controller"))
 		return here && (metadata["name"] == "blogsecret" || labels["share"] == "yes") || clone && !lettingGo
 	}
+}
+
+// made reports whether an object that no rule is about becomes one that some rule
+// of the fuzz test is about.
+func made(request, before, after map[string]any) bool {
+	isSource := func(o map[string]any) bool {
+		metadata := child(o, "metadata")
+		if child(request, "resource")["resource"] == "configmaps" {
+			return metadata["name"] == "blogconfig"
+		}
+		return metadata["name"] == "blogsecret" || child(metadata, "labels")["share"] == "yes"
+	}
+	selected := request["operation"] == "UPDATE" && child(request, "resource")["resource"] == "secrets" &&
+		child(child(before, "metadata"), "labels")["share"] != "yes" && child(child(after, "metadata"), "labels")["share"] == "yes"
+	return request["namespace"] == "platform" && (request["operation"] == "CREATE" && isSource(after) || selected)
 }
 
 // byCollector reports whether what collects garbage asks, under its own name or

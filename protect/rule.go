@@ -3,6 +3,7 @@ package protect
 import (
 	"slices"
 
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -31,6 +32,36 @@ func (r Rule) selectorKeys() []string {
 	}
 	return keys
 }
+
+// operation is what request does to sources of the rule, empty if nothing. To
+// make an object a source is Create, whichever way. Where it cannot be made out
+// which object it is, it may be any.
+func (r Rule) operation(request Request) Operation {
+	ref, known := request.ref()
+	selects := func(full *object.Full) bool { return full != nil && r.Selects(ref, full.Labels) }
+	switch {
+	case !known || selects(request.Old):
+		return request.Operation
+	case selects(request.New):
+		return Create
+	default:
+		return ""
+	}
+}
+
+// covers reports whether the rule protects from operation. An update may come to
+// a deletion.
+func (r Rule) covers(operation Operation) bool {
+	return r.protects(operation) || operation == Update && r.protects(Delete)
+}
+
+// covered lists the operations that the rule protects from.
+func (r Rule) covered() []Operation {
+	return slices.DeleteFunc(Operations(), func(operation Operation) bool { return !r.covers(operation) })
+}
+
+// endsBy reports whether an update counts only if it comes to a deletion.
+func (r Rule) endsBy(operation Operation) bool { return operation == Update && !r.protects(Update) }
 
 // protects reports whether the rule lists operation.
 func (r Rule) protects(operation Operation) bool { return slices.Contains(r.Operations, operation) }

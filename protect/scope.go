@@ -19,29 +19,24 @@ func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources 
 		namespaces = append(namespaces, source.namespace)
 	}
 	webhook.NamespaceSelector = inNamespaces(namespaces)
-	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
-		admissionregistrationv1.Update, admissionregistrationv1.Delete)
-	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
-		{Name: "protected-sources", Expression: sourceRequest + " in " + keys(sources)},
-		notHeadwater(headwater),
-		notOverridden(not(overriddenFor(ruleOf(sources, sourceRequest)))),
-	}
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(), everyOperation...)
+	webhook.MatchConditions = slices.Concat(
+		[]admissionregistrationv1.MatchCondition{{Name: "protected-sources", Expression: sourceRequest + " in " + keys(sources)}},
+		noMereEdits(sourceRequest, sources),
+		[]admissionregistrationv1.MatchCondition{notHeadwater(headwater), notOverridden(not(overriddenFor(ruleOf(sources, sourceRequest))))},
+	)
 }
 
 // scopeToSelected narrows webhook to the objects that the rule selects before
-// the request. The API server's own selector, which is cheaper, would have it
-// asked about an object as well that the request makes one: an outage would
-// block that, and there is nothing yet to protect.
+// the request, and to those that the request makes one, where that is protected:
+// the API server's own selector, which is cheaper, does not tell one from the
+// other.
 func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule Rule, override, headwater string) {
 	webhook.NamespaceSelector = inNamespaces([]string{rule.Source.Namespace})
 	webhook.ObjectSelector = rule.Source.Selector.DeepCopy()
-	var operations []admissionregistrationv1.OperationType
-	for _, operation := range rule.Operations {
-		operations = append(operations, admissionregistrationv1.OperationType(operation.upper()))
-	}
-	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{rule.Source.Kind.Resource()}, operations...)
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{rule.Source.Kind.Resource()}, everyOperation...)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
-		{Name: "selected-sources", Expression: selects(rule.Requirements())},
+		{Name: "selected-sources", Expression: isSelected(rule)},
 		notHeadwater(headwater),
 		notOverridden(not(overridden(override))),
 	}
@@ -54,15 +49,17 @@ func scopeToClones(webhook *admissionregistrationv1.ValidatingWebhook, denied []
 	webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{mark.CloneLabel: "true"}}
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
-	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
-		{
-			Name:       "denied-clones",
-			Expression: fmt.Sprintf(`%s && request.operation + " " + %s in %s`, labelledClone, ruleOfClone, keys(denied)),
+	webhook.MatchConditions = slices.Concat(
+		[]admissionregistrationv1.MatchCondition{{
+			Name: "denied-clones", Expression: labelledClone + " && " + cloneRequest + " in " + keys(denied),
+		}},
+		noMereEdits(cloneRequest, denied),
+		[]admissionregistrationv1.MatchCondition{
+			notHeadwater(headwater),
+			{Name: "not-kubernetes", Expression: not(deletedByKubernetes)},
+			notOverridden(not(overriddenFor(ruleOfClone))),
 		},
-		notHeadwater(headwater),
-		{Name: "not-kubernetes", Expression: not(deletedByKubernetes)},
-		notOverridden(not(overriddenFor(ruleOfClone))),
-	}
+	)
 }
 
 // scopeToMarks narrows webhook to the requests that set, change or remove the
@@ -93,6 +90,16 @@ func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, names
 	}
 }
 
+// noMereEdits narrows requests, which show as key, to those updates that come to
+// a deletion, where others do not count.
+func noMereEdits(key string, targets []target) []admissionregistrationv1.MatchCondition {
+	ending := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.ends })
+	if len(ending) == 0 {
+		return nil
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "no-mere-edits", Expression: not(key+" in "+keys(ending)) + " || " + ownersDiffer}}
+}
+
 func keys(targets []target) string {
 	var all []string
 	for _, t := range targets {
@@ -114,6 +121,11 @@ func matching(scope admissionregistrationv1.ScopeType, resources []string, opera
 			APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: resources, Scope: &scope,
 		},
 	}}
+}
+
+// everyOperation is every one that a rule may list.
+var everyOperation = []admissionregistrationv1.OperationType{
+	admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
 }
 
 func resources() []string { return []string{object.Secret.Resource(), object.ConfigMap.Resource()} }

@@ -18,18 +18,22 @@ const (
 
 // kubernetesControllers delete what lies in a namespace, or belongs to an owner,
 // that is gone.
-var kubernetesControllers = []string{namespaceController, garbageCollector, controllerManager}
+var kubernetesControllers = append([]string{namespaceController}, garbageCollectors...)
+
+// garbageCollectors let go of owners as well.
+var garbageCollectors = []string{garbageCollector, controllerManager}
 
 func isHeadwater(user User, world World) bool {
 	return world.Headwater != "" && user.Name == world.Headwater
 }
 
 func isSystem(user string, world World) bool {
-	return user == namespaceController || isGarbageCollector(user) || slices.Contains(world.SystemIdentities, user)
+	return user == namespaceController || collects(user, world)
 }
 
-func isGarbageCollector(user string) bool {
-	return user == garbageCollector || user == controllerManager
+// collects reports whether user collects garbage.
+func collects(user string, world World) bool {
+	return slices.Contains(garbageCollectors, user) || slices.Contains(world.SystemIdentities, user)
 }
 
 // grant returns the entry of allowed that covers user, or nothing.

@@ -100,6 +100,12 @@ func update(user string, before, after *object.Full) Request {
 	}
 }
 
+func create(user string, created *object.Full) Request {
+	request := update(user, nil, created)
+	request.Operation, request.Name = Create, created.Name
+	return request
+}
+
 func remove(user string) Request {
 	return Request{
 		Operation: Delete, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",

@@ -10,7 +10,7 @@ import (
 const (
 	// maxPerWebhook keeps an expression below the 100,000 characters that CEL
 	// takes, however long the names are.
-	maxPerWebhook = 100
+	maxPerWebhook = 150
 	// maxNamedPerWebhook keeps the URL short, which people see in an outage.
 	maxNamedPerWebhook = 20
 )
@@ -25,6 +25,8 @@ type target struct {
 	// for every rule does.
 	override string
 	mode     Mode
+	// ends is true for an update that counts only if it comes to a deletion.
+	ends bool
 	// layer keeps apart the rules that guard one namespace, from 1 on. It is 0
 	// where one question is enough: about one rule, or about all at once.
 	layer int
@@ -38,10 +40,10 @@ func sourceTargets(set *rules.Set[Rule]) []target {
 		if rule.BySelector() {
 			continue
 		}
-		for _, operation := range rule.Operations {
+		for _, operation := range rule.covered() {
 			all = append(all, target{
 				key: operation.upper() + " " + keyOf(rule.Source.Ref()), namespace: rule.Source.Namespace,
-				override: sharing.bySource(rule), mode: rule.Mode,
+				override: sharing.bySource(rule), mode: rule.Mode, ends: rule.endsBy(operation),
 			})
 		}
 	}
@@ -66,13 +68,14 @@ func namespaceTargets(set *rules.Set[Rule]) []target {
 	return arranged(all)
 }
 
-// cloneTargets lists the rules whose clones nobody may change.
+// cloneTargets lists the rules whose clones nobody may change: to make one is to
+// forge its marks.
 func cloneTargets(set *rules.Set[Rule]) []target {
 	var all []target
 	for _, rule := range set.All() {
-		for _, operation := range rule.Operations {
-			if rule.Clones == Deny {
-				all = append(all, target{key: operation.upper() + " " + rule.Name, override: rule.Name, mode: rule.Mode})
+		for _, operation := range rule.covered() {
+			if rule.Clones == Deny && operation != Create {
+				all = append(all, target{key: operation.upper() + " " + rule.Name, override: rule.Name, mode: rule.Mode, ends: rule.endsBy(operation)})
 			}
 		}
 	}

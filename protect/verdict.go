@@ -163,9 +163,12 @@ func refuse(rule Rule, reason Reason, message string) Verdict {
 // maxNamed bounds how many of those who may edit a message lists.
 const maxNamed = 8
 
-func protectedMessage(rule Rule, object string) string {
+func protectedMessage(rule Rule, operation Operation, object string) string {
 	if rule.Message != "" {
 		return rule.Message
+	}
+	if operation == Create {
+		return fmt.Sprintf("headwater: %s would be a source of rule %q, which protects it: %s may make it", object, rule.Name, whoMayEdit(rule.Allow))
 	}
 	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", object, rule.Name, whoMayEdit(rule.Allow))
 }

@@ -53,7 +53,7 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 			OnNamespaceUnmatched: sync.Delete,
 		},
 		Protect: &protect.Config{
-			Operations:     []protect.Operation{protect.Update, protect.Delete},
+			Operations:     protect.Operations(),
 			Mode:           protect.Enforce,
 			Clones:         protect.Revert,
 			Allow:          protect.Allow{ClusterRoles: []string{"cluster-admin"}},

@@ -167,7 +167,7 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	for _, key := range []string{"onSourceDeleted", "onRuleRemoved", "onNamespaceUnmatched"} {
 		require.Equal(t, texts(sync.Retain, sync.Delete), rule("sync", key))
 	}
-	require.Equal(t, texts(protect.Update, protect.Delete), rule("protect", "operations", "[]"))
+	require.Equal(t, texts(protect.Operations()...), rule("protect", "operations", "[]"))
 	require.Equal(t, texts(protect.Enforce, protect.Warn, protect.Audit), rule("protect", "mode"))
 	require.Equal(t, texts(protect.Revert, protect.Deny), rule("protect", "clones"))
 	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))

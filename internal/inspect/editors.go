@@ -80,7 +80,7 @@ func notes(rule protect.Rule, roles []rbacv1.ClusterRole) []string {
 	if rule.Mode != protect.Enforce {
 		notes = append(notes, fmt.Sprintf("the rule's mode is %s, which refuses nobody", rule.Mode))
 	}
-	for _, operation := range []protect.Operation{protect.Update, protect.Delete} {
+	for _, operation := range protect.Operations() {
 		if !slices.Contains(rule.Operations, operation) {
 			notes = append(notes, fmt.Sprintf("the rule does not protect the operation %s, which is open to anybody with the permission", operation))
 		}

@@ -44,11 +44,10 @@ func policyName(kind string, of metav1.ObjectMeta) string {
 
 // What is said of both generations of policies.
 const (
-	otherJob        = "it neither clones, nor denies, nor changes existing workloads"
-	admissionOff    = "the policy has admission: false, so that it does nothing to requests"
-	createUnguarded = "that a source is made is not guarded here, only that it is changed or deleted"
-	neverTriggered  = "it is triggered by neither the making nor a change of a namespace"
-	overrideMay     = "whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do"
+	otherJob       = "it neither clones, nor denies, nor changes existing workloads"
+	admissionOff   = "the policy has admission: false, so that it does nothing to requests"
+	neverTriggered = "it is triggered by neither the making nor a change of a namespace"
+	overrideMay    = "whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do"
 )
 
 type kyvernoRule struct {

@@ -34,9 +34,6 @@ func (p CELPolicy) deny() ([]finding, error) {
 		if !recognised {
 			f.off("it asks more in CEL than who it is; say under protect.allow who may")
 		}
-		if len(p.Spec.MatchConstraints.ResourceRules[0].on("CREATE")) > 0 {
-			f.note(createUnguarded)
-		}
 		f.note(overrideMay)
 		if said := p.Spec.Validations; len(said) == 1 && said[0].MessageExpression == "" {
 			f.Protect.Message = said[0].Message

@@ -63,9 +63,6 @@ func (p Policy) describe(f *finding, rule kyvernoRule, matched filter) {
 	if len(rule.Validate.Overrides)+len(p.Spec.Overrides) > 0 {
 		f.lose("its failureActionOverrides are left out: mode is the same in every namespace")
 	}
-	if len(matched.Resources.Operations) == 0 || slices.Contains(matched.Resources.Operations, "CREATE") {
-		f.note(createUnguarded)
-	}
 	if matched.people() {
 		f.off("it refuses only certain people, and a rule here everybody but those whom it allows")
 	}
@@ -149,20 +146,20 @@ func (f filter) sourcesIn(kind object.Kind, namespace string) []rules.Source {
 func protectedOperations(matched []string, raw json.RawMessage) ([]protect.Operation, error) {
 	named, err := conditioned(raw)
 	if err != nil {
-		return []protect.Operation{protect.Update, protect.Delete}, err
+		return protect.Operations(), err
 	}
 	if len(matched) == 0 { // what Kyverno asks for where a rule does not say
 		matched = append([]string{"CREATE", "UPDATE"}, named...)
 	}
 	var operations []protect.Operation
-	for _, operation := range []protect.Operation{protect.Update, protect.Delete} {
+	for _, operation := range protect.Operations() {
 		upper := strings.ToUpper(string(operation))
 		if slices.Contains(matched, upper) && (named == nil || slices.Contains(named, upper)) {
 			operations = append(operations, operation)
 		}
 	}
 	if len(operations) == 0 {
-		return []protect.Operation{protect.Update, protect.Delete}, errors.New("it refuses neither updates nor deletions; Headwater guards those alone")
+		return protect.Operations(), errors.New("it refuses neither that objects are made, nor updates nor deletions; Headwater guards those alone")
 	}
 	return operations, nil
 }

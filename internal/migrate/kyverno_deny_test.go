@@ -20,8 +20,14 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 		off           string // empty: in force
 		operations    []protect.Operation
 	}{
-		"no conditions":      {operations: []protect.Operation{protect.Update}},
+		"no conditions":      {operations: []protect.Operation{protect.Create, protect.Update}},
 		"a list of old form": {conditions: `[{key: "{{ request.operation }}", operator: Equals, value: DELETE}]`, operations: []protect.Operation{protect.Delete}},
+		"updates and deletions, but not that it is made": {
+			conditions: `[{key: "{{ request.operation }}", operator: In, value: [UPDATE, DELETE]}]`, operations: []protect.Operation{protect.Update, protect.Delete},
+		},
+		"all of them": {
+			conditions: `[{key: "{{ request.operation }}", operator: In, value: [CREATE, UPDATE, DELETE]}]`, operations: protect.Operations(),
+		},
 		"a default operation": {
 			conditions: `{any: [{key: "{{request.operation || 'BACKGROUND'}}", operator: AnyIn, value: [UPDATE]}]}`,
 			operations: []protect.Operation{protect.Update},
@@ -33,7 +39,7 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 			conditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: DELETE}, {key: a, operator: Equals, value: a}]}`, off: "of a form that has no counterpart",
 		},
 		"an operator that negates": {
-			conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, operations: []protect.Operation{protect.Update},
+			conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, operations: []protect.Operation{protect.Create, protect.Update},
 		},
 		"an operator that compares": {conditions: `[{key: "{{request.operation}}", operator: GreaterThan, value: DELETE}]`, off: "the operator GreaterThan"},
 		"preconditions ask which operation it is": {
@@ -42,14 +48,14 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 		},
 		"preconditions ask for another operation": {
 			preconditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: UPDATE}]}`,
-			conditions:    `[{key: "{{request.operation}}", operator: Equals, value: DELETE}]`, off: "neither updates nor deletions",
+			conditions:    `[{key: "{{request.operation}}", operator: Equals, value: DELETE}]`, off: "nor updates nor deletions",
 		},
 		"preconditions ask for more": {
 			preconditions: `{all: [{key: "{{request.userInfo.username}}", operator: Equals, value: bob}]}`, off: "only under its preconditions",
 		},
 		"only for some people":  {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain people"},
 		"but for some objects":  {exclude: "exclude: {any: [{resources: {names: [base]}}]}", off: "it excludes objects"},
-		"but for other objects": {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protect.Operation{protect.Update}},
+		"but for other objects": {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protect.Operation{protect.Create, protect.Update}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			deny := "{}"
@@ -71,6 +77,7 @@ spec:
 			if test.off == "" {
 				require.Len(t, parsed.Rules, 1, text)
 				require.Equal(t, test.operations, parsed.Rules[0].Protect.Operations)
+				require.Equal(t, len(test.operations) < len(protect.Operations()), strings.Contains(text, "operations: ["), text)
 				return
 			}
 			require.Empty(t, parsed.Rules)

@@ -247,7 +247,7 @@ func (s syncPart) keys() *syncKeys {
 
 func (p protectPart) keys() *protectKeys {
 	keys := &protectKeys{Message: p.Message, Allow: allowKeys{ClusterRoles: p.Allow.ClusterRoles, Users: p.Allow.Users, Groups: p.Allow.Groups}}
-	if !slices.Equal(p.Operations, []protect.Operation{protect.Update, protect.Delete}) {
+	if !slices.Equal(p.Operations, protect.Operations()) {
 		keys.Operations = p.Operations
 	}
 	if p.Mode != protect.Enforce {

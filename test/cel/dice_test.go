@@ -77,7 +77,7 @@ func (d *dice) selector() *metav1.LabelSelector {
 func (d *dice) config() protect.Config {
 	guard := d.one(2) == 1
 	config := protect.Config{
-		Operations:     pick(d, nil, []protect.Operation{protect.Update}, []protect.Operation{protect.Delete}),
+		Operations:     d.operations(),
 		Mode:           pick(d, protect.Enforce, protect.Warn, protect.Audit),
 		Message:        pick(d, "", odd, "two\nlines"),
 		Clones:         pick(d, protect.Deny, protect.Revert),
@@ -91,6 +91,14 @@ func (d *dice) config() protect.Config {
 	}
 	config.Default()
 	return config
+}
+
+// operations are the default, or any that a rule may list.
+func (d *dice) operations() []protect.Operation {
+	if d.one(3) == 0 {
+		return nil
+	}
+	return some(d, protect.Operations()...)
 }
 
 // world binds the ClusterRole editor to a user and a group.

@@ -136,7 +136,7 @@ func engineRequests(owner string) map[string]request {
 		"a delete, where updates count":  source(attemptToDelete("updates"), everybody),
 		"an edit of what is selected":    {toConfigMap("selected", `{"data":{"k":"x"}}`), unlisted},
 		"taking off what selects it":     {toConfigMap("selected", `{"metadata":{"labels":{"share":null}}}`), unlisted},
-		"selecting another":              {toConfigMap("plain", `{"metadata":{"labels":{"share":"yes"}}}`), everybody},
+		"selecting another":              {toConfigMap("plain", `{"metadata":{"labels":{"share":"yes"}}}`), unlisted},
 		"an edit where two rules say no": {toConfigMap("chosen", `{"data":{"k":"x"}}`), unlisted},
 		"an edit beside":                 {toConfigMap("plain", `{"data":{"k":"x"}}`), everybody},
 		"an edit that warns":             source(patching("warned", `{"data":{"k":"eA=="}}`), everybody),

@@ -55,6 +55,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 		"changing a label it selects by":    patch("shared", `{"metadata":{"labels":{"tier":"silver"}}}`),
 		"adding a label that it excludes":   patch("shared", `{"metadata":{"labels":{"draft":"x"}}}`),
 		"taking the label off with an edit": patch("shared", `{"metadata":{"labels":null},"data":{"k":"eA=="}}`),
+		"making another of it":              patch("plain", `{"metadata":{"labels":{"share":"yes","tier":"gold"}}}`),
 		"deleting it":                       secrets.Delete(ctx, "shared", metav1.DeleteOptions{}),
 		"deleting the collection":           secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=shared"}),
 		"deleting its namespace":            mallory.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}),
@@ -68,7 +69,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 	for _, name := range []string{"plain", "silver", "draft"} {
 		require.NoError(t, e2e.TryEdit(ctx, mallory, "select-src", name, "x"), "the outage blocks what is not selected: %s", name)
 	}
-	require.NoError(t, patch("plain", `{"metadata":{"labels":{"share":"yes","tier":"gold"}}}`), "the outage blocks the making of a source")
+	require.Error(t, patch("plain", `{"metadata":{"labels":{"share":"yes","tier":"gold"}}}`), "the outage lets sources be made")
 	require.NoError(t, e2e.TryEdit(ctx, e.Admin, "select-src", "shared", "x"), "break-glass")
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}))
 }
