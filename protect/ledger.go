@@ -6,12 +6,8 @@ import (
 	"maps"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
-	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // RegisteredConfigMap holds what is registered, in Headwater's own namespace.
@@ -21,9 +17,7 @@ const RegisteredConfigMap = "headwater-registered"
 // leader knows what somebody did while nobody led from what is due because
 // Headwater or its rules have changed. One goroutine uses it.
 type ledger struct {
-	client    kubernetes.Interface
-	namespace string
-
+	onRecord onRecord
 	recalled bool
 	// noted holds for each object its version and its owner; stored is what the
 	// ConfigMap has of it.
@@ -71,15 +65,13 @@ func (l *ledger) recall(ctx context.Context) error {
 	if l.recalled {
 		return nil
 	}
-	found, err := l.client.CoreV1().ConfigMaps(l.namespace).Get(ctx, RegisteredConfigMap, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("read ConfigMap %s/%s: %w", l.namespace, RegisteredConfigMap, err)
+	stored, err := l.onRecord.read(ctx)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
 	}
 	l.noted, l.stored, l.recalled = map[string]string{}, map[string]string{}, true
-	if err == nil {
-		maps.Copy(l.noted, found.Data)
-		maps.Copy(l.stored, found.Data)
-	}
+	maps.Copy(l.noted, stored)
+	maps.Copy(l.stored, stored)
 	return nil
 }
 
@@ -88,14 +80,9 @@ func (l *ledger) record(ctx context.Context) error {
 	if maps.Equal(l.noted, l.stored) {
 		return nil
 	}
-	api, noted := l.client.CoreV1().ConfigMaps(l.namespace), maps.Clone(l.noted)
-	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: RegisteredConfigMap, Namespace: l.namespace, Labels: managedLabels()}, Data: noted}
-	_, err := api.Update(ctx, desired, metav1.UpdateOptions{FieldManager: mark.FieldManager})
-	if apierrors.IsNotFound(err) {
-		_, err = api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", l.namespace, RegisteredConfigMap, err)
+	noted := maps.Clone(l.noted)
+	if err := l.onRecord.write(ctx, noted); err != nil {
+		return err
 	}
 	l.stored = noted
 	return nil

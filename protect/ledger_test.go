@@ -12,7 +12,7 @@ import (
 func TestWhatHappenedWhileNobodyLedIsTold(t *testing.T) {
 	client := fake.NewClientset()
 	taking := func() *ledger { // the lead
-		next := &ledger{client: client, namespace: "headwater"}
+		next := &ledger{onRecord: onRecord{client, "headwater", RegisteredConfigMap}}
 		require.NoError(t, next.recall(t.Context()))
 		return next
 	}

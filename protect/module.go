@@ -128,11 +128,11 @@ func New(p Params) (Result, error) {
 		return Result{}, err
 	}
 	prover := &Prover{
-		prober: prober, client: p.Clients.Typed, namespace: p.Options.Namespace, rules: p.Rules,
+		prober: prober, onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, ProofsConfigMap}, namespace: p.Options.Namespace, rules: p.Rules,
 		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
 	}
 	registration := &Registration{
-		client: p.Clients.Typed, ledger: ledger{client: p.Clients.Typed, namespace: p.Options.Namespace},
+		client: p.Clients.Typed, ledger: ledger{onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, RegisteredConfigMap}},
 		rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
 		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		endpoint:    endpoint, bundle: keeper.Bundle, answering: server.Listening,

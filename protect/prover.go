@@ -58,10 +58,11 @@ const (
 // Prover tries over and over whether what should be refused is: as an account
 // that no rule exempts, and as dry runs. One replica runs it, the leader.
 type Prover struct {
-	// prober makes the attempts, client writes what they show.
-	prober, client kubernetes.Interface
-	namespace      string
-	rules          *rules.Live[Rule]
+	// prober makes the attempts.
+	prober    kubernetes.Interface
+	onRecord  onRecord
+	namespace string
+	rules     *rules.Live[Rule]
 	// engine is the one in force, which is not the one that is asked for where
 	// there are no policies.
 	engine func() Engine
@@ -285,12 +286,12 @@ func (p *Prover) recall(ctx context.Context) error {
 	if p.recorded {
 		return nil
 	}
-	stored, err := p.client.CoreV1().ConfigMaps(p.namespace).Get(ctx, ProofsConfigMap, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read ConfigMap %s/%s: %w", p.namespace, ProofsConfigMap, err)
+	stored, err := p.onRecord.read(ctx)
+	if err != nil {
+		return err
 	}
-	p.lastTried, _ = time.Parse(time.RFC3339, stored.Data[LastTried])
-	for rule, text := range stored.Data {
+	p.lastTried, _ = time.Parse(time.RFC3339, stored[LastTried])
+	for rule, text := range stored {
 		if standing, err := ParseStanding(text); err == nil { // else it is looked at anew
 			p.standings[rule] = standing
 		}
@@ -313,14 +314,8 @@ func (p *Prover) record(ctx context.Context, standings map[string]Standing) erro
 	if len(standings) > 0 {
 		data[LastTried] = now.UTC().Format(time.RFC3339)
 	}
-	api := p.client.CoreV1().ConfigMaps(p.namespace)
-	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ProofsConfigMap, Namespace: p.namespace, Labels: managedLabels()}, Data: data}
-	_, err := api.Update(ctx, desired, metav1.UpdateOptions{FieldManager: mark.FieldManager})
-	if apierrors.IsNotFound(err) {
-		_, err = api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write ConfigMap %s/%s: %w", p.namespace, ProofsConfigMap, err)
+	if err := p.onRecord.write(ctx, data); err != nil {
+		return err
 	}
 	for _, rule := range p.rules.Load().All() {
 		if standing, tried := standings[rule.Name]; tried && standing != p.standings[rule.Name] {

@@ -19,7 +19,7 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 	client := fake.NewClientset()
 	passing := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	p := &Prover{
-		prober: fake.NewClientset(newSecret().ToAPI()), client: client, namespace: "headwater", rules: rules.NewLive(rules.NewSet(blogRule())),
+		prober: fake.NewClientset(newSecret().ToAPI()), onRecord: onRecord{client, "headwater", ProofsConfigMap}, namespace: "headwater", rules: rules.NewLive(rules.NewSet(blogRule())),
 		engine: func() Engine { return EngineWebhook }, changed: func() {},
 		protected: func(rule Rule) []object.Ref { return []object.Ref{rule.Source.Ref()} },
 		source:    func(object.Ref) (*object.Full, bool) { return nil, false },

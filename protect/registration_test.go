@@ -53,7 +53,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 	s.identity, s.settings = identified(), NewLiveSettings(Settings{Engine: EngineWebhook})
 	s.proved.Store(&Proof{Known: true, By: EngineWebhook})
 	s.Registration = &Registration{
-		client: client, ledger: ledger{client: client, namespace: "headwater"}, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
+		client: client, ledger: ledger{onRecord: onRecord{client, "headwater", RegisteredConfigMap}}, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
 		world:       func() World { return newWorld(func(w *World) { w.Headwater = s.identity.Name() }) },
 		memoryReady: func() bool { return true }, sourcesRead: func() bool { return true },
 		bundle: func() []byte {
