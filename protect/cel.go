@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
@@ -118,6 +119,14 @@ func sameContent() string {
 		not(marksDiffer("labels")), not(marksDiffer("annotations")),
 		`object.metadata.?finalizers.orValue([]).all(finalizer, finalizer in oldObject.metadata.?finalizers.orValue([]))`,
 	), " && ")
+}
+
+// keepsCopied is whether old and new object have the same of what globs copy to
+// clones, out of this map of their metadata. Few keys differ, so few are matched.
+func keepsCopied(field string, globs []string) string {
+	return fmt.Sprintf(`[object.metadata, oldObject.metadata].all(meta, meta.?%[1]s.orValue({}).all(key, `+
+		`object.metadata.?%[1]s[?key] == oldObject.metadata.?%[1]s[?key] || !key.replace("/", %[2]s).matches(%[3]s) || key.matches(%[4]s)))`,
+		field, literal(carry.Slash), literal(carry.Pattern(globs)), literal(carry.NeverPattern()))
 }
 
 // blocksDeletion marks an owner that waits for the object to go.

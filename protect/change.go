@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -21,12 +22,12 @@ const (
 
 // Changes names the protected fields in which after differs in meaning from
 // before; nil when either is absent. Values are compared, never returned.
-// Protected are our labels and those of selectorKeys: whoever takes off the
-// label that a rule selects by could edit freely after.
+// Protected are our labels, those of selectorKeys, since whoever takes off the
+// label that a rule selects by could edit freely after, and what is copied.
 //
 // Removing a finalizer is no change: controllers must always be able to let
 // go. Adding one is, since it would pin the object.
-func Changes(before, after *object.Full, selectorKeys []string) []string {
+func Changes(before, after *object.Full, selectorKeys []string, copied Copied) []string {
 	if before == nil || after == nil {
 		return nil
 	}
@@ -40,8 +41,10 @@ func Changes(before, after *object.Full, selectorKeys []string) []string {
 	note("binaryData", maps.EqualFunc(before.Content.BinaryData, after.Content.BinaryData, bytes.Equal))
 	note("type", before.Content.Type == after.Content.Type)
 	note("immutable", before.Content.Immutable == after.Content.Immutable)
-	note(fieldLabels, sameMarks(before.Labels, after.Labels) && sameEntries(before.Labels, after.Labels, selectorKeys))
-	note(fieldAnnotations, sameMarks(before.Annotations, after.Annotations))
+	note(fieldLabels, sameMarks(before.Labels, after.Labels) && sameEntries(before.Labels, after.Labels, selectorKeys) &&
+		sameCopied(before.Labels, after.Labels, copied.Labels))
+	note(fieldAnnotations, sameMarks(before.Annotations, after.Annotations) &&
+		sameCopied(before.Annotations, after.Annotations, copied.Annotations))
 	note(fieldOwners, maps.Equal(owners(before.OwnerReferences), owners(after.OwnerReferences)))
 	note("metadata.finalizers", !slices.ContainsFunc(after.Finalizers, func(finalizer string) bool {
 		return !slices.Contains(before.Finalizers, finalizer)
@@ -54,7 +57,7 @@ func Changes(before, after *object.Full, selectorKeys []string) []string {
 // delete the object, as the garbage collector does by its owners, whoever of them
 // is there, or that takes it from the rule, which is a deletion to sync.
 func (r Rule) edits(request Request, operation Operation) []string {
-	changed := Changes(request.Old, request.New, r.selectorKeys())
+	changed := Changes(request.Old, request.New, r.selectorKeys(), r.Copied)
 	if !r.endsBy(operation) {
 		return changed
 	}
@@ -76,6 +79,19 @@ func sameEntries(before, after map[string]string, keys []string) bool {
 		now, has := after[key]
 		return had != has || old != now
 	})
+}
+
+// sameCopied compares what of labels or annotations globs copy to clones.
+func sameCopied(before, after map[string]string, globs []string) bool {
+	other := func(of, than map[string]string) bool {
+		for key, value := range of {
+			if got, found := than[key]; (!found || got != value) && carry.Over(globs, key) {
+				return true
+			}
+		}
+		return false
+	}
+	return !other(before, after) && !other(after, before)
 }
 
 // owner is an owner reference by value.

@@ -34,6 +34,7 @@ func judgeClone(request Request, rule Rule, world World) Verdict {
 	if request.Operation == Delete && request.fault() == "" && isSystem(request.User.Name, world) {
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
+	rule.Copied = Copied{} // on a clone they may be somebody's own, and drift is healed
 	return judge(request, request.Operation, rule, world)
 }
 

@@ -142,6 +142,10 @@ func TestDecideDeniedClones(t *testing.T) {
 		"a label of one's own passes": {
 			rule: deny, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: ReasonNoProtectedChange,
 		},
+		"so does one that is copied: it may be somebody's own, and else is healed": {
+			rule: func(r *Rule) { r.Clones, r.Copied.Labels = Deny, []string{"*"} }, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))),
+			reason: ReasonNoProtectedChange,
+		},
 		"Headwater may": {rule: deny, request: edit(headwaterUser), reason: ReasonByHeadwater},
 		"those who may change the source may": {
 			rule: deny, request: with(edit(alice), func(r *Request) { r.User.Groups = []string{"system:masters"} }), reason: ReasonExempt,

@@ -125,6 +125,14 @@ func TestDecideWhatIsProtected(t *testing.T) {
 				newSecret(func(o *object.Full) { o.Finalizers = []string{"foregroundDeletion"} }), newSecret()),
 			reason: ReasonNoProtectedChange,
 		},
+		"a label that is copied to every clone": {
+			rule:    func(r *Rule) { r.Copied.Labels = []string{"tier*"} },
+			request: update(alice, newSecret(), newSecret(withLabel("tier", "x"))), reason: ReasonProtected, refused: true,
+		},
+		"a label that is not": {
+			rule:    func(r *Rule) { r.Copied.Labels = []string{"tier*"} },
+			request: update(alice, newSecret(), newSecret(withLabel("team", "x"))), reason: ReasonNoProtectedChange,
+		},
 		"loophole 10: stripping our marks is refused": {
 			request: update(alice,
 				newSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), newSecret()),

@@ -197,6 +197,14 @@ func (p *policy) emptied() string {
 	return p.define("emptied", p.deletedBySystem()+" && has(namespaceObject.metadata.deletionTimestamp)")
 }
 
+// sameCopied is nothing where nothing is copied.
+func (p *policy) sameCopied(field string, globs []string) []string {
+	if len(globs) == 0 {
+		return nil
+	}
+	return []string{p.define(fmt.Sprintf("sameCopied%d", len(p.defined)), keepsCopied(field, globs))}
+}
+
 // harmless is whether the request changes nothing that the rule protects, as
 // edits and releasesOwners decide it.
 func (p *policy) harmless(rule Rule, clone bool) string {
@@ -211,6 +219,10 @@ func (p *policy) harmless(rule Rule, clone bool) string {
 		same = append(same, p.define("sameContent", sameContent()))
 		for _, key := range rule.selectorKeys() {
 			same = append(same, fmt.Sprintf(`object.metadata.?labels[?%[1]s] == oldObject.metadata.?labels[?%[1]s]`, literal(key)))
+		}
+		if !clone {
+			same = append(same, p.sameCopied("labels", rule.Copied.Labels)...)
+			same = append(same, p.sameCopied("annotations", rule.Copied.Annotations)...)
 		}
 	case rule.BySelector() && !clone:
 		still := fmt.Sprintf(`[oldObject, object].all(it, %s)`, selects("it", rule.Requirements()))

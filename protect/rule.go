@@ -11,7 +11,12 @@ import (
 type Rule struct {
 	rules.Base
 	Config
+	Copied Copied
 }
+
+// Copied are globs over the labels and annotations that clones get from their
+// source: whoever changes one on the source changes it everywhere.
+type Copied struct{ Labels, Annotations []string }
 
 // guards reports whether the namespace of the rule's source is to be kept.
 func (r Rule) guards() bool { return r.GuardNamespace != nil && *r.GuardNamespace }

@@ -2,13 +2,12 @@ package sync
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -117,7 +116,7 @@ func validateMetadata(at *field.Path, m map[string]string, value func(string) []
 		for _, problem := range validation.IsQualifiedName(key) {
 			errs = append(errs, field.Invalid(at.Key(key), key, problem))
 		}
-		if reason := handsOverOwnership(key); reason != "" {
+		if reason := carry.Never(key); reason != "" {
 			errs = append(errs, field.Forbidden(at.Key(key), reason))
 		}
 		if value == nil {
@@ -137,6 +136,9 @@ func validateGlobs(at *field.Path, patterns []string) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Index(i), pattern, "not a glob"))
 		}
 	}
+	if len(strings.Join(patterns, "")) > carry.MaxGlobs {
+		errs = append(errs, field.Forbidden(at, "is too long for the API server to evaluate; copy by fewer globs"))
+	}
 	return errs
 }
 
@@ -145,24 +147,4 @@ func (k KeyMapping) target() string {
 		return k.From
 	}
 	return k.To
-}
-
-// ownershipKeys are prefixes of labels and annotations by which other tools
-// claim an object; on a clone they would have it pruned, adopted or, for
-// last-applied-configuration, leak values that were filtered out.
-var ownershipKeys = []string{
-	"argocd.argoproj.io/", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by",
-	"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "fluxcd.io/",
-	"meta.helm.sh/", "helm.sh/", "kubectl.kubernetes.io/", "kapp.k14s.io/", "objectset.rio.cattle.io/",
-}
-
-func handsOverOwnership(key string) string {
-	if strings.HasPrefix(key, mark.Domain) {
-		return "keys of " + mark.Domain + " are Headwater's own"
-	}
-	owned := slices.ContainsFunc(ownershipKeys, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-	if owned {
-		return "this key would hand the clone over to another tool"
-	}
-	return ""
 }

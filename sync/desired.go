@@ -1,12 +1,12 @@
 package sync
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -37,8 +37,7 @@ func Desired(rule Rule, source *object.Full, namespace string) *object.Full {
 func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range from {
-		allowed := slices.ContainsFunc(globs, func(glob string) bool { return globMatches(glob, key) })
-		if allowed && handsOverOwnership(key) == "" {
+		if carry.Over(globs, key) {
 			out[key] = value
 		}
 	}
@@ -46,12 +45,6 @@ func chosen(from map[string]string, globs []string, more map[string]string) map[
 		out[key] = value
 	}
 	return out
-}
-
-// globMatches lets * run across the slash of a qualified name.
-func globMatches(glob, key string) bool {
-	matched, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(key, "/", "\x00"))
-	return err == nil && matched
 }
 
 // selectKeys leaves of o the keys that are asked for. The source's type stays

@@ -43,7 +43,11 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 			syncs = append(syncs, compiled)
 		}
 		if rule.Protect != nil {
-			protects = append(protects, protect.Rule{Base: base, Config: *rule.Protect})
+			compiled := protect.Rule{Base: base, Config: *rule.Protect}
+			if rule.Sync != nil {
+				compiled.Copied = protect.Copied{Labels: rule.Sync.Target.CopyLabels, Annotations: rule.Sync.Target.CopyAnnotations}
+			}
+			protects = append(protects, compiled)
 		}
 		if rule.Reload != nil {
 			compiled, err := reload.Compile(base, *rule.Reload)

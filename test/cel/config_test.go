@@ -104,6 +104,9 @@ func FuzzExpressions(f *testing.F) {
 		f.Add(fmt.Appendf(nil, rule, "name: s", `message: "`+odd+`", allow: {users: ["`+odd+`"], groups: ["`+odd+`"], clusterRoles: ["`+odd+`"]}`))
 		f.Add(fmt.Appendf(nil, head+"protect: {systemIdentities: [\"%s\"]}\nrules:\n- name: a\n  source: {kind: Secret, namespace: p, name: s}\n  protect: {}\n", odd))
 	}
+	for _, glob := range []string{"*", "a.b/*", "[a-z]?", "[^/]", "[b-a]", "[^b-a]", "\\\\*", "\u00e9$|(", "[\\]-a]"} {
+		f.Add(fmt.Appendf(nil, head+"rules:\n- name: a\n  source: {kind: Secret, namespace: p, name: s}\n  sync: {target: {copyLabels: [\"%[1]s\"], copyAnnotations: [\"%[1]s\", x]}}\n  protect: {}\n", glob))
+	}
 	for _, selector := range []string{
 		"matchLabels: {a.b/C: x, d: ''}", "matchExpressions: [{key: a, operator: Exists}]", "matchExpressions: [{key: a, operator: DoesNotExist}]",
 		"matchExpressions: [{key: a, operator: NotIn, values: [b, c]}, {key: b, operator: In, values: [b]}]",

@@ -58,9 +58,13 @@ func (d *dice) rules(t testing.TB) *rules.Set[protect.Rule] {
 		}
 		base, err := rules.NewBase(name, source)
 		require.NoError(t, err)
-		all = append(all, protect.Rule{Base: base, Config: d.config()})
+		all = append(all, protect.Rule{Base: base, Config: d.config(), Copied: protect.Copied{Labels: d.globs(), Annotations: d.globs()}})
 	}
 	return rules.NewSet(all...)
+}
+
+func (d *dice) globs() []string {
+	return pick(d, nil, nil, []string{"*"}, []string{"t*m", "n"}, []string{"[^a-d]e?[l-n]", "x.y/*"}, []string{"?.y/t", `\e[z-alm]*`})
 }
 
 func (d *dice) selector() *metav1.LabelSelector {
@@ -189,7 +193,7 @@ func (d *dice) edit(full *object.Full) {
 	case 3:
 		full.Annotations = object.Merged(full.Annotations, map[string]string{pick(d, "headwater.dev/source", "else", "headwater.dev"): pick(d, "", "x", odd)})
 	case 4:
-		full.Labels = pick(d, nil, map[string]string{}, map[string]string{"team": "x"})
+		full.Labels = pick(d, nil, map[string]string{}, map[string]string{"team": "x"}, map[string]string{"x.y/t": "z", "app.kubernetes.io/instance": "x"})
 	case 5:
 		full.Content.Data = pick(d, nil, map[string][]byte{}, map[string][]byte{"k": []byte("v")}, map[string][]byte{"k": {}}, map[string][]byte{"k": []byte("w"), "l": []byte("v")})
 	case 6:

@@ -26,6 +26,10 @@ const makeRules = `
 - name: make-chosen
   source: {kind: Secret, namespace: make-src, selector: {matchLabels: {share: "yes"}}}
   protect: {guardNamespace: false, allow: {clusterRoles: [], users: [make-user]}}
+- name: make-copied
+  source: {kind: Secret, namespace: make-src, name: copied}
+  sync: {namespaces: {include: [make-a]}, target: {copyLabels: ["*/tier", team], copyAnnotations: ["*"]}}
+  protect: {guardNamespace: false, clones: Deny, allow: {clusterRoles: [], users: [make-user]}}
 - name: make-open
   source: {kind: Secret, namespace: make-src, name: open}
   protect: {guardNamespace: false, operations: [Update, Delete]}
@@ -76,6 +80,11 @@ func makeRequests() map[string]request {
 		"another Secret":                            source(creating(harness.Secret("make-src", "other", nil)), makers),
 		"another Secret of any name":                source(creating(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "missing"}}), makers),
 		"a Secret of that name elsewhere":           {toSecret("make-a", creating(harness.Secret("make-a", "missing", nil))), makers},
+		"a label that is copied":                    source(patching("copied", `{"metadata":{"labels":{"example.org/tier":"x"}}}`), may),
+		"an annotation that is copied":              source(patching("copied", `{"metadata":{"annotations":{"note":"x"}}}`), may),
+		"a label that is not copied":                source(patching("copied", `{"metadata":{"labels":{"tier":"x"}}}`), makers),
+		"an annotation that never is":               source(patching("copied", `{"metadata":{"annotations":{"kubectl.kubernetes.io/x":"y"}}}`), makers),
+		"such a label of a clone, which is healed":  {toSecret("make-a", patching("copied", `{"metadata":{"labels":{"team":"x"}}}`)), makers},
 		"an edit, where deletions count":            source(patching("kept", `{"data":{"k":"eA=="}}`), makers),
 		"an owner, where deletions count":           source(patching("kept", owner), may),
 		"an edit of a clone, where deletions count": {toSecret("make-a", patching("kept", `{"data":{"k":"eA=="}}`)), makers},
@@ -87,7 +96,7 @@ func TestNobodyElseMakesASource(t *testing.T) {
 	e := newEnv(t)
 	e.Namespace("make-src")
 	e.Namespace("make-a")
-	for _, name := range []string{"kept", "plain"} {
+	for _, name := range []string{"copied", "kept", "plain"} {
 		e.Secret("make-src", name, map[string]string{"k": "v"})
 	}
 	e.ClusterRole("make-editor", e2e.SecretsEditor())
@@ -107,6 +116,7 @@ func TestNobodyElseMakesASource(t *testing.T) {
 		e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
 		h := e.Start(makeRules)
 		e.HasClone("make-a", "kept", map[string]string{"k": "v"})
+		e.HasClone("make-a", "copied", map[string]string{"k": "v"})
 		for _, try := range []func(context.Context, kubernetes.Interface) error{missing, toSecret("make-a", attemptToDelete("kept"))} {
 			e.Eventually(func(ctx context.Context) error {
 				if err := try(ctx, clients["make-nobody"]); err == nil || !strings.Contains(err.Error(), by) {

@@ -1,0 +1,59 @@
+package carry
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatGoesOver(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		globs []string
+		key   string
+		want  bool
+	}{
+		"nothing by no glob":                 {nil, "team", false},
+		"a key by its name":                  {[]string{"a", "team"}, "team", true},
+		"not one that only begins so":        {[]string{"team"}, "team-a", false},
+		"a qualified name by a star":         {[]string{"*"}, "example.org/team", true},
+		"a slash by itself":                  {[]string{"example.org/*"}, "example.org/team", true},
+		"never what is Headwater's":          {[]string{"*"}, "headwater.dev/clone", false},
+		"never by what other tools claim it": {[]string{"*"}, "kubectl.kubernetes.io/last-applied-configuration", false},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, tc.want, Over(tc.globs, tc.key)) })
+	}
+}
+
+// The pattern that the API server evaluates matches what path.Match does.
+func FuzzPattern(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"*", "a/b"},
+		{"a?c", "abc"},
+		{"[a-c]*", "b"},
+		{"[^a-c]", "d"},
+		{"[b-a]", "b"},
+		{"[^b-a]", "b"},
+		{`\*.x`, "*.x"},
+		{`[\]-a]`, "^"},
+		{"[/]b", "/b"},
+		{"[.-9]", "/"},
+		{"é$|(", "é$|("},
+		{"a\nb", "a\nb"},
+		{"kubectl.kubernetes.io/*", "kubectl.kubernetes.io/x"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, glob, key string) {
+		if _, err := path.Match(glob, ""); err != nil || strings.ToValidUTF8(glob+key, "") != glob+key {
+			return
+		}
+		pattern, err := regexp.Compile(Pattern([]string{glob, "other"}))
+		require.NoError(t, err)
+		never := regexp.MustCompile(NeverPattern()).MatchString(key)
+		require.Equal(t, Never(key) != "", never)
+		require.Equal(t, Over([]string{glob, "other"}, key), pattern.MatchString(strings.ReplaceAll(key, "/", Slash)) && !never, "%q of %q", pattern, key)
+	})
+}
