@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // document is one of a file: its text, and the line in which that begins.
@@ -48,7 +48,7 @@ func (d document) values() ([]json.RawMessage, *Left) {
 	if values, err := d.json(); len(values) > 0 {
 		return values, err
 	}
-	value, err := yaml.ToJSON(d.raw)
+	value, err := yaml.YAMLToJSON(d.raw)
 	if err != nil {
 		return nil, d.syntax(err)
 	}
