@@ -73,7 +73,7 @@ type board struct {
 	standing *Standing
 	// conditions are the latest, as they were sent.
 	conditions []byte
-	// seen is since when places were seen to stand so before there was grid.
+	// seen is since when places were seen to stand so, by the grid before this one.
 	seen    Sightings
 	viewers map[*viewer]struct{}
 	// running is true while look is called; idle is since when for nobody.

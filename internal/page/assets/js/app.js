@@ -51,8 +51,8 @@ function App() {
         </main>
         <aside>
           ${store.selected && html`<${Detail} act=${act} />`}
-          <${Curve} spread=${latestSpread()} />
           ${conditions && html`<${Protection} />`}
+          <${Curve} spread=${latestSpread()} />
           <${Notes} title="Refused" id="denials" notes=${store.denials} none="Nothing of late."
             about="Only by the webhook of this replica. Where the API server takes policies, Headwater’s refuse first: see its audit log." />
           ${conditions?.waits.total > 0 && html`<${Waits} waits=${conditions.waits} />`}
