@@ -219,7 +219,7 @@ func heldFor(known Baseline, entries []entry, changed bool) []string {
 	held := changed
 	for _, e := range entries {
 		lacks := e.lacks()
-		_, onRecord := known.entries[e.id]
+		_, onRecord := e.recorded(known)
 		held = held || onRecord && len(lacks) > 0
 		missing = append(missing, lacks...)
 	}
