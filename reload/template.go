@@ -31,6 +31,7 @@ func keepCustom(form *Form, keeps keptReferences) func(any) (*Workload, error) {
 			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)
 		}
 		if template != nil {
+			meta = withWishes(meta, template)
 			kept.References = append(keeps(meta.Namespace, &template.Spec), listed(meta)...)
 			kept.foreign = readForeign(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
 			_, kept.Stamped = template.Annotations[mark.RestartedFor]

@@ -103,6 +103,7 @@ func keepWorkload(obj any, keeps keptReferences) (*Workload, error) {
 }
 
 func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps keptReferences) *Workload {
+	meta = withWishes(meta, template)
 	refs := slices.Clip(append(keeps(meta.Namespace, &template.Spec), listed(meta)...))
 	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
 	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
@@ -113,6 +114,21 @@ func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplat
 		kept.RecordedAt = mark.WrittenAt(meta.ManagedFields)
 	}
 	return kept
+}
+
+// withWishes is meta with what its owner wrote on the pod template instead: other
+// tools read it there, too.
+func withWishes(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *metav1.ObjectMeta {
+	with := meta
+	for _, wish := range []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} {
+		value, there := template.Annotations[wish]
+		if _, own := meta.Annotations[wish]; there && !own {
+			asked := *with
+			asked.Annotations = object.Merged(with.Annotations, map[string]string{wish: value})
+			with = &asked
+		}
+	}
+	return with
 }
 
 func controllerOf(meta *metav1.ObjectMeta) *Owner {

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -48,6 +50,46 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 	}
 	_, err := keepWorkload(&corev1.Pod{}, actedOn)
 	require.Error(t, err)
+}
+
+func TestWishesOnThePodTemplateCountUnlessTheWorkloadHasItsOwn(t *testing.T) {
+	for sentence, test := range map[string]struct{ own, template, want notes }{
+		"none":                                   {nil, nil, nil},
+		"those of the workload":                  {notes{mark.Reload: "Off"}, nil, notes{mark.Reload: "Off"}},
+		"those of the template":                  {nil, notes{mark.Reload: "Off"}, notes{mark.Reload: "Off"}},
+		"of both those of the workload":          {notes{mark.Reload: "Auto"}, notes{mark.Reload: "Off"}, notes{mark.Reload: "Auto"}},
+		"each by itself":                         {notes{mark.Reload: "Auto"}, notes{mark.ReloadKeys: "k"}, notes{mark.Reload: "Auto", mark.ReloadKeys: "k"}},
+		"what is listed there":                   {nil, notes{mark.ReloadOn: "Secret/s"}, notes{mark.ReloadOn: "Secret/s"}},
+		"but not what Headwater writes there":    {nil, notes{mark.RestartedFor: "b", mark.Baseline: "b"}, nil},
+		"nor what is nobody's business out here": {nil, notes{"example.com/x": "y"}, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			deployment := web()
+			deployment.Annotations, deployment.Spec.Template.Annotations = test.own, test.template
+			kept, err := keepWorkload(deployment, actedOn)
+			require.NoError(t, err)
+			require.Equal(t, map[string]string(test.want), kept.Annotations)
+			listed := slices.ContainsFunc(kept.References, func(r Reference) bool { return r.Mode == Listed })
+			require.Equal(t, test.want[mark.ReloadOn] != "", listed)
+			require.Equal(t, map[string]string(test.own), deployment.Annotations, "what a cache holds is not modified")
+
+			app, err := keepCustom(appForm(), actedOn)(&unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "app", "annotations": anyOf(test.own)},
+				"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": anyOf(test.template)}}},
+			}})
+			require.NoError(t, err)
+			require.Equal(t, map[string]string(test.want), app.Annotations)
+		})
+	}
+}
+
+// anyOf are annotations as they are in an object of any kind.
+func anyOf(annotations notes) map[string]any {
+	all := map[string]any{}
+	for key, value := range annotations {
+		all[key] = value
+	}
+	return all
 }
 
 func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
