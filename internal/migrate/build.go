@@ -157,12 +157,9 @@ func (p *protectPart) join(other protectPart) bool {
 	if p.Mode != other.Mode || p.Message != other.Message || p.Clones != other.Clones || !reflect.DeepEqual(p.Allow, other.Allow) {
 		return false
 	}
-	for _, operation := range other.Operations {
-		if !slices.Contains(p.Operations, operation) {
-			p.Operations = append(slices.Clip(p.Operations), operation)
-		}
-	}
-	slices.SortFunc(p.Operations, func(a, b protect.Operation) int { return cmp.Compare(b, a) }) // Update, Delete: as the default
+	p.Operations = slices.DeleteFunc(protect.Operations(), func(operation protect.Operation) bool {
+		return !slices.Contains(p.Operations, operation) && !slices.Contains(other.Operations, operation)
+	})
 	return true
 }
 
