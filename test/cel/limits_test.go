@@ -137,8 +137,10 @@ func manyRules(t *testing.T) *rules.Set[protect.Rule] {
 		}
 		base, err := rules.NewBase(long(63, i), source)
 		require.NoError(t, err)
-		rule := protect.Rule{Base: base, Config: protect.Config{Clones: protect.Deny, Allow: protect.Allow{Users: many(100), Groups: many(10)}},
-			Copied: protect.Copied{Labels: []string{"*.example.org/*"}, Annotations: []string{"*-[0-9]?", long(63, i)}}}
+		rule := protect.Rule{
+			Base: base, Config: protect.Config{Clones: protect.Deny, Allow: protect.Allow{Users: many(100), Groups: many(10)}},
+			Copied: protect.Copied{Labels: []string{"*.example.org/*"}, Annotations: []string{"*-[0-9]?", long(63, i)}},
+		}
 		rule.Default()
 		all = append(all, rule)
 	}
