@@ -28,14 +28,11 @@ type volumeSource struct {
 
 func sourcesOf(volume *corev1.Volume) []volumeSource {
 	var sources []volumeSource
-	add := func(kind object.Kind, name string, optional *bool, items []corev1.KeyToPath) {
-		sources = append(sources, volumeSource{kind: kind, name: name, optional: optional != nil && *optional, items: items})
-	}
 	if secret := volume.Secret; secret != nil {
-		add(object.Secret, secret.SecretName, secret.Optional, secret.Items)
+		sources = append(sources, filesOf(object.Secret, secret.SecretName, secret.Optional, secret.Items))
 	}
 	if configMap := volume.ConfigMap; configMap != nil {
-		add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
+		sources = append(sources, filesOf(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items))
 	}
 	if csi := volume.CSI; csi != nil && csi.NodePublishSecretRef != nil {
 		sources = append(sources, volumeSource{kind: object.Secret, name: csi.NodePublishSecretRef.Name, mode: CSI})
@@ -47,18 +44,31 @@ func sourcesOf(volume *corev1.Volume) []volumeSource {
 	if name := mountSecret(volume); name != "" {
 		sources = append(sources, volumeSource{kind: object.Secret, name: name, mode: Mount})
 	}
-	if volume.Projected == nil {
-		return sources
+	if volume.Projected != nil {
+		sources = projected(volume.Projected.Sources)
 	}
-	for _, projection := range volume.Projected.Sources {
+	return sources
+}
+
+// filesOf is what the kubelet makes files of.
+func filesOf(kind object.Kind, name string, optional *bool, items []corev1.KeyToPath) volumeSource {
+	return volumeSource{kind: kind, name: name, optional: ptr.Deref(optional, false), items: items}
+}
+
+func projected(projections []corev1.VolumeProjection) []volumeSource {
+	var sources []volumeSource
+	for _, projection := range projections {
 		if secret := projection.Secret; secret != nil {
-			add(object.Secret, secret.Name, secret.Optional, secret.Items)
+			sources = append(sources, filesOf(object.Secret, secret.Name, secret.Optional, secret.Items))
 		}
 		if configMap := projection.ConfigMap; configMap != nil {
-			add(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items)
+			sources = append(sources, filesOf(object.ConfigMap, configMap.Name, configMap.Optional, configMap.Items))
 		}
 	}
-	return asProjected(sources)
+	for i := range sources {
+		sources[i].projected = true
+	}
+	return sources
 }
 
 // mountSecret is the Secret that volume, of an in-tree type or a FlexVolume, is
@@ -82,13 +92,6 @@ func mountSecret(volume *corev1.Volume) string {
 		ref = volume.StorageOS.SecretRef
 	}
 	return ptr.Deref(ref, corev1.LocalObjectReference{}).Name
-}
-
-func asProjected(sources []volumeSource) []volumeSource {
-	for i := range sources {
-		sources[i].projected = true
-	}
-	return sources
 }
 
 // keysUnder returns the keys that a mount of subPath shows, and false when it
