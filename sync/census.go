@@ -1,10 +1,11 @@
 package sync
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headwater-k8s/headwater/internal/locked"
 )
 
 // maxFailing bounds how many failing clones are named in the metrics.
@@ -39,9 +40,12 @@ const (
 // and the page, share one survey.
 type census struct {
 	controller *controller
+	kept       *locked.Value[*count]
+}
 
-	mu     sync.Mutex
-	counts map[group]int
+// count is what came of a survey.
+type count struct {
+	clones map[group]int
 	oldest ages
 	// until is when it is to be taken anew.
 	until time.Time
@@ -54,35 +58,32 @@ type group struct {
 	reason   Reason
 }
 
-func newCensus(c *controller) *census { return &census{controller: c} }
+func newCensus(c *controller) *census { return &census{c, locked.New(&count{})} }
 
 // take surveys everything, and has report hear of it, too.
 func (c *census) take(report func(Finding)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.survey(report)
+	c.kept.Use(func(last *count) { *last = c.survey(report) })
 }
 
-// survey is take while the lock is held.
-func (c *census) survey(report func(Finding)) {
-	began, counts := c.controller.now(), map[group]int{}
+// latest is a count that is new enough.
+func (c *census) latest() (latest count) {
+	c.kept.Use(func(last *count) {
+		if !c.controller.now().Before(last.until) {
+			*last = c.survey(func(Finding) {})
+		}
+		latest = *last
+	})
+	return latest
+}
+
+func (c *census) survey(report func(Finding)) count {
+	began, clones := c.controller.now(), map[group]int{}
 	oldest := c.controller.surveyWaits(func(f Finding) {
-		counts[group{c.controller.ruleLabel(f.Rule), f.Standing, f.Step.Reason}]++
+		clones[group{c.controller.ruleLabel(f.Rule), f.Standing, f.Step.Reason}]++
 		report(f)
 	})
 	ended := c.controller.now()
-	c.counts, c.oldest = counts, oldest
-	c.until = ended.Add(min(surveyShare*ended.Sub(began), censusKept))
-}
-
-// latest is a census that is new enough.
-func (c *census) latest() (counts map[group]int, oldest ages) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.controller.now().Before(c.until) {
-		c.survey(func(Finding) {})
-	}
-	return c.counts, c.oldest
+	return count{clones, oldest, ended.Add(min(surveyShare*ended.Sub(began), censusKept))}
 }
 
 // Describe implements prometheus.Collector.
@@ -114,11 +115,11 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, missing, rule.Name)
 	}
-	counts, oldest := c.latest()
-	for g, count := range counts {
-		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(count), g.rule, string(g.standing), string(g.reason))
+	latest := c.latest()
+	for g, clones := range latest.clones {
+		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(clones), g.rule, string(g.standing), string(g.reason))
 	}
-	for key, age := range oldest {
+	for key, age := range latest.oldest {
 		out <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age.Seconds(), key.rule, string(key.Standing))
 	}
 }

@@ -24,7 +24,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 			now, step := time.Unix(5000, 0), test.step
 			v.controller.now = func() time.Time { now = now.Add(step); return now }
 			failing := func() int {
-				counts, _ := v.census.latest()
+				counts := v.census.latest().clones
 				return counts[group{"blog", Failed, Missing}]
 			}
 			require.Zero(t, failing())
@@ -49,6 +49,6 @@ func TestThePageSparesTheMetricsASurvey(t *testing.T) {
 	v.Survey(func(Finding) { heard++ })
 	require.Equal(t, 6, heard, "and hears of everything itself")
 	v.controller.maxFraction = nil // a survey would need it
-	counts, _ := v.census.latest()
+	counts := v.census.latest().clones
 	require.Equal(t, 3, counts[group{"blog", Behind, Missing}])
 }
