@@ -82,8 +82,9 @@ var (
 		"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:generic-garbage-collector",
 		"system:kube-controller-manager",
 	}
-	collectors       = controllers[1:]
 	systemIdentities = []string{"eng-system"} // of the file
+	deleters         = slices.Concat(controllers, systemIdentities)
+	collectors       = deleters[1:]
 	everybody        = slices.Collect(maps.Keys(engineUsers))
 )
 
@@ -144,7 +145,7 @@ func engineRequests(owner string) map[string]request {
 		"a delete of the namespace":      {deletingNamespace("eng-src"), exempt},
 		"a delete of another namespace":  {deletingNamespace("eng-a"), everybody},
 		"an edit of a denied clone":      clone(patching("shared", `{"data":{"k":"eA=="}}`), exempt),
-		"a delete of a denied clone":     clone(attemptToDelete("shared"), slices.Concat(exempt, controllers)),
+		"a delete of a denied clone":     clone(attemptToDelete("shared"), slices.Concat(exempt, deleters)),
 		"a rewrite of a denied clone":    clone(rewriting("shared", func(*corev1.Secret) {}), everybody),
 		"an edit of a healed clone":      clone(patching("healed", `{"data":{"k":"eA=="}}`), everybody),
 		"a delete of a healed clone":     clone(attemptToDelete("healed"), everybody),

@@ -95,10 +95,10 @@ func requestsInDeletion() map[string]request {
 		mayEdit, mayDelete []string
 	}{
 		"a source in deletion":                      {object{"secrets", "eng-src", "going"}, unlisted, unlisted},
-		"a denied clone in deletion":                {object{"secrets", "eng-a", "going"}, exempt, slices.Concat(exempt, controllers)},
+		"a denied clone in deletion":                {object{"secrets", "eng-a", "going"}, exempt, slices.Concat(exempt, deleters)},
 		"a healed clone in deletion":                {object{"secrets", "eng-a", "going-healed"}, everybody, everybody},
-		"a source in a namespace in deletion":       {object{"secrets", "eng-emptied", "source"}, unlisted, slices.Concat(unlisted, controllers, systemIdentities)},
-		"a denied clone in a namespace in deletion": {object{"secrets", "eng-emptied", "clone"}, exempt, slices.Concat(exempt, controllers, systemIdentities)},
+		"a source in a namespace in deletion":       {object{"secrets", "eng-emptied", "source"}, unlisted, slices.Concat(unlisted, deleters)},
+		"a denied clone in a namespace in deletion": {object{"secrets", "eng-emptied", "clone"}, exempt, slices.Concat(exempt, deleters)},
 	} {
 		all.add("an edit of "+what, going.object.merge("{"+otherValue+"}"), dry(), going.mayEdit)
 		all.add("a delete of "+what, going.object.delete(metav1.DeleteOptions{}), dry(), going.mayDelete)
@@ -127,7 +127,7 @@ func wayRequests(dry []string) map[string]request {
 		selected.merge(`{"metadata":{"labels":{"share":null}}}`), selected.edits()["an edit by merge patch"],
 	), dry, unlisted)
 
-	denied, mayDelete := object{"secrets", "eng-a", "shared"}, slices.Concat(exempt, controllers)
+	denied, mayDelete := object{"secrets", "eng-a", "shared"}, slices.Concat(exempt, deleters)
 	each("a denied clone", denied.edits(), exempt)
 	each("a denied clone", denied.deletes(), mayDelete)
 	each("a denied clone", denied.trifles(), everybody)
@@ -145,7 +145,7 @@ func wayRequests(dry []string) map[string]request {
 	all.add("a replacement by force of a healed clone, with its marks", healed.replacement(marksOfEng, otherValue), dry, unlisted)
 
 	binary, binaryClone := object{"configmaps", "eng-src", "binary"}, object{"configmaps", "eng-a", "binary"}
-	mayDelete = slices.Concat(unlisted, controllers)
+	mayDelete = slices.Concat(unlisted, deleters)
 	each("a ConfigMap", binary.edits(), unlisted)
 	each("a ConfigMap", binary.deletes(), unlisted)
 	each("a ConfigMap", binary.trifles(), everybody)
