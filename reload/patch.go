@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,8 +55,9 @@ func adoptPatch(uid types.UID, baseline string) patch {
 
 // restartPatch sets the baseline and the times, and stamps the pod template, in
 // one write, so that none can be there without the others. Without a template
-// the object itself is stamped.
-func restartPatch(template []string, uid types.UID, baseline string, restarts mark.Restarts) patch {
+// the object itself is stamped. The same restart once more is the same stamp, so
+// that one whose answer was lost makes no second rollout.
+func restartPatch(template []string, uid types.UID, baseline string, last time.Time, restarts mark.Restarts) patch {
 	p := adoptPatch(uid, baseline)
 	at, before := restarts.Format()
 	p.Metadata.Annotations[mark.RestartedAt] = &at
@@ -67,7 +69,11 @@ func restartPatch(template []string, uid types.UID, baseline string, restarts ma
 		p.Metadata.Annotations[mark.RestartedFor] = &baseline
 		return p
 	}
-	p.Template, p.Stamp = template, map[string]*string{mark.RestartedFor: &baseline}
+	p.Template, p.Stamp = template, map[string]*string{mark.RestartedFor: &baseline, mark.RestartedAfter: nil}
+	if !last.IsZero() {
+		after := mark.FormatTime(last)
+		p.Stamp[mark.RestartedAfter] = &after
+	}
 	return p
 }
 

@@ -97,8 +97,9 @@ func (c *controller) going(namespace string) bool {
 }
 
 func (c *controller) restart(ctx context.Context, w *Workload, decision Decision) error {
-	restarts := c.restarts(w).With(c.now())
-	version, err := c.apply(ctx, w, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, restarts))
+	before := c.restarts(w)
+	restarts := before.With(c.now())
+	version, err := c.apply(ctx, w, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, before.Last(), restarts))
 	if err == nil {
 		c.rollouts.began(w.key(), version)
 		c.recollections.keep(w, decision.Baseline, restarts)

@@ -130,11 +130,11 @@ func TestWhatIsNoPodTemplateIsRefusedWithoutItsValues(t *testing.T) {
 
 func TestStampGoesOnThePodTemplateWhereverItIs(t *testing.T) {
 	for want, path := range map[string][]string{
-		`{"metadata":{"annotations":{"headwater.dev/restarted-for":"b"}}}`:                             nil,
-		`{"spec":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b"}}}}}`:       {"spec", "template"},
-		`{"spec":{"a":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b"}}}}}}`: {"spec", "a", "template"},
+		`{"metadata":{"annotations":{"headwater.dev/restarted-for":"b"}}}`:                                                                  nil,
+		`{"spec":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}`:       {"spec", "template"},
+		`{"spec":{"a":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}}`: {"spec", "a", "template"},
 	} {
-		body, err := json.Marshal(restartPatch(path, "u", "b", mark.Restarts{birth}))
+		body, err := json.Marshal(restartPatch(path, "u", "b", time.Time{}, mark.Restarts{birth}))
 		require.NoError(t, err)
 		var sent, expected map[string]any
 		require.NoError(t, json.Unmarshal(body, &sent))
@@ -177,7 +177,7 @@ func FuzzCustomTemplate(f *testing.F) {
 				require.NotEmpty(t, r.Name)
 			}
 			require.True(t, kept.sameInputs(kept))
-			_, err = json.Marshal(restartPatch(kept.form().Template, kept.UID, "b", mark.Restarts{birth}))
+			_, err = json.Marshal(restartPatch(kept.form().Template, kept.UID, "b", time.Time{}, mark.Restarts{birth}))
 			require.NoError(t, err)
 		}
 	})

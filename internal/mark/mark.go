@@ -50,6 +50,11 @@ const (
 	RestartedBefore = Domain + "restarted-before"
 	// RestartedFor on a pod template is the baseline it was restarted for.
 	RestartedFor = Domain + "restarted-for"
+	// RestartedAfter beside it is when it had been restarted before that. It makes
+	// the template another one than whenever the baseline was the same before: a
+	// controller takes pods of an equal template for new, and they may have started
+	// with what came in between.
+	RestartedAfter = Domain + "restarted-after"
 	// RefreshedFor on a pod is the data its volumes were last refreshed for.
 	RefreshedFor = Domain + "refreshed-for"
 	// RefreshConfirmed on a pod is the RefreshedFor that its kubelet was asked

@@ -43,6 +43,14 @@ func (r Restarts) With(at time.Time) Restarts {
 	return append(slices.Clone(kept), at).sorted()
 }
 
+// Last is the last of r; zero where there is none.
+func (r Restarts) Last() time.Time {
+	if len(r) == 0 {
+		return time.Time{}
+	}
+	return r[len(r)-1]
+}
+
 // Since are those of r that came after that time.
 func (r Restarts) Since(after time.Time) Restarts {
 	for i, at := range r {

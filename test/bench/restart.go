@@ -123,9 +123,10 @@ func (a *arena) removeConsumers(ctx context.Context, of consumers) error {
 // template and writes down what for and when. To the API server that is a
 // quarter more than the stamp alone.
 func (a *arena) bareRestart(ctx context.Context, namespace, name, version string) error {
-	now := baseline(version)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q,%q:%q}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
-		mark.Baseline, now, mark.RestartedAt, mark.FormatTime(time.Now()), mark.RestartedBefore, "30,60", mark.RestartedFor, now)
+	now, at := baseline(version), time.Now()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q,%q:%q}},"spec":{"template":{"metadata":{"annotations":{%q:%q,%q:%q}}}}}`,
+		mark.Baseline, now, mark.RestartedAt, mark.FormatTime(at), mark.RestartedBefore, "30,60",
+		mark.RestartedFor, now, mark.RestartedAfter, mark.FormatTime(at.Add(-30*time.Second)))
 	_, err := a.peer.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }

@@ -219,6 +219,7 @@ func TestTakingOverFromAnotherToolRestartsNothing(t *testing.T) {
 			now, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
 			require.NoError(t, err)
 			delete(now.Spec.Template.Annotations, mark.RestartedFor)
+			delete(now.Spec.Template.Annotations, mark.RestartedAfter)
 			require.True(t, equality.Semantic.DeepEqual(made[name].Spec, now.Spec), name)
 		}
 	}

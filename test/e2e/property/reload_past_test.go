@@ -145,6 +145,7 @@ func (p *past) noteDeployment(o *appsv1.Deployment, revision int64) {
 	template := o.Spec.Template.DeepCopy()
 	stamp := template.Annotations[mark.RestartedFor]
 	delete(template.Annotations, mark.RestartedFor)
+	delete(template.Annotations, mark.RestartedAfter)
 	if len(template.Annotations) == 0 {
 		template.Annotations = nil
 	}
