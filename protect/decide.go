@@ -58,7 +58,7 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
 	touched := request.Question.of(touchedBy(request, set))
 	for _, rule := range touched.sources {
-		verdict = stricter(verdict, judge(request, rule.operation(request), rule, world))
+		verdict = stricter(verdict, judge(request, rule.operation(&request), rule, world))
 	}
 	for _, rule := range touched.namespaces {
 		verdict = stricter(verdict, guard(request, rule, world))
@@ -114,12 +114,14 @@ func judge(request Request, operation Operation, rule Rule, world World) Verdict
 // and by what it becomes. A request that cannot be made out is held to be about
 // any object it may be about.
 func protecting(request Request, set *rules.Set[Rule]) []Rule {
-	_, known := request.ref()
+	ref, known := request.ref()
 	unsure := !known || request.Operation == Update && request.New == nil
 	var found []Rule
-	for _, rule := range set.All() {
-		if unsure && suspects(request, rule) || !unsure && rule.operation(request) != "" {
-			found = append(found, rule)
+	all := set.All()
+	for i := range all { // without a copy of each
+		rule := &all[i]
+		if unsure && suspects(&request, rule) || !unsure && rule.operationOn(ref, &request) != "" {
+			found = append(found, *rule)
 		}
 	}
 	return found
@@ -127,7 +129,7 @@ func protecting(request Request, set *rules.Set[Rule]) []Rule {
 
 // suspects reports whether request may be about a source of rule, as far as it
 // says where that is.
-func suspects(request Request, rule Rule) bool {
+func suspects(request *Request, rule *Rule) bool {
 	subject := request.subject()
 	here := request.Namespace == "" || rule.Source.Namespace == request.Namespace ||
 		subject != nil && rule.Source.Namespace == subject.Namespace

@@ -38,16 +38,23 @@ func (r Rule) selectorKeys() []string {
 	return keys
 }
 
-// operation is what request does to sources of the rule, empty if nothing. To
-// make an object a source is Create, whichever way. Where it cannot be made out
-// which object it is, it may be any.
-func (r Rule) operation(request Request) Operation {
+// operation is what request does to sources of the rule, empty if nothing. Where
+// it cannot be made out which object it is about, it may be any.
+func (r *Rule) operation(request *Request) Operation {
 	ref, known := request.ref()
-	selects := func(full *object.Full) bool { return full != nil && r.Selects(ref, full.Labels) }
-	switch {
-	case !known || selects(request.Old):
+	if !known {
 		return request.Operation
-	case selects(request.New):
+	}
+	return r.operationOn(ref, request)
+}
+
+// operationOn is operation of a request that is about ref. To make an object a
+// source is Create, whichever way.
+func (r *Rule) operationOn(ref object.Ref, request *Request) Operation {
+	switch {
+	case request.Old != nil && r.Selects(ref, request.Old.Labels):
+		return request.Operation
+	case request.New != nil && r.Selects(ref, request.New.Labels):
 		return Create
 	default:
 		return ""
