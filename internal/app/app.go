@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,7 +44,7 @@ func Run(ctx context.Context, settings Settings) error {
 		return err
 	}
 	log.BridgeKlog(logger)
-	collectSooner()
+	paceCollections()
 	loaded, err := config.Load(settings.ConfigFile)
 	if err != nil {
 		return err
@@ -92,17 +91,6 @@ func stop(ctx context.Context, app *fx.App, logger *zap.Logger) error {
 		}
 		logger.Info("stopped")
 		return nil
-	}
-}
-
-// gcPercent trades CPU time, of which a mostly idle process has plenty, for
-// memory: most of what lives are caches, and the heap need not double them.
-const gcPercent = 40
-
-// collectSooner leaves the choice to GOGC where that is set.
-func collectSooner() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
 	}
 }
 

@@ -161,15 +161,18 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 			return nil, err
 		}
 		digested := describe(full, hasher)
+		if _, marked := mark.Of(full); !marked {
+			digested.MadeByUs = mark.MadeByUs(full.ManagedFields)
+		}
 		shapes.share(digested)
 		return digested, nil
 	}
 }
 
-// describe keeps of an object what is needed to write it, but its payload.
+// describe keeps of an object what is needed to write it, but its payload. Who
+// made it is for the caller to find out: it takes longer than all the rest.
 func describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
 	digested := full.Digested(hasher)
-	digested.MadeByUs = mark.MadeByUs(full.ManagedFields)
 	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
 	digested.ManagedFields = nil
 	delete(digested.Annotations, mark.SourceVersion) // another with every write, and nobody asks

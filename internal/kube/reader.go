@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -50,5 +51,7 @@ func (r Reader) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*
 	if err != nil {
 		return nil, err
 	}
-	return describe(found, hasher), nil
+	described := describe(found, hasher)
+	described.MadeByUs = mark.MadeByUs(found.ManagedFields)
+	return described, nil
 }

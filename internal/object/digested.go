@@ -44,7 +44,7 @@ type Digested struct {
 	// clock, in whole seconds; zero when the API server does not tell.
 	ChangedAt time.Time
 	// MadeByUs is true for what Headwater made, as far as field managers tell;
-	// only caches set it.
+	// only caches set it, and of what bears marks that can be read they do not ask.
 	MadeByUs bool
 	// LabelsByUs and AnnotationsByUs are the keys that Headwater wrote beside
 	// its marks; only caches set them.

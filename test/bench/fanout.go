@@ -56,7 +56,7 @@ func (a *arena) bareFanOut(ctx context.Context) (time.Duration, error) {
 	version := a.version()
 	return measure.Timed(ctx, func(ctx context.Context) error {
 		return measure.Parallel(ctx, a.clones, func(ctx context.Context, i int) error {
-			return measure.Update(ctx, a.peer, measure.Secret(target(i), bare, version))
+			return measure.Update(ctx, a.peer, bareClone(target(i), version))
 		})
 	}, written.Each(a.clones, inTarget(version)))
 }

@@ -66,9 +66,9 @@ func (a *arena) edits(name string) measure.Step {
 }
 
 func (a *arena) recreates(ctx context.Context, namespace string) error {
-	return measure.Create(ctx, a.peer, measure.Secret(namespace, bare, "0"))
+	return measure.Create(ctx, a.peer, bareClone(namespace, "0"))
 }
 
 func (a *arena) rewrites(ctx context.Context, namespace string) error {
-	return measure.Update(ctx, a.peer, measure.Secret(namespace, bare, "0"))
+	return measure.Update(ctx, a.peer, bareClone(namespace, "0"))
 }

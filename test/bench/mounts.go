@@ -38,7 +38,7 @@ func (a *arena) mounts(ctx context.Context) error {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mark.RefreshedFor, baseline(a.version()))
 			return a.untilRefreshed(ctx, bare, func(ctx context.Context) error {
 				return measure.Parallel(ctx, n, func(ctx context.Context, i int) error {
-					_, err := a.peer.CoreV1().Pods(crowdNamespace).Patch(ctx, podName(bare, i), types.MergePatchType, patch, metav1.PatchOptions{})
+					_, err := a.peer.CoreV1().Pods(crowdNamespace).Patch(ctx, podName(bare, i), types.MergePatchType, patch, byPeer)
 					return err
 				})
 			})

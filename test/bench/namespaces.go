@@ -54,7 +54,7 @@ func (n *newcomers) bare(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return err
 		}
-		if err := measure.Create(ctx, n.arena.peer, measure.Secret(name, bare, "0")); err != nil {
+		if err := measure.Create(ctx, n.arena.peer, bareClone(name, "0")); err != nil {
 			return err
 		}
 		return n.bareOnes.Until(ctx, measure.Happens(watch.Added, name))

@@ -172,7 +172,7 @@ func (a *arena) writeBare(ctx context.Context, i int, version string) error {
 func (a *arena) ask(ctx context.Context, readers []*reader, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench":%q}}}`, value)
 	return measure.Parallel(ctx, len(readers), func(ctx context.Context, i int) error {
-		_, err := a.peer.CoreV1().Pods(readers[i].namespace).Patch(ctx, readers[i].name, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := a.peer.CoreV1().Pods(readers[i].namespace).Patch(ctx, readers[i].name, types.MergePatchType, patch, byPeer)
 		return err
 	})
 }

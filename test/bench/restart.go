@@ -26,7 +26,7 @@ func (a *arena) restarts(ctx context.Context) error {
 		What: fmt.Sprintf("source edit to the last of %d pod templates stamped", a.clones),
 	}
 	return a.stamping(ctx, name, scattered, sourceNamespace, func(ctx context.Context, namespace, version string) error {
-		return measure.Update(ctx, a.peer, measure.Secret(namespace, bare, version))
+		return measure.Update(ctx, a.peer, bareClone(namespace, version))
 	})
 }
 
@@ -127,7 +127,7 @@ func (a *arena) bareRestart(ctx context.Context, namespace, name, version string
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q,%q:%q}},"spec":{"template":{"metadata":{"annotations":{%q:%q,%q:%q}}}}}`,
 		mark.Baseline, now, mark.RestartedAt, mark.FormatTime(at), mark.RestartedBefore, "30,60",
 		mark.RestartedFor, now, mark.RestartedAfter, mark.FormatTime(at.Add(-30*time.Second)))
-	_, err := a.peer.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := a.peer.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, patch, byPeer)
 	return err
 }
 
