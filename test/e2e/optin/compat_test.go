@@ -26,7 +26,6 @@ const honourBoth = "reload: {compatibility: [Reloader, Wave], minInterval: 0s}\n
 // pod templates are as good as any.
 func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
 	namespace := e.Stage("compat")
 	e.Sections = honourBoth
 	for _, name := range []string{"own", "excluded", "searched", "pattern-1", "beside"} {
@@ -114,7 +113,6 @@ func byBoth() corev1.PodSpec {
 
 func TestAnnotationsOfOtherToolsTellSecretsFromConfigMaps(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
 	namespace := e.Stage("typed")
 	e.Sections = honourBoth
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
@@ -151,7 +149,6 @@ func TestAnnotationsOfOtherToolsTellSecretsFromConfigMaps(t *testing.T) {
 func TestThePausePeriodOfReloaderIsTheLeastTimeBetweenTwoRestarts(t *testing.T) {
 	const period = 6 * time.Second
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
 	namespace := e.Stage("paused")
 	e.Sections = honourBoth
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
@@ -202,7 +199,6 @@ func left(namespace string) map[string]*appsv1.Deployment {
 
 func TestTakingOverFromAnotherToolRestartsNothing(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
 	namespace := e.Stage("taken")
 	e.Sections = honourBoth
 	e.Secret(namespace, "own", map[string]string{"k": "1"})

@@ -101,14 +101,10 @@ func (e *env) policyTells(h *harness.Headwater, namespace string) {
 // the audit log are told.
 func (e *env) edits(namespace, name string) (warnings []string, annotations map[string]string) {
 	e.Helper()
-	recorder := &warningRecorder{}
-	config := e.Config("modes-mallory")
-	config.WarningHandler = recorder
-	mallory, err := kubernetes.NewForConfig(config)
-	require.NoError(e, err)
+	mallory, recorder := e.recording("modes-mallory")
 	mark := e.Cluster.Mark()
 	value := fmt.Appendf(nil, `{"stringData":{"k":"%d"}}`, mark)
-	_, err = mallory.CoreV1().Secrets(namespace).Patch(e.Context(), name, types.MergePatchType, value, metav1.PatchOptions{})
+	_, err := mallory.CoreV1().Secrets(namespace).Patch(e.Context(), name, types.MergePatchType, value, metav1.PatchOptions{})
 	require.NoError(e, err)
 	audited, err := e.Cluster.Since(e.Context(), mark, func(r cluster.Request) bool { return r.User == "modes-mallory" && r.IsWrite() })
 	require.NoError(e, err)
@@ -121,14 +117,21 @@ type warningRecorder struct{ texts []string }
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warningRecorder) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
+// recording is a client of user, and the warnings that it is answered with.
+func (e *env) recording(user string) (kubernetes.Interface, *warningRecorder) {
+	e.Helper()
+	recorder := &warningRecorder{}
+	config := e.Config(user)
+	config.WarningHandler = recorder
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(e, err)
+	return client, recorder
+}
+
 // warns checks that an edit by eng-nobody passes with one warning of this text.
 func (e *env) warns(namespace, name, text string) {
 	e.Helper()
-	warnings := &warningRecorder{}
-	config := e.Config("eng-nobody")
-	config.WarningHandler = warnings
-	client, err := kubernetes.NewForConfig(config)
-	require.NoError(e, err)
+	client, warnings := e.recording("eng-nobody")
 	e.Eventually(func(ctx context.Context) error { // two, while one engine follows the other
 		warnings.texts = nil
 		require.NoError(e, e2e.TryEdit(ctx, client, namespace, name, "x"))
