@@ -1,14 +1,7 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"os"
-	"os/signal"
-	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -27,84 +20,6 @@ import (
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync"
 )
-
-// stopMargin is what a graceful stop takes at most beside the webhook's drain. At
-// the default drain both are shorter than the 30 s that Kubernetes grants a pod.
-const stopMargin = 10 * time.Second
-
-// Run runs Headwater until it is told to stop by SIGTERM or SIGINT, which
-// gives nil, or until something happens that it cannot heal. A second signal
-// ends the stop, and is an error.
-func Run(ctx context.Context, settings Settings) error {
-	if err := settings.Validate(); err != nil {
-		return err
-	}
-	logger, err := log.New(settings.LogFormat, settings.LogLevel)
-	if err != nil {
-		return err
-	}
-	log.BridgeKlog(logger)
-	paceCollections()
-	loaded, err := config.Load(settings.ConfigFile)
-	if err != nil {
-		return err
-	}
-	clients, err := kube.Connect(settings.Kubeconfig, "headwater/"+Version)
-	if err != nil {
-		return err
-	}
-	var failed *failure
-	stopTimeout := settings.WebhookDrain + stopMargin
-	app := fx.New(Options(settings, loaded, clients, logger), fx.Populate(&failed), fx.StopTimeout(stopTimeout))
-	if err := app.Err(); err != nil {
-		return err
-	}
-	if err := app.Start(ctx); err != nil {
-		return err
-	}
-	<-app.Wait()
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	err = stop(stopCtx, app, logger)
-	return cmp.Or(failed.get(), err)
-}
-
-// errToldTwice is what a second signal ends the process with.
-var errToldTwice = errors.New("told a second time to stop: ended at once; what was under way is left as it is, " +
-	"and another replica leads only once the lease has run out")
-
-// stop stops app gracefully, unless a signal says that this takes too long.
-func stop(ctx context.Context, app *fx.App, logger *zap.Logger) error {
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(again)
-	logger.Info("stopping; a second signal ends it at once")
-	stopped := make(chan error, 1)
-	go func() { stopped <- app.Stop(ctx) }()
-	select {
-	case <-again:
-		return errToldTwice
-	case err := <-stopped:
-		if err != nil {
-			logger.Error("stop was not graceful", zap.Error(err))
-			return nil
-		}
-		logger.Info("stopped")
-		return nil
-	}
-}
-
-// failure holds what ended the process, for main to tell.
-type failure struct{ err atomic.Pointer[error] }
-
-func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
-
-func (f *failure) get() error {
-	if err := f.err.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
 
 // Options is the whole graph. It is static: a module that no rule asks for is
 // in it all the same and does nothing.

@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -25,16 +22,6 @@ import (
 type Explanation struct {
 	reload.Explanation
 
-	// Notes say what could not be found out.
-	Notes []string `json:"notes,omitempty"`
-}
-
-// Consumers are all who consume an object.
-type Consumers struct {
-	Object string `json:"object"`
-	// Clones are how many it has, whose consumers are among Consumers.
-	Clones    int          `json:"clones,omitempty"`
-	Consumers []reload.Use `json:"consumers"`
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -103,31 +90,6 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 		return Explanation{}, fmt.Errorf("there is no %s/%s/%s", of.kind, of.namespace, of.name)
 	}
 	return Explanation{explained, notes}, nil
-}
-
-// FindConsumers finds out who consumes the object KIND/NAMESPACE/NAME, or a clone
-// of it.
-func FindConsumers(ctx context.Context, options Options, object string) (Consumers, error) {
-	ref, err := parseObject(object)
-	if err != nil {
-		return Consumers{}, err
-	}
-	c, err := connectToReload(ctx, options)
-	if err != nil {
-		return Consumers{}, err
-	}
-	observer, notes, err := c.openReload(ctx, options)
-	if err != nil {
-		return Consumers{}, err
-	}
-	resource := c.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource(ref.Kind.Resource()))
-	if _, err := resource.Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		notes = append(notes, fmt.Sprintf("there is no such %s; shown is who would consume it", ref.Kind))
-	} else if err != nil {
-		return Consumers{}, fmt.Errorf("get %s: %w", ref, err)
-	}
-	uses, clones, err := observer.Consumers(ctx, ref, time.Now())
-	return Consumers{Object: ref.String(), Clones: clones, Consumers: uses, Notes: notes}, err
 }
 
 func connectToReload(ctx context.Context, options Options) (*connection, error) {
@@ -260,35 +222,6 @@ func waits(reason reload.WaitReason) string {
 		reload.WaitInterval: "its last restart was too recent, see minInterval",
 	}
 	return cmp.Or(known[reason], string(reason))
-}
-
-// Table writes a row per consumer.
-func (c Consumers) Table(out io.Writer) {
-	if len(c.Consumers) == 0 {
-		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it"+c.norClones())
-	} else {
-		rows := [][]string{append(c.names("CONSUMER", "OBJECT"), "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY")}
-		for _, use := range c.Consumers {
-			rows = append(rows, append(c.names(use.Consumer, use.Object), cells(use)...))
-		}
-		writeTable(out, rows)
-	}
-	writeNotes(out, c.Notes)
-}
-
-// names leaves out the object where it is the same in every row.
-func (c Consumers) names(consumer, object string) []string {
-	if c.Clones == 0 {
-		return []string{consumer}
-	}
-	return []string{consumer, object}
-}
-
-func (c Consumers) norClones() string {
-	if c.Clones == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", nor any of its %d clones", c.Clones)
 }
 
 // cells are what both tables show of a use.

@@ -1,0 +1,147 @@
+package reload
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// Use is one object that one consumer consumes in one mode, and what a change of
+// it means.
+type Use struct {
+	Consumer string   `json:"consumer"`
+	Object   string   `json:"object"`
+	Mode     Mode     `json:"mode"`
+	Keys     []string `json:"keys,omitempty"`
+	Optional bool     `json:"optional,omitempty"`
+	// Containers are those that consume it; none for what the node reads, or the
+	// owner lists.
+	Containers []string `json:"containers,omitempty"`
+	// Through is the ServiceAccount that has a pull secret put into the pods.
+	Through string `json:"through,omitempty"`
+	// Rule and OptIn are who wants something done; see Consumed.
+	Rule  string `json:"rule,omitempty"`
+	OptIn Tool   `json:"optIn,omitempty"`
+	// OnChange is what is done about a change, and Reason why.
+	OnChange Step   `json:"onChange"`
+	Reason   Reason `json:"reason"`
+	// Standing of a workload whose volumes are refreshed is that of its running
+	// pods, of which there are Pods, and PodsBehind are behind.
+	Standing   Standing `json:"standing"`
+	Pods       int      `json:"pods,omitempty"`
+	PodsBehind int      `json:"podsBehind,omitempty"`
+	// ChangedAt is when the data was last written, where that is known.
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
+}
+
+// Consumers says who consumes ref, or any of its clones: workloads, the pods that
+// read it by no pod template of theirs, and targets. It counts the clones.
+func (o *Observer) Consumers(ctx context.Context, ref object.Ref, now time.Time) (uses []Use, clones int, err error) {
+	look, err := o.observe(ctx, now)
+	if err != nil {
+		return nil, 0, err
+	}
+	uses = look.usesOf(ref)
+	for _, clone := range o.caches.Clones[ref.Kind].List() {
+		if marks, readable := mark.Of(clone); readable && marks.Source == ref {
+			clones++
+			uses = append(uses, look.usesOf(object.Ref{Kind: ref.Kind, Namespace: clone.Namespace, Name: clone.Name})...)
+		}
+	}
+	slices.SortStableFunc(uses, func(a, b Use) int { return strings.Compare(a.Consumer, b.Consumer) })
+	return uses, clones, look.failed
+}
+
+func (l *observation) usesOf(ref object.Ref) []Use {
+	uses := []Use{}
+	add := func(all []Use) {
+		for _, use := range all {
+			if use.Object == ref.String() {
+				uses = append(uses, use)
+			}
+		}
+	}
+	workloads := l.consumers.workloadsUsing(ref, l.settings)
+	for _, w := range append(workloads, l.consumers.optional.ByIndex(byTarget, ref.Namespace)...) {
+		add(l.usesOfWorkload(w))
+	}
+	for _, p := range l.consumers.podsUsing(ref) {
+		if !l.fromTemplate(p, ref) {
+			add(l.usesOfPod(p, l.consumedByPod(p)))
+		}
+	}
+	add(l.usesOfFields(ref))
+	return uses
+}
+
+// fromTemplate reports whether pod consumes ref because the pod template does that
+// it was made from. Admission adds to pods what it likes.
+func (l *observation) fromTemplate(pod *Pod, ref object.Ref) bool {
+	owner, owned := l.consumers.ownerOf(pod)
+	return owned && !owner.Bare && slices.Contains(indexValues(owner.Namespace, owner.References), ref.String())
+}
+
+// usesOfWorkload is what w itself consumes. Which data it runs is on record with
+// the workload that is stamped for it.
+func (l *observation) usesOfWorkload(w *Workload) []Use {
+	top := l.consumers.topOf(w).top
+	consumed := l.consumedBy(w)
+	uses := make([]Use, 0, len(consumed))
+	for _, c := range consumed {
+		stored := top.Annotations[mark.Baseline]
+		c = asRecorded(l.hasher(), top.UID, stored, c)
+		use := newUse(w.key(), c)
+		use.Standing = standing(l.hasher(), top.UID, stored, c)
+		if use.OnChange == StepRefresh {
+			l.countPods(w, c, &use)
+		}
+		uses = append(uses, use)
+	}
+	return uses
+}
+
+func (l *observation) usesOfPod(p *Pod, consumed []Consumed) []Use {
+	uses := make([]Use, 0, len(consumed))
+	for _, c := range consumed {
+		use := newUse(p.key(), c)
+		use.Standing = podStanding(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
+		if use.OnChange == StepRestart && !l.fromTemplate(p, c.Object) {
+			use.OnChange, use.Reason = StepNothing, ReasonNoTemplate
+		}
+		uses = append(uses, use)
+	}
+	return uses
+}
+
+// countPods sets what the pods of w show of c.
+func (l *observation) countPods(w *Workload, c Consumed, use *Use) {
+	for _, p := range l.consumers.podsUsing(c.Object) {
+		if owner, owned := l.consumers.ownerOf(p); !owned || owner.key() != w.key() || !p.running() {
+			continue
+		}
+		use.Pods++
+		found := podStanding(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
+		if found == Behind {
+			use.PodsBehind++
+		}
+		if use.Standing != Behind {
+			use.Standing = found
+		}
+	}
+}
+
+func newUse(k key, c Consumed) Use {
+	outcome := c.onChange()
+	use := Use{
+		Consumer: k.String(), Object: c.Object.String(), Mode: c.Mode, Keys: c.Keys, Optional: c.Optional, Containers: c.Containers,
+		Through: c.Through, Rule: c.Rule, OptIn: c.OptIn, OnChange: outcome.Step, Reason: outcome.Reason,
+	}
+	if !c.ChangedAt.IsZero() {
+		use.ChangedAt = &c.ChangedAt
+	}
+	return use
+}
