@@ -44,7 +44,8 @@ func reached() (bytes float64) {
 }
 
 // afterEachCollection calls do, one at a time, soon after each collection: when
-// what nobody has any more is found to be gone.
+// what nobody has any more is found to be gone. Of collections that begin before
+// the last has been followed, only a later one is.
 func afterEachCollection(do func()) {
 	type unheld struct{ _ *int } // with a pointer it shares its memory with nothing that lives on
 	runtime.AddCleanup(&unheld{}, func(int) {
