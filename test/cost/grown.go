@@ -62,7 +62,7 @@ func (y *yard) namespaces(ctx context.Context) error {
 
 // others measures Secrets that are not Headwater's.
 func (y *yard) others(ctx context.Context) error {
-	return y.grown(ctx, perSecret, y.options.steps, func(ctx context.Context, i int) error {
+	return y.grown(ctx, perSecret, y.options.secrets, func(ctx context.Context, i int) error {
 		return measure.Create(ctx, y.admin, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: fmt.Sprintf("other-%05d", i)},
 			Data:       map[string][]byte{"payload": make([]byte, usualPayload)},

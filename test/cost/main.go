@@ -25,11 +25,13 @@ import (
 )
 
 type options struct {
-	// sizes are numbers of clones, steps those of all else that may be there.
-	sizes, steps, rules, payloads, judged numbers
-	namespaces                            int
-	chart, machine                        int // MiB
-	write, binary, rbac                   string
+	// sizes are numbers of clones, secrets of those that are nobody's, of which
+	// each costs too little to be seen among a few hundred, steps those of all
+	// else that may be there.
+	sizes, secrets, steps, rules, payloads, judged numbers
+	namespaces                                     int
+	chart, machine                                 int // MiB
+	write, binary, rbac                            string
 }
 
 // numbers is a flag: numbers that grow, with commas between.
@@ -64,11 +66,12 @@ func main() {
 
 func parse() (o options, err error) {
 	o = options{
-		sizes: numbers{100, 300, 1000, 3000}, steps: numbers{0, 500, 1500}, rules: numbers{0, 10, 30},
+		sizes: numbers{300, 1000, 3000, 10_000}, secrets: numbers{0, 5000, 15_000}, steps: numbers{0, 500, 1500}, rules: numbers{0, 10, 30},
 		payloads: numbers{1 << 10, 10 << 10, 100 << 10, 1_000_000}, judged: numbers{200, 400, 800},
 	}
 	flag.Var(&o.sizes, "sizes", "numbers of clones to measure at, multiples of -namespaces")
-	flag.Var(&o.steps, "steps", "numbers of other Secrets, of consumers, and of namespaces without a clone")
+	flag.Var(&o.secrets, "secrets", "numbers of other Secrets")
+	flag.Var(&o.steps, "steps", "numbers of consumers, and of namespaces without a clone")
 	flag.Var(&o.rules, "rules", "numbers of other rules")
 	flag.Var(&o.payloads, "payloads", "sizes of a source in bytes, each cloned to every namespace")
 	flag.Var(&o.judged, "judged", "numbers of protected writes, as dry runs")
