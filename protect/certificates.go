@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
 const (
@@ -41,7 +42,7 @@ type CertificateKeeper struct {
 	clock   clock.Clock
 	metrics *metrics
 	log     *zap.Logger
-	wake    wake
+	wake    loop.Wake
 
 	mu        sync.Mutex
 	wanted    *Credential
@@ -82,7 +83,7 @@ type retired struct {
 // a CA.
 func NewCertificateKeeper(client kubernetes.Interface, origin origin, settle time.Duration, clk clock.Clock, m *metrics, log *zap.Logger) *CertificateKeeper {
 	return &CertificateKeeper{
-		client: client, origin: origin, settle: settle, clock: clk, metrics: m, log: log, wake: newWake(),
+		client: client, origin: origin, settle: settle, clock: clk, metrics: m, log: log, wake: loop.NewWake(),
 		problem: errNoCertificate,
 	}
 }
@@ -139,7 +140,7 @@ func (c *CertificateKeeper) Run(ctx context.Context) error {
 		return err
 	}
 	configurations, err := following[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
-		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, byName(ConfigurationName)), c.wake, c.log)
+		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, kube.Named(ConfigurationName)), c.wake, c.log)
 	if err != nil {
 		return err
 	}
@@ -157,13 +158,13 @@ func (c *CertificateKeeper) Run(ctx context.Context) error {
 		secret, _ := secrets.Get(namespace, name)
 		return c.reconcile(ctx, secret)
 	}
-	loop{wake: c.wake, clock: c.clock, log: c.log, step: step}.run(ctx)
+	loop.Loop{Wake: c.wake, Clock: c.clock, Log: c.log, Step: step}.Run(ctx)
 	return nil
 }
 
 func (c *CertificateKeeper) watch() (*kube.View[*corev1.Secret], error) {
 	namespace, name := c.origin.secret()
-	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, byName(name))
+	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, kube.Named(name))
 	return following[*corev1.Secret]("webhook certificate", informer, c.wake, c.log)
 }
 

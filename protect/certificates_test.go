@@ -20,6 +20,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
 const soon = 10 * time.Second
@@ -72,8 +74,8 @@ func TestKeeperMakesTheSecret(t *testing.T) {
 	require.Nil(t, keeper.Bundle())
 	require.Error(t, keeper.Ready())
 
-	changed := newWake()
-	keeper.OnChange(changed.up)
+	changed := loop.NewWake()
+	keeper.OnChange(changed.Up)
 	background(t, keeper.Run)
 	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
 	<-changed
@@ -232,7 +234,7 @@ func TestKeeperRetriesAndServesOnWhileItCannotWrite(t *testing.T) {
 	background(t, keeper.Run)
 	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
 	require.Error(t, keeper.Ready(), "what is not stored is not served")
-	clk.Step(retryBase)
+	clk.Step(loop.RetryBase)
 	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
 
 	clk.SetTime(start().Add(leafLifetime + time.Minute))

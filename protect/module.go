@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
@@ -129,7 +130,7 @@ func New(p Params) (Result, error) {
 	}
 	prover := &Prover{
 		prober: prober, onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, ProofsConfigMap}, namespace: p.Options.Namespace, rules: p.Rules,
-		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
+		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: loop.NewWake(),
 	}
 	registration := &Registration{
 		client: p.Clients.Typed, ledger: ledger{onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, RegisteredConfigMap}},
@@ -137,7 +138,7 @@ func New(p Params) (Result, error) {
 		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		endpoint:    endpoint, bundle: keeper.Bundle, answering: server.Listening,
 		proof: prover.Proof, changed: prover.Changed,
-		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: newWake(),
+		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: loop.NewWake(),
 	}
 	prover.engine, prover.changed = registration.InForce, registration.Changed
 	keeper.OnChange(registration.Changed)

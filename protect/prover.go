@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -62,7 +63,7 @@ type Prover struct {
 	events  interface{ Record(kube.Event) }
 	metrics *metrics
 	log     *zap.Logger
-	wake    wake
+	wake    loop.Wake
 	proof   atomic.Pointer[Proof]
 	// shown are the standings as the last look found them, for whoever asks.
 	shown atomic.Pointer[map[string]Standing]
@@ -83,13 +84,13 @@ func (p *Prover) Proof() Proof {
 }
 
 // Changed makes the prover look again.
-func (p *Prover) Changed() { p.wake.up() }
+func (p *Prover) Changed() { p.wake.Up() }
 
 // Run looks until ctx ends.
 func (p *Prover) Run(ctx context.Context) error {
 	p.unsure, p.standings = map[string]time.Time{}, map[string]Standing{}
-	defer p.rules.Subscribe(func(_, _ *rules.Set[Rule]) { p.wake.up() })()
-	loop{wake: p.wake, clock: p.clock, log: p.log, step: p.look}.run(ctx)
+	defer p.rules.Subscribe(func(_, _ *rules.Set[Rule]) { p.wake.Up() })()
+	loop.Loop{Wake: p.wake, Clock: p.clock, Log: p.log, Step: p.look}.Run(ctx)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -23,7 +24,7 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 		engine: func() Engine { return EngineWebhook }, changed: func() {},
 		protected: func(rule Rule) []object.Ref { return []object.Ref{rule.Source.Ref()} },
 		source:    func(object.Ref) (*object.Full, bool) { return nil, false },
-		clock:     passing, events: &sentEvents{}, metrics: newMetrics(prometheus.NewRegistry()), log: zaptest.NewLogger(t), wake: newWake(),
+		clock:     passing, events: &sentEvents{}, metrics: newMetrics(prometheus.NewRegistry()), log: zaptest.NewLogger(t), wake: loop.NewWake(),
 		unsure: map[string]time.Time{}, standings: map[string]Standing{},
 	}
 	look := func(after time.Duration) map[string]string {

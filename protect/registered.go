@@ -43,11 +43,11 @@ var (
 // prepare makes what keeps each kind.
 func (r *Registration) prepare() error {
 	admission := r.client.AdmissionregistrationV1()
-	webhooks := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.client, 0, cache.Indexers{}, byName(ConfigurationName))
+	webhooks := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.client, 0, cache.Indexers{}, kube.Named(ConfigurationName))
 	policies := admissioninformers.NewFilteredValidatingAdmissionPolicyInformer(r.client, 0, cache.Indexers{}, managed)
 	bindings := admissioninformers.NewFilteredValidatingAdmissionPolicyBindingInformer(r.client, 0, cache.Indexers{}, managed)
 	var failures [3]error
-	r.webhooks, failures[0] = newUpkeep(r, kindWebhooks, []string{ConfigurationName}, admission.ValidatingWebhookConfigurations(), webhooks, byName(ConfigurationName), webhookContent)
+	r.webhooks, failures[0] = newUpkeep(r, kindWebhooks, []string{ConfigurationName}, admission.ValidatingWebhookConfigurations(), webhooks, kube.Named(ConfigurationName), webhookContent)
 	r.policies, failures[1] = newUpkeep(r, kindPolicy, PolicyNames(), admission.ValidatingAdmissionPolicies(), policies, managed, policyContent)
 	r.bindings, failures[2] = newUpkeep(r, kindBinding, PolicyNames(), admission.ValidatingAdmissionPolicyBindings(), bindings, managed, bindingContent)
 	return errors.Join(failures[:]...)

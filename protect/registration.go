@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -47,7 +48,7 @@ type Registration struct {
 	changed func()
 	metrics *metrics
 	log     *zap.Logger
-	wake    wake
+	wake    loop.Wake
 
 	// inForce is what engine last returned.
 	inForce atomic.Pointer[Engine]
@@ -71,12 +72,12 @@ type Registration struct {
 }
 
 // Changed makes the registration look again.
-func (r *Registration) Changed() { r.wake.up() }
+func (r *Registration) Changed() { r.wake.Up() }
 
 // bound makes the registration look again if a binding of clusterRole matters.
 func (r *Registration) bound(clusterRole string) {
 	if exempts(r.rules.Load(), clusterRole) {
-		r.wake.up()
+		r.wake.Up()
 	}
 }
 
@@ -87,8 +88,8 @@ func (r *Registration) Run(ctx context.Context) error {
 		return err
 	}
 	defer r.running.Wait()
-	defer r.rules.Subscribe(func(_, _ *rules.Set[Rule]) { r.wake.up() })()
-	loop{wake: r.wake, clock: r.clock, log: r.log, step: r.reconcile}.run(ctx)
+	defer r.rules.Subscribe(func(_, _ *rules.Set[Rule]) { r.wake.Up() })()
+	loop.Loop{Wake: r.wake, Clock: r.clock, Log: r.log, Step: r.reconcile}.Run(ctx)
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -64,7 +65,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 		},
 		answering: s.up.Load, proof: func() Proof { return *s.proved.Load() }, changed: func() {},
 		clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()), events: &s.events,
-		log: zaptest.NewLogger(t), wake: newWake(),
+		log: zaptest.NewLogger(t), wake: loop.NewWake(),
 	}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -67,10 +66,7 @@ type approvals struct {
 }
 
 func newApprovals(clients *kube.Clients, caches *kube.Caches, ownNamespace string, log *zap.Logger) (*approvals, error) {
-	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ApprovalsName).String()
-		})
+	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{}, kube.Named(ApprovalsName))
 	view, err := kube.NewView("approvals", informer, log, func(obj any) (*approved, error) { return keepApprovals(obj, log) })
 	if err != nil {
 		return nil, err

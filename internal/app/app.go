@@ -56,7 +56,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 					Drain: s.WebhookDrain, Settle: s.WebhookCASettle,
 				}
 			},
-			func(c *kube.Clients, s Settings) *kube.DigestKey { return kube.NewDigestKey(c.Typed, s.Namespace) },
+			newDigestKey,
 			func(c *kube.Clients, r *prometheus.Registry, l *zap.Logger) *kube.Events {
 				return kube.NewEvents(c.Typed, r, l)
 			},
@@ -74,6 +74,19 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			newServer,
 		),
 	)
+}
+
+// keptKey is the key of digests, and what has the next start find it.
+type keptKey struct {
+	fx.Out
+
+	Key    *kube.DigestKey
+	Leader kube.Runnable `group:"leader"`
+}
+
+func newDigestKey(c *kube.Clients, s Settings, l *zap.Logger) keptKey {
+	key := kube.NewDigestKey(c.Typed, s.Namespace)
+	return keptKey{Key: key, Leader: key.Keep(clock.RealClock{}, l)}
 }
 
 // notifying is the Notifier, and what runs of it on every replica and on the
@@ -165,7 +178,8 @@ func ownPermissions(s Settings) []kube.Permission {
 	permissions := []kube.Permission{
 		{Resource: "namespaces", Verbs: []string{"get"}, Name: s.Namespace, For: "find its own namespace"},
 		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "read the key of its digests"},
-		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests"},
+		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "notice that the key of its digests is gone"},
+		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests, and put it back"},
 		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "patch"}, For: "record Events"},
 	}
 	if s.MetricsAuth {

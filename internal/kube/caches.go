@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -197,4 +198,11 @@ func keepNamespace(obj any) (*Namespace, error) {
 	return &Namespace{
 		slim: slimOf(meta), Labels: meta.GetLabels(), Terminating: meta.GetDeletionTimestamp() != nil,
 	}, nil
+}
+
+// Named has an informer list and watch the one object of that name.
+func Named(name string) func(*metav1.ListOptions) {
+	return func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}
 }

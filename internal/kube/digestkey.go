@@ -17,7 +17,7 @@ import (
 )
 
 // DigestKeySecret holds the key of all digests, in Headwater's own namespace.
-// Losing it makes Headwater adopt every workload's baseline anew.
+// A start without it makes Headwater adopt every workload's baseline anew.
 const DigestKeySecret = "headwater-digest-key"
 
 const digestKeyField = "key"
@@ -26,7 +26,12 @@ const digestKeyField = "key"
 type DigestKey struct {
 	client    kubernetes.Interface
 	namespace string
-	hasher    atomic.Pointer[digest.Hasher]
+	inUse     atomic.Pointer[keyInUse]
+}
+
+type keyInUse struct {
+	key    []byte
+	hasher *digest.Hasher
 }
 
 // NewDigestKey returns a key that lives in namespace and is not loaded yet.
@@ -37,19 +42,17 @@ func NewDigestKey(client kubernetes.Interface, namespace string) *DigestKey {
 // NewPassingDigestKey returns a key of its own, for digests that are compared
 // with one another and stored nowhere.
 func NewPassingDigestKey() (*DigestKey, error) {
-	hasher, err := digest.New(newKey())
-	if err != nil {
+	k := &DigestKey{}
+	if err := k.use(newKey()); err != nil {
 		return nil, fmt.Errorf("passing digest key: %w", err)
 	}
-	k := &DigestKey{}
-	k.hasher.Store(hasher)
 	return k, nil
 }
 
 // Hasher returns the hasher, or an error before Load succeeded.
 func (k *DigestKey) Hasher() (*digest.Hasher, error) {
-	if hasher := k.hasher.Load(); hasher != nil {
-		return hasher, nil
+	if inUse := k.inUse.Load(); inUse != nil {
+		return inUse.hasher, nil
 	}
 	return nil, errors.New("the digest key is not loaded yet")
 }
@@ -70,7 +73,7 @@ func (k *DigestKey) Load(ctx context.Context) error {
 	secrets := k.client.CoreV1().Secrets(k.namespace)
 	secret, err := secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		secret, err = secrets.Create(ctx, k.generate(), metav1.CreateOptions{FieldManager: mark.FieldManager})
+		secret, err = secrets.Create(ctx, k.secret(newKey()), metav1.CreateOptions{FieldManager: mark.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			secret, err = secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
 		}
@@ -82,18 +85,25 @@ func (k *DigestKey) Load(ctx context.Context) error {
 }
 
 func (k *DigestKey) take(secret *corev1.Secret) error {
-	hasher, err := digest.New(secret.Data[digestKeyField])
-	if err != nil {
+	if err := k.use(secret.Data[digestKeyField]); err != nil {
 		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.namespace, DigestKeySecret, err)
 	}
-	k.hasher.Store(hasher)
 	return nil
 }
 
-func (k *DigestKey) generate() *corev1.Secret {
+func (k *DigestKey) use(key []byte) error {
+	hasher, err := digest.New(key)
+	if err != nil {
+		return err
+	}
+	k.inUse.Store(&keyInUse{key, hasher})
+	return nil
+}
+
+func (k *DigestKey) secret(key []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: DigestKeySecret},
-		Data:       map[string][]byte{digestKeyField: newKey()},
+		Data:       map[string][]byte{digestKeyField: key},
 	}
 }
 

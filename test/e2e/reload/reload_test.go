@@ -1,7 +1,9 @@
 package reload
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -113,7 +116,40 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	e.Settled(h)
 }
 
-// Invariant 6. Whoever leads has the key until it ends.
+// Whoever leads has the key, so that nothing is lost with its Secret.
+func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
+	e := newEnv(t)
+	namespace := e.Stage("keptkey")
+	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h := e.Start(e2e.ReloadRule("keptkey"))
+	e.Cloned("keptkey", "used", "1")
+	e.Settled(h)
+	before := e.Stamps(namespace)
+	stored := func(ctx context.Context) (*corev1.Secret, error) {
+		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, kube.DigestKeySecret, metav1.GetOptions{})
+	}
+	made, err := stored(e.Context())
+	require.NoError(t, err)
+	e.without(harness.Namespace, kube.DigestKeySecret)
+	e.Eventually(func(ctx context.Context) error {
+		again, err := stored(ctx)
+		if err == nil && again.UID == made.UID {
+			return errors.New("it is not deleted yet")
+		}
+		return err
+	})
+	putBack, err := stored(t.Context())
+	require.NoError(t, err)
+	require.True(t, maps.EqualFunc(made.Data, putBack.Data, bytes.Equal), "another key was made")
+
+	h.Stop()
+	e.Change("keptkey", "used", "2")
+	h = e.Start(e2e.ReloadRule("keptkey"))
+	e.Restarted(namespace, before, "Deployment/by-env")
+	e.Settled(h)
+}
+
+// Invariant 6. While anybody leads, the key is not lost.
 func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Stage("lostkey")
@@ -122,17 +158,14 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e.Cloned("lostkey", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.without(harness.Namespace, "headwater-digest-key")
-	e.Change("lostkey", "used", "2")
-	e.Restarted(namespace, before, "Deployment/by-env")
 
 	h.Stop()
-	before = e.Stamps(namespace)
+	e.without(harness.Namespace, kube.DigestKeySecret)
 	h = e.Start(e2e.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
 	require.Contains(t, e.HasEvent(namespace, "by-env", "BaselineAdopted"), "the key it was made with is gone")
-	e.Change("lostkey", "used", "3")
+	e.Change("lostkey", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 

@@ -1,0 +1,95 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/loop"
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// Keep returns what has the next start find the key that is in use: where its
+// Secret is deleted meanwhile, it is put back. Whoever leads does it; every
+// replica has loaded the same key.
+func (k *DigestKey) Keep(clk clock.Clock, log *zap.Logger) Runnable {
+	log = log.Named("digest-key")
+	return Runnable{Name: "digest key", Run: func(ctx context.Context) error { return k.keep(ctx, clk, log) }}
+}
+
+// storedKey is what is cached of the Secret: not the key.
+type storedKey struct {
+	slim
+	id string // empty when no digest can be made with it
+}
+
+func keepStoredKey(obj any) (*storedKey, error) {
+	secret, ok := obj.(*corev1.Secret)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T is no Secret", obj)
+	}
+	kept := &storedKey{slim: slimOf(secret)}
+	if hasher, err := digest.New(secret.Data[digestKeyField]); err == nil {
+		kept.id = hasher.ID()
+	}
+	return kept, nil
+}
+
+func (k *DigestKey) keep(ctx context.Context, clk clock.Clock, log *zap.Logger) error {
+	informer := coreinformers.NewFilteredSecretInformer(k.client, k.namespace, 0, cache.Indexers{}, Named(DigestKeySecret))
+	view, err := NewView("digest key", informer, log, keepStoredKey)
+	if err != nil {
+		return err
+	}
+	woken := loop.NewWake()
+	if _, err := view.OnChange(func(Change[*storedKey]) { woken.Up() }); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		view.Run(ctx)
+	}()
+	defer func() { cancel(); <-ended }()
+	if !cache.WaitForCacheSync(ctx.Done(), view.HasSynced) {
+		return nil
+	}
+	loop.Loop{Wake: woken, Clock: clk, Log: log, Step: func(ctx context.Context) (time.Duration, error) {
+		stored, _ := view.Get(k.namespace, DigestKeySecret)
+		return 0, k.putBack(ctx, stored, log)
+	}}.Run(ctx)
+	return nil
+}
+
+// putBack makes the Secret when there is none, of which stored is nil. It leaves
+// another key alone: what started since may be using it.
+func (k *DigestKey) putBack(ctx context.Context, stored *storedKey, log *zap.Logger) error {
+	inUse, secret := k.inUse.Load(), zap.String("secret", k.namespace+"/"+DigestKeySecret)
+	if stored != nil {
+		if stored.id != inUse.hasher.ID() {
+			log.Warn("the stored digest key is not the one in use: the next start either adopts every baseline anew, or fails; "+
+				"delete the Secret, and the key in use is put back", secret)
+		}
+		return nil
+	}
+	_, err := k.client.CoreV1().Secrets(k.namespace).Create(ctx, k.secret(inUse.key), metav1.CreateOptions{FieldManager: mark.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // looked at once the watch brings it
+	}
+	if err != nil {
+		return fmt.Errorf("put the digest key that is in use back into Secret %s/%s: %w; "+
+			"without it the next start adopts every baseline anew", k.namespace, DigestKeySecret, err)
+	}
+	log.Warn("the digest key was deleted, and is put back as it was in use", secret)
+	return nil
+}

@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+)
+
+func TestReplicasAgreeOnOneDigestKey(t *testing.T) {
+	client := fake.NewClientset()
+	first, second := NewDigestKey(client, "headwater-system"), NewDigestKey(client, "headwater-system")
+	_, err := first.Hasher()
+	require.ErrorContains(t, err, "not loaded yet")
+	require.NoError(t, first.Load(t.Context()))
+	require.NoError(t, second.Load(t.Context()))
+	a, err := first.Hasher()
+	require.NoError(t, err)
+	b, err := second.Hasher()
+	require.NoError(t, err)
+	require.Equal(t, a.ID(), b.ID())
+
+	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	secret.Data[digestKeyField] = []byte("c4n4ry")
+	_, err = client.CoreV1().Secrets("headwater-system").Update(t.Context(), secret, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	err = first.Load(t.Context())
+	require.ErrorContains(t, err, "delete it, and a new one is made")
+	require.NotContains(t, err.Error(), "c4n4ry")
+}
+
+func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
+	const namespace = "headwater-system"
+	other := []byte("0123456789abcdef0123456789abcdef")
+	for name, test := range map[string]struct {
+		stored  []byte // none when nil
+		seen    bool   // by the cache
+		created error  // instead of creating it
+		left    []byte // the key in use when nil
+		says    string // in the log or as the error
+	}{
+		"it is gone":                          {says: "is put back"},
+		"it is gone, and cannot be written":   {created: apierrors.NewInternalError(errors.New("etcd is away")), says: "etcd is away"},
+		"somebody was faster":                 {stored: other, left: other},
+		"somebody put in another":             {stored: other, seen: true, left: other, says: "not the one in use"},
+		"somebody put in what cannot be used": {stored: []byte("c4n4ry"), seen: true, left: []byte("c4n4ry"), says: "not the one in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			secrets := client.CoreV1().Secrets(namespace)
+			key := NewDigestKey(client, namespace)
+			require.NoError(t, key.Load(t.Context()))
+			inUse, err := secrets.Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+			require.NoError(t, err)
+			require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
+			var stored *storedKey
+			if test.stored != nil {
+				secret, err := secrets.Create(t.Context(), key.secret(test.stored), metav1.CreateOptions{})
+				require.NoError(t, err)
+				if test.seen {
+					stored, err = keepStoredKey(secret)
+					require.NoError(t, err)
+				}
+			}
+			client.PrependReactor("create", "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return test.created != nil, nil, test.created
+			})
+
+			core, logged := observer.New(zapcore.DebugLevel)
+			err = key.putBack(t.Context(), stored, zap.New(core))
+
+			said := fmt.Sprint(err)
+			for _, entry := range logged.All() {
+				said += entry.Message
+			}
+			require.Contains(t, said, test.says)
+			require.Equal(t, test.created != nil, err != nil)
+			require.NotContains(t, said, "c4n4ry")
+			left, err := secrets.Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+			if test.created != nil {
+				require.True(t, apierrors.IsNotFound(err))
+				return
+			}
+			require.NoError(t, err)
+			want := test.left
+			if want == nil {
+				want = inUse.Data[digestKeyField]
+			}
+			require.Equal(t, want, left.Data[digestKeyField])
+		})
+	}
+}
+
+func TestARightDigestKeyIsLeftAlone(t *testing.T) {
+	client := fake.NewClientset()
+	key := NewDigestKey(client, "headwater-system")
+	require.NoError(t, key.Load(t.Context()))
+	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	stored, err := keepStoredKey(secret)
+	require.NoError(t, err)
+	client.ClearActions()
+	core, logged := observer.New(zapcore.DebugLevel)
+	require.NoError(t, key.putBack(t.Context(), stored, zap.New(core)))
+	require.Empty(t, client.Actions())
+	require.Empty(t, logged.All())
+}
