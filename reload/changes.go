@@ -48,6 +48,9 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 			c.queue.Fresh(c.consumers.topOf(owner).top.key())
 		}
 	}
+	if change.Deleted {
+		c.podGone(change.Old)
+	}
 }
 
 // startsWithout reports whether pod may start although something is not there
@@ -57,6 +60,20 @@ func (c *controller) startsWithout(pod *Pod) bool {
 	return slices.ContainsFunc(pod.References, func(r Reference) bool {
 		return r.Optional && !g.look(object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}).exists()
 	})
+}
+
+// podGone has those looked at who read what no pod reads any more: if it was
+// immutable, it is as any other object from now on.
+func (c *controller) podGone(pod *Pod) {
+	for _, r := range pod.References {
+		ref := object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}
+		if len(c.consumers.podsUsing(ref)) > 0 {
+			continue
+		}
+		for _, w := range c.consumers.workloadsUsing(ref, c.honoured()) {
+			c.queue.Fresh(c.consumers.topOf(w).top.key())
+		}
+	}
 }
 
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {

@@ -81,9 +81,12 @@ type Consumed struct {
 	Digests   object.Digests
 	Immutable bool
 	// Frozen is true while kubelets hold the object for immutable, as the pods
-	// that run found it: they look at none of its name again before those pods
-	// are gone.
+	// that run found it: they look at none of its name again before no pod of
+	// their node reads it any more.
 	Frozen bool
+	// Released is true when no pod reads the object, so that kubelets have let go
+	// of it.
+	Released bool
 	// ChangedAt is when the data was last written, by the API server's clock,
 	// in whole seconds.
 	ChangedAt time.Time
@@ -144,6 +147,9 @@ type Decision struct {
 	Rule string
 	// Changed names the objects whose data changed.
 	Changed []string
+	// Frozen names what kubelets may go on handing out as pods found it, changed
+	// or not.
+	Frozen []string
 	// Missing names what the pods need and is not there, when a restart is
 	// held for it.
 	Missing []string
@@ -162,6 +168,14 @@ type Decision struct {
 	Data Written
 	// Posts follow the refresh.
 	Posts []HTTPPost
+}
+
+// mayReadOld names what changed and may be read as it was, after a restart, too.
+func (d Decision) mayReadOld() []string {
+	if d.Step != StepRestart {
+		return nil
+	}
+	return filter(d.Changed, func(name string) bool { return slices.Contains(d.Frozen, name) })
 }
 
 // lostBaseline reports whether a stored baseline was of no use.
@@ -192,7 +206,7 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 	if len(changed) > 0 {
 		renew(hasher, next, entries)
 	}
-	decision := Decision{Step: StepNothing, Reason: ReasonUnchanged, Rule: firstRule(consumed)}
+	decision := Decision{Step: StepNothing, Reason: ReasonUnchanged, Rule: firstRule(consumed), Frozen: frozen(entries)}
 	if len(next.entries) > 0 {
 		decision.Baseline = next.String()
 	}
@@ -228,6 +242,10 @@ func heldFor(known Baseline, entries []entry, changed bool) []string {
 	}
 	slices.Sort(missing)
 	return slices.Compact(missing)
+}
+
+func frozen(entries []entry) []string {
+	return names(consumedBy(filter(entries, func(e entry) bool { return e.Frozen })))
 }
 
 func filter[T any](all []T, wanted func(T) bool) []T {

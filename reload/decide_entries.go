@@ -28,7 +28,7 @@ func entriesOf(hasher *digest.Hasher, owner types.UID, known Baseline, consumed 
 	for _, c := range consumed {
 		at := placeOf(hasher, owner, c.Reference)
 		_, frozen := known.entries[at.frozenID()]
-		c.Frozen = frozen && c.Mode == Volume
+		c.Frozen = frozen && !c.Released
 		entries = append(entries, newEntry(c, at))
 	}
 	return entries
@@ -38,18 +38,20 @@ func entriesOf(hasher *digest.Hasher, owner types.UID, known Baseline, consumed 
 // keeps when another object takes the name.
 func newEntry(c Consumed, at place) entry {
 	e := entry{c, at, at.id()}
-	if c.Frozen || c.onChange().Reason == ReasonImmutable {
+	if c.Frozen || c.Immutable && c.onChange().Step == StepRestart {
 		e.id = at.frozenID()
 	}
 	return e
 }
 
-// recorded is what known has of e. What is immutable had no id of its own once.
+// recorded is what known has of e, also from when it was mutable, or immutable.
 func (e entry) recorded(known Baseline) (sum entrySum, had bool) {
-	if sum, had = known.entries[e.id]; !had {
-		sum, had = known.entries[e.place.id()]
+	for _, id := range []entryID{e.id, e.place.id(), e.place.frozenID()} {
+		if sum, had = known.entries[id]; had {
+			return sum, true
+		}
 	}
-	return sum, had
+	return sum, false
 }
 
 func consumedBy(entries []entry) []Consumed {
@@ -110,11 +112,6 @@ func retain(hasher *digest.Hasher, next, known Baseline, entries []entry) {
 // renew makes next what the pods run that a restart starts.
 func renew(hasher *digest.Hasher, next Baseline, entries []entry) {
 	for _, e := range entries {
-		if e.Frozen {
-			delete(next.entries, e.id)
-			e.Frozen = false
-			e = newEntry(e.Consumed, e.place)
-		}
 		switch {
 		case e.restarts():
 			keep(next, e.id, e.sum(hasher))

@@ -40,7 +40,8 @@ func (c Consumed) optional() Consumed { c.Optional, c.Required = true, nil; retu
 
 func (c Consumed) requiring(keys ...string) Consumed { c.Required = keys; return c }
 
-func (c Consumed) frozen() Consumed { c.Immutable = true; return c }
+func (c Consumed) frozen() Consumed   { c.Immutable = true; return c }
+func (c Consumed) released() Consumed { c.Released = true; return c }
 
 func (c Consumed) changedAt(at time.Time) Consumed { c.ChangedAt = at; return c }
 
@@ -239,7 +240,7 @@ func TestDecideWorkload(t *testing.T) {
 		},
 		"an immutable volume that was made anew with other data, and mutable, restarts": {
 			before: []Consumed{secret(h, "s", Volume, v1).frozen()}, now: []Consumed{secret(h, "s", Volume, v2)},
-			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"}, gone: true,
+			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
 		"an immutable volume that was made anew with other data, and under Restart, restarts": {
 			before: []Consumed{secret(h, "s", Volume, v1).frozen()}, now: []Consumed{secret(h, "s", Volume, v2).under(Restart)},
@@ -356,7 +357,74 @@ func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *tes
 	require.Equal(t, StepNothing, look(gone.Baseline, volume("1")).Step, "made anew as it was")
 	restart := look(gone.Baseline, volume("2"))
 	require.Equal(t, StepRestart, restart.Step)
-	require.Equal(t, StepNothing, look(restart.Baseline, volume("3")).Step, "the pods that were started then are refreshed")
+	again := look(restart.Baseline, volume("3"))
+	require.Equal(t, StepRestart, again.Step, "the pods that were started then may have found it as it was before")
+
+	thawed := look(again.Baseline, volume("3").released())
+	require.Equal(t, StepAdopt, thawed.Step)
+	require.Equal(t, StepNothing, look(thawed.Baseline, volume("4")).Step, "pods that come after that are refreshed")
+}
+
+func TestWhatNoPodReadsIsNotImmutableToAnyAnyMore(t *testing.T) {
+	h := testHasher(t, 1)
+	env := func(value string) Consumed { return secret(h, "s", EnvFrom, data{"a": value}) }
+	look := func(stored string, now Consumed) Decision { return decideWorkload(h, testUID, stored, []Consumed{now}) }
+	stored := look("", env("1").frozen()).Baseline
+	require.Equal(t, []string{"Secret/ns/s"}, look(stored, env("1")).Frozen)
+
+	thawed := look(stored, env("1").released())
+	require.Equal(t, StepAdopt, thawed.Step)
+	require.Empty(t, look(thawed.Baseline, env("1")).Frozen)
+	require.Equal(t, StepRestart, look(thawed.Baseline, env("2")).Step)
+
+	onItsWay := look(stored, env("2").released())
+	require.Equal(t, StepRestart, onItsWay.Step, "a pod that no cache has yet may have read what was")
+	require.Empty(t, onItsWay.mayReadOld())
+}
+
+func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
+	h := testHasher(t, 1)
+	for name, test := range map[string]struct {
+		before, now, next Consumed
+		frozen, then      []string // at the change to now, and to next
+	}{
+		"env, made anew as mutable": {
+			secret(h, "s", EnvFrom, data{"a": "1"}).frozen(), secret(h, "s", EnvFrom, data{"a": "2"}), secret(h, "s", EnvFrom, data{"a": "3"}),
+			[]string{"Secret/ns/s"},
+			[]string{"Secret/ns/s"},
+		},
+		"a volume, made anew as immutable": {
+			secret(h, "s", Volume, data{"a": "1"}).frozen(), secret(h, "s", Volume, data{"a": "2"}).frozen(), secret(h, "s", Volume, data{"a": "3"}).frozen(),
+			[]string{"Secret/ns/s"},
+			[]string{"Secret/ns/s"},
+		},
+		"a volume under Restart, made anew as immutable": {
+			secret(h, "s", Volume, data{"a": "1"}).frozen().under(Restart), secret(h, "s", Volume, data{"a": "2"}).frozen().under(Restart), secret(h, "s", Volume, data{"a": "3"}).under(Restart),
+			[]string{"Secret/ns/s"},
+			[]string{"Secret/ns/s"},
+		},
+		"env of what is immutable from now on": {
+			secret(h, "s", EnvFrom, data{"a": "1"}), secret(h, "s", EnvFrom, data{"a": "2"}).frozen(), secret(h, "s", EnvFrom, data{"a": "3"}),
+			nil,
+			[]string{"Secret/ns/s"},
+		},
+		"env of what is mutable": {
+			secret(h, "s", EnvFrom, data{"a": "1"}), secret(h, "s", EnvFrom, data{"a": "2"}), secret(h, "s", EnvFrom, data{"a": "3"}),
+			nil, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside := secret(h, "beside", EnvFrom, data{"a": "1"}).frozen()
+			stored := decideWorkload(h, testUID, "", []Consumed{beside, test.before}).Baseline
+			first := decideWorkload(h, testUID, stored, []Consumed{beside, test.now})
+			require.Equal(t, StepRestart, first.Step)
+			require.ElementsMatch(t, test.frozen, first.mayReadOld())
+			require.Equal(t, StepNothing, decideWorkload(h, testUID, first.Baseline, []Consumed{beside, test.now}).Step)
+			second := decideWorkload(h, testUID, first.Baseline, []Consumed{beside, test.next})
+			require.Equal(t, StepRestart, second.Step)
+			require.ElementsMatch(t, test.then, second.mayReadOld())
+		})
+	}
 }
 
 // Before an immutable object had an id of its own, it was recorded as others are.

@@ -18,7 +18,7 @@ import (
 const maxNamed = 2
 
 // maxMissing is that bound for what is missing, where the name of a key is
-// added to the object's.
+// added to the object's, and where there is more to say.
 const maxMissing = 1
 
 // complain tells the owner of w which of its annotations mean nothing, as
@@ -90,6 +90,17 @@ func restarted(w consumer, decision Decision) kube.Event {
 		event.Reason, event.Action = "Annotated", "Annotate"
 		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
 	}
+	return event
+}
+
+// mayReadOld says what a restart cannot do for what was immutable. See
+// https://github.com/kubernetes/kubernetes/issues/131589.
+func mayReadOld(w consumer, rule string, old []string) kube.Event {
+	event := about(w)
+	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
+	event.Note = "Restarted, but its new pods may still read the old data, since this was immutable and was made anew under its name: " +
+		someOf(old, maxMissing) + ". A kubelet keeps such data until no pod of its node reads the object. " +
+		"Have all of them gone at once, by scaling to 0 and back; and make the object mutable, or give new data a new name"
 	return event
 }
 

@@ -47,6 +47,11 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	require.Equal(t, "batch/v1", restarted(&Workload{Kind: KindCronJob}, Decision{}).About.APIVersion)
 	require.Less(t, len(restarted(w, Decision{Changed: []string{long, long, long}}).Note), maxNote)
 
+	old := mayReadOld(w, "rule", []string{long, long})
+	require.True(t, old.Warning)
+	require.Contains(t, old.Note, "made anew under its name: "+long+" and 1 more. ")
+	require.Less(t, len(old.Note), maxNote)
+
 	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonOtherKey}).Note, "key")
 	require.Contains(t, baselineAdopted(w, Decision{Reason: ReasonUnreadable}).Note, "damaged")
 

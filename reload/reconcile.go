@@ -131,7 +131,22 @@ func (c *controller) decide(w *Workload) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	return decideWorkload(hasher, w.UID, stored, consumed), nil
+	decision := decideWorkload(hasher, w.UID, stored, consumed)
+	if c.thaw(consumed, decision.Frozen) {
+		decision = decideWorkload(hasher, w.UID, stored, consumed)
+	}
+	return decision, nil
+}
+
+// thaw marks those of the frozen objects that no pod reads any more, and reports
+// whether there are any: of these kubelets have let go.
+func (c *controller) thaw(consumed []Consumed, frozen []string) (thawed bool) {
+	for i, one := range consumed {
+		if slices.Contains(frozen, one.Object.String()) && len(c.consumers.podsUsing(one.Object)) == 0 {
+			consumed[i].Released, thawed = true, true
+		}
+	}
+	return thawed
 }
 
 // apply writes what was decided and records it. It returns the resourceVersion

@@ -36,12 +36,13 @@ func byDefault() []Topic {
 var topics = map[string]Topic{
 	"SourceMissing": Missing,
 
-	"CloneFailed":   Failed,
-	"RestartFailed": Failed,
-	"RefreshFailed": Failed,
-	"AdoptFailed":   Failed,
-	"StampReverted": Failed,
-	"TargetLost":    Failed,
+	"CloneFailed":    Failed,
+	"RestartFailed":  Failed,
+	"RefreshFailed":  Failed,
+	"AdoptFailed":    Failed,
+	"MayReadOldData": Failed,
+	"StampReverted":  Failed,
+	"TargetLost":     Failed,
 
 	"MassRemoval":   Held,
 	"SourceEmptied": Held,

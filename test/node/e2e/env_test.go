@@ -88,3 +88,9 @@ func (e *env) reads(namespace, name, want string, look func(*node.Container) (st
 	})
 	return found
 }
+
+// runs waits until a Deployment has one running container.
+func (e *env) runs(namespace, name string) *node.Container {
+	e.Helper()
+	return e.reads(namespace, name, "", func(*node.Container) (string, error) { return "", nil })
+}
