@@ -170,9 +170,10 @@ type Decision struct {
 	Posts []HTTPPost
 }
 
-// mayReadOld names what changed and may be read as it was, after a restart, too.
+// mayReadOld names what changed and may be read as it was by the pods of this
+// restart, or of the rollout that stands in for it.
 func (d Decision) mayReadOld() []string {
-	if d.Step != StepRestart {
+	if d.Step != StepRestart && d.Reason != ReasonDelivered {
 		return nil
 	}
 	return filter(d.Changed, func(name string) bool { return slices.Contains(d.Frozen, name) })

@@ -419,6 +419,7 @@ func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
 			first := decideWorkload(h, testUID, stored, []Consumed{beside, test.now})
 			require.Equal(t, StepRestart, first.Step)
 			require.ElementsMatch(t, test.frozen, first.mayReadOld())
+			require.ElementsMatch(t, test.frozen, first.delivered().mayReadOld())
 			require.Equal(t, StepNothing, decideWorkload(h, testUID, first.Baseline, []Consumed{beside, test.now}).Step)
 			second := decideWorkload(h, testUID, first.Baseline, []Consumed{beside, test.next})
 			require.Equal(t, StepRestart, second.Step)

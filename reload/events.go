@@ -93,12 +93,12 @@ func restarted(w consumer, decision Decision) kube.Event {
 	return event
 }
 
-// mayReadOld says what a restart cannot do for what was immutable. See
+// mayReadOld says what new pods do not bring about for what was immutable. See
 // https://github.com/kubernetes/kubernetes/issues/131589.
 func mayReadOld(w consumer, rule string, old []string) kube.Event {
 	event := about(w)
 	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
-	event.Note = "Restarted, but its new pods may still read the old data, since this was immutable and was made anew under its name: " +
+	event.Note = "Its new pods may still read the old data, since this was immutable and was made anew under its name: " +
 		someOf(old, maxMissing) + ". A kubelet keeps such data until no pod of its node reads the object. " +
 		"Have all of them gone at once, by scaling to 0 and back; and make the object mutable, or give new data a new name"
 	return event

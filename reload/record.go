@@ -34,11 +34,11 @@ func (c *controller) record(to consumer, decision Decision) {
 	switch {
 	case decision.Step == StepRestart:
 		c.events.Record(restarted(to, decision))
-		if old := decision.mayReadOld(); len(old) > 0 && to.form().Template != nil {
-			c.events.Record(mayReadOld(to, decision.Rule, old))
-		}
 	case decision.lostBaseline():
 		c.events.Record(baselineAdopted(to, decision))
+	}
+	if old := decision.mayReadOld(); len(old) > 0 && to.form().Template != nil {
+		c.events.Record(mayReadOld(to, decision.Rule, old))
 	}
 }
 

@@ -1,0 +1,91 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const soon = 10 * time.Second
+
+// answer is what a step returns.
+type answer struct {
+	again time.Duration
+	err   error
+}
+
+// started runs a loop whose steps return what is sent to answers, until the test
+// ends.
+func started(t *testing.T, wake Wake, clk *clocktesting.FakeClock) (answers chan<- answer) {
+	t.Helper()
+	next := make(chan answer)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Loop{Wake: wake, Clock: clk, Log: zaptest.NewLogger(t), Step: func(ctx context.Context) (time.Duration, error) {
+			select {
+			case given := <-next:
+				return given.again, given.err
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}}.Run(t.Context())
+	}()
+	t.Cleanup(func() { <-ended })
+	return next
+}
+
+func TestALoopStepsAtOnceAndWheneverItIsWoken(t *testing.T) {
+	wake, clk := NewWake(), clocktesting.NewFakeClock(time.Unix(0, 0))
+	answers := started(t, wake, clk)
+	answers <- answer{}
+	for range 3 {
+		wake.Up()
+		answers <- answer{}
+	}
+	require.False(t, clk.HasWaiters(), "nothing is due")
+}
+
+func TestManyCallsBeforeALookAreOne(t *testing.T) {
+	wake := NewWake()
+	for range 5 {
+		wake.Up()
+	}
+	require.Len(t, wake, 1)
+}
+
+func TestALoopStepsAgainWhenItIsDue(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	answers := started(t, NewWake(), clk)
+	answers <- answer{again: time.Minute}
+	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+	clk.Step(time.Minute)
+	answers <- answer{}
+}
+
+func TestAfterErrorsALoopWaitsLongerAndThenAsShortAsBefore(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	answers := started(t, NewWake(), clk)
+	failed := errors.New("etcd is away")
+	retried := func(after time.Duration) {
+		t.Helper()
+		answers <- answer{err: failed}
+		require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+		clk.Step(after - time.Millisecond)
+		require.True(t, clk.HasWaiters(), "it waits for %s", after)
+		clk.Step(time.Millisecond)
+		require.False(t, clk.HasWaiters(), "it waits for no more than %s", after)
+	}
+	for _, after := range []time.Duration{RetryBase, 2 * RetryBase, 4 * RetryBase, 8 * RetryBase, 16 * RetryBase, retryMax, retryMax} {
+		retried(after)
+	}
+	answers <- answer{again: time.Minute}
+	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+	clk.Step(time.Minute)
+	retried(RetryBase)
+}
