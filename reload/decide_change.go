@@ -34,7 +34,7 @@ const (
 	// ReasonListed: the owner lists it, whatever containers do with it.
 	ReasonListed Reason = "Listed"
 	// ReasonImmutable: kubelets do not look at an immutable object again, nor at
-	// another of its name while pods mount it.
+	// another of its name while a pod of their node reads it.
 	ReasonImmutable Reason = "Immutable"
 	// ReasonOnlyRefresh: a refresh would not help, and nothing else is wanted.
 	ReasonOnlyRefresh Reason = "OnlyRefresh"

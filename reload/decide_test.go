@@ -365,7 +365,7 @@ func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *tes
 	require.Equal(t, StepNothing, look(thawed.Baseline, volume("4")).Step, "pods that come after that are refreshed")
 }
 
-func TestWhatNoPodReadsIsNotImmutableToAnyAnyMore(t *testing.T) {
+func TestWhatNoPodReadsIsImmutableNoMore(t *testing.T) {
 	h := testHasher(t, 1)
 	env := func(value string) Consumed { return secret(h, "s", EnvFrom, data{"a": value}) }
 	look := func(stored string, now Consumed) Decision { return decideWorkload(h, testUID, stored, []Consumed{now}) }

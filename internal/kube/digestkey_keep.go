@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,13 +55,9 @@ func (k *DigestKey) keep(ctx context.Context, clk clock.Clock, log *zap.Logger) 
 	if _, err := view.OnChange(func(Change[*storedKey]) { woken.Up() }); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		view.Run(ctx)
-	}()
-	defer func() { cancel(); <-ended }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { view.Run(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), view.HasSynced) {
 		return nil
 	}

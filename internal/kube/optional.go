@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
 // OptionalKind is a kind that a cluster may lack.
@@ -49,7 +51,7 @@ type Optional[T metav1.Object] struct {
 	wanted      func() []OptionalKind[T]
 	indexes     map[string]func(T) []string
 	log         *zap.Logger
-	wake        chan struct{}
+	wake        loop.Wake
 
 	mu     sync.Mutex
 	looked bool
@@ -85,7 +87,7 @@ func NewOptional[T metav1.Object](
 ) *Optional[T] {
 	return &Optional[T]{
 		name: name, clients: clients, definitions: definitions, log: log, wanted: wanted, indexes: indexes,
-		wake:        make(chan struct{}, 1),
+		wake:        loop.NewWake(),
 		views:       map[schema.GroupKind]*optionalView[T]{},
 		subscribers: map[int]func(Change[T]){},
 	}
@@ -95,12 +97,7 @@ func NewOptional[T metav1.Object](
 func (o *Optional[T]) Name() string { return o.name }
 
 // Recheck has the wanted kinds asked for anew, soon.
-func (o *Optional[T]) Recheck() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
-}
+func (o *Optional[T]) Recheck() { o.wake.Up() }
 
 // Run keeps the caches of what is wanted and served, until ctx ends.
 func (o *Optional[T]) Run(ctx context.Context) {

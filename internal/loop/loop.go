@@ -16,14 +16,14 @@ const (
 	retryMax  = 5 * time.Second
 )
 
-// Wake tells a Loop to look again. Any number of calls before it looks count as
-// one.
+// Wake tells a Loop, or whoever else receives from it, to look again. Any number
+// of calls before that count as one.
 type Wake chan struct{}
 
 // NewWake returns a Wake that was not called yet.
 func NewWake() Wake { return make(Wake, 1) }
 
-// Up has the loop look again. It never blocks.
+// Up has whoever receives look again. It never blocks.
 func (w Wake) Up() {
 	select {
 	case w <- struct{}{}:

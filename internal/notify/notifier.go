@@ -15,6 +15,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/locked"
+	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
 // The results of a report.
@@ -29,8 +30,8 @@ type Notifier struct {
 	receivers atomic.Pointer[[]Receiver]
 	leading   atomic.Bool
 	groups    *locked.Value[*groups]
-	// changed is filled when there may be more to do.
-	changed chan struct{}
+	// changed is called when there may be more to do.
+	changed loop.Wake
 	clock   clock.Clock
 	client  *http.Client
 	results *prometheus.CounterVec
@@ -40,7 +41,7 @@ type Notifier struct {
 // New returns a Notifier that reports nothing until Run.
 func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, log *zap.Logger) *Notifier {
 	n := &Notifier{
-		groups: locked.New(newGroups()), changed: make(chan struct{}, 1), clock: clk, client: client(), log: log.Named("notify"),
+		groups: locked.New(newGroups()), changed: loop.NewWake(), clock: clk, client: client(), log: log.Named("notify"),
 		results: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_notifications_total",
 			Help: "Reports to the receivers of the file's notify, by result: sent, failed, or dropped since too many waited.",
@@ -57,14 +58,7 @@ func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, l
 // as they are, in the same place of the list, keep what waits for them.
 func (n *Notifier) Swap(receivers []Receiver) {
 	n.receivers.Store(&receivers)
-	n.wake()
-}
-
-func (n *Notifier) wake() {
-	select {
-	case n.changed <- struct{}{}:
-	default:
-	}
+	n.changed.Up()
 }
 
 // Hear takes an Event in. It never blocks for longer than it takes to note it.
@@ -74,7 +68,7 @@ func (n *Notifier) Hear(event kube.Event) {
 		return
 	}
 	n.groups.Use(func(g *groups) { g.add(topic, event, n.clock.Now()) })
-	n.wake()
+	n.changed.Up()
 }
 
 func (n *Notifier) wanted(topic Topic) bool {

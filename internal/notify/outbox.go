@@ -3,6 +3,8 @@ package notify
 import (
 	"context"
 	"sync"
+
+	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
 // maxWaiting bounds the reports that wait for one receiver: an hour of a dozen
@@ -13,10 +15,10 @@ const maxWaiting = 100
 type outbox struct {
 	mu      sync.Mutex
 	waiting []report
-	filled  chan struct{}
+	filled  loop.Wake
 }
 
-func newOutbox() *outbox { return &outbox{filled: make(chan struct{}, 1)} }
+func newOutbox() *outbox { return &outbox{filled: loop.NewWake()} }
 
 // put adds one, and drops the oldest where there is no room; then it returns
 // false.
@@ -28,10 +30,7 @@ func (o *outbox) put(one report) bool {
 	if !room {
 		o.waiting = o.waiting[1:]
 	}
-	select {
-	case o.filled <- struct{}{}:
-	default:
-	}
+	o.filled.Up()
 	return room
 }
 

@@ -78,15 +78,22 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 	require.Empty(t, jobs.Items, "a CronJob is stamped, and never run")
 }
 
+// onRecord is a namespace with Deployment by-env, of which it is on record that it
+// runs the first value.
+func (e *env) onRecord(prefix string) (namespace string, h *harness.Headwater, before map[string]string) {
+	e.Helper()
+	namespace = e.Stage(prefix)
+	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	h = e.Start(e2e.ReloadRule(prefix))
+	e.Cloned(prefix, "used", "1")
+	e.Settled(h)
+	return namespace, h, e.Stamps(namespace)
+}
+
 // Invariant 8.
 func TestWhatNobodyConsumesRestartsNothing(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.Stage("idle")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("idle"))
-	e.Cloned("idle", "used", "1")
-	e.Settled(h)
-	before := e.Stamps(namespace)
+	namespace, _, before := e.onRecord("idle")
 	e.Change("idle", "unused", "2")
 	e.Cloned("idle", "unused", "2")
 	e.Restarted(namespace, before)
@@ -119,12 +126,7 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 // Whoever leads has the key, so that nothing is lost with its Secret.
 func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.Stage("keptkey")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("keptkey"))
-	e.Cloned("keptkey", "used", "1")
-	e.Settled(h)
-	before := e.Stamps(namespace)
+	namespace, h, before := e.onRecord("keptkey")
 	stored := func(ctx context.Context) (*corev1.Secret, error) {
 		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, kube.DigestKeySecret, metav1.GetOptions{})
 	}
@@ -152,12 +154,7 @@ func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 // Invariant 6. While anybody leads, the key is not lost.
 func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.Stage("lostkey")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("lostkey"))
-	e.Cloned("lostkey", "used", "1")
-	e.Settled(h)
-	before := e.Stamps(namespace)
+	namespace, h, before := e.onRecord("lostkey")
 
 	h.Stop()
 	e.without(harness.Namespace, kube.DigestKeySecret)
@@ -201,12 +198,7 @@ func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
 
 func TestANewReferenceIsAdopted(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.Stage("newref")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("newref"))
-	e.Cloned("newref", "used", "1")
-	e.Settled(h)
-	before := e.Stamps(namespace)
+	namespace, h, before := e.onRecord("newref")
 	deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(t.Context(), "by-env", metav1.GetOptions{})
 	require.NoError(t, err)
 	deployment.Spec.Template.Spec = harness.ByEnvFrom("shared") // its owner rolls it out themselves

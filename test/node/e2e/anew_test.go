@@ -26,19 +26,15 @@ func TestAnImmutableObjectThatIsMadeAnewIsReadOnceNoOldPodIsLeft(t *testing.T) {
 	immutable := func(s *corev1.Secret) { s.Immutable = new(true) }
 	e.Secret(platform, "shared", map[string]string{"password": "first"})
 	e.Edit(platform, "shared", immutable)
-	h := e.Start(`
-- name: shared
-  source: {kind: Secret, namespace: platform, name: shared}
-  sync: {namespaces: {include: [team]}}
-  reload: {minInterval: 0s}
-`)
-	looks := map[string]func(*node.Container) (string, error){"by-volume": file("/shared/password"), "by-env": variable("VALUE")}
-	for name, spec := range map[string]corev1.PodSpec{"by-volume": harness.ByVolume("shared"), "by-env": harness.ByEnv("shared", "password")} {
+	h := e.Start(sharedRule("{minInterval: 0s}"))
+	looks, before := map[string]func(*node.Container) (string, error){}, map[string]*node.Container{}
+	for _, name := range []string{"by-volume", "by-env"} {
+		looks[name] = consumers[name].look
+		spec := consumers[name].spec
 		// Without a grace period a pod is gone before its kubelet is done with it.
 		spec.TerminationGracePeriodSeconds = new(int64(1))
 		e.deploy(team, name, spec)
 	}
-	before := map[string]*node.Container{}
 	for name, look := range looks {
 		before[name] = e.reads(team, name, "first", look)
 	}
@@ -90,12 +86,7 @@ func TestAnOptionalObjectThatComesLaterIsRead(t *testing.T) {
 	e := newEnv(t)
 	e.namespace(platform)
 	e.namespace(team)
-	h := e.Start(`
-- name: shared
-  source: {kind: Secret, namespace: platform, name: shared}
-  sync: {namespaces: {include: [team]}}
-  reload: {}
-`)
+	h := e.Start(sharedRule("{}"))
 	byVolume, byEnv := harness.ByVolume("shared"), harness.ByEnv("shared", "password")
 	byVolume.Volumes[0].Secret.Optional = new(true)
 	byEnv.Containers[0].Env[0].ValueFrom.SecretKeyRef.Optional = new(true)

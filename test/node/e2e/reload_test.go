@@ -24,6 +24,15 @@ const (
 	team     = "team"
 )
 
+// sharedRule clones a Secret to the team and reloads it so.
+func sharedRule(reload string) string {
+	return `
+- name: shared
+  source: {kind: Secret, namespace: platform, name: shared}
+  sync: {namespaces: {include: [team]}}
+  reload: ` + reload + "\n"
+}
+
 func file(path string) func(*node.Container) (string, error) {
 	return func(c *node.Container) (string, error) { return c.File(path) }
 }
@@ -67,12 +76,7 @@ func TestEachConsumerReadsTheChangeInItsOwnWay(t *testing.T) {
 	e.namespace(platform)
 	e.namespace(team)
 	e.Secret(platform, "shared", map[string]string{"password": "first"})
-	h := e.Start(`
-- name: shared
-  source: {kind: Secret, namespace: platform, name: shared}
-  sync: {namespaces: {include: [team]}}
-  reload: {}
-`)
+	h := e.Start(sharedRule("{}"))
 	for name, consumer := range consumers {
 		e.deploy(team, name, consumer.spec)
 	}
@@ -149,12 +153,7 @@ func TestAnApplicationIsToldWhenItsFileIsNew(t *testing.T) {
 	address, err := harness.FreeAddress()
 	require.NoError(t, err)
 	_, port, _ := strings.Cut(address, ":")
-	h := e.Start(`
-- name: shared
-  source: {kind: Secret, namespace: platform, name: shared}
-  sync: {namespaces: {include: [team]}}
-  reload: {then: {httpPost: {port: ` + port + `, path: /cgi-bin/reload}}}
-`)
+	h := e.Start(sharedRule("{then: {httpPost: {port: " + port + ", path: /cgi-bin/reload}}}"))
 	spec := harness.ByVolume("shared")
 	spec.Containers[0].Command = []string{"sh", "-c", server, port}
 	e.deploy(team, "told", spec)
