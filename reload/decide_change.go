@@ -56,14 +56,14 @@ func (c Consumed) onChange() Outcome {
 		return Outcome{StepNothing, cmp.Or(c.Spared, ReasonOff)}
 	case c.Mode.byNode():
 		return Outcome{StepNothing, ReasonReadByNode}
+	case c.Mode != Listed && (c.Immutable || c.Frozen):
+		return c.restartUnlessOnlyRefresh(ReasonImmutable)
 	case c.Action == Restart:
 		return Outcome{StepRestart, ReasonAsked}
 	case c.Mode == Listed:
 		return c.restartUnlessOnlyRefresh(ReasonListed)
 	case c.Mode.needsRestart():
 		return c.restartUnlessOnlyRefresh(ReasonReadAtStart)
-	case c.Immutable, c.Frozen:
-		return c.restartUnlessOnlyRefresh(ReasonImmutable)
 	default:
 		return Outcome{StepRefresh, ReasonMounted}
 	}

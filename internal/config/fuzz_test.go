@@ -1,8 +1,8 @@
 package config_test
 
 import (
-	"bytes"
 	"encoding/json"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +12,9 @@ import (
 	"github.com/headwater-k8s/headwater/configs"
 	"github.com/headwater-k8s/headwater/internal/config"
 )
+
+// lineBreaks are those of YAML 1.1.
+var lineBreaks = regexp.MustCompile("\r\n?|[\n\u0085\u2028\u2029]")
 
 // Whatever is accepted compiles, holds its defaults, and means the same when it
 // is written out, as JSON or YAML, and read again: so the schema takes all that
@@ -24,6 +27,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(oneRule(`  protect: {message: "a\tb\u2028", allow: {serviceAccounts: [{namespace: a, name: b}]}}`))
 	f.Add(file("reload: {maxConcurrentRollouts: 0x10}", "safety: {maxDeleteFraction: .5}", "notify: []"))
 	f.Add(file("rules: [", "- *a", "\t"))
+	f.Add([]byte("\r0"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		parsed, err := config.Parse("f.yaml", raw)
 		if err != nil {
@@ -33,7 +37,7 @@ func FuzzParse(f *testing.F) {
 			for _, problem := range problems {
 				require.Equal(t, "f.yaml", problem.File)
 				require.Positive(t, problem.Line)
-				require.LessOrEqual(t, problem.Line, bytes.Count(raw, []byte("\n"))+1, problem)
+				require.LessOrEqual(t, problem.Line, len(lineBreaks.FindAll(raw, -1))+1, problem)
 				require.NotEmpty(t, problem.Message)
 				require.NotContains(t, problem.Message, "\n", "one problem is one line")
 			}

@@ -159,7 +159,7 @@ func words(reason reload.Reason) string {
 		reload.ReasonReadAtStart: "read when containers start, and never again",
 		reload.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
 		reload.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
-		reload.ReasonImmutable:   "kubelets do not look at an immutable object again",
+		reload.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
 		reload.ReasonOnlyRefresh: "a refresh would not help, and no restart is wanted",
 		reload.ReasonMounted:     "the kubelet rewrites the files",
 		reload.ReasonKept:        "the rule keeps its fields at the values",

@@ -65,7 +65,7 @@ func Print(out io.Writer, format Format, what Printable) error {
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	_, err = fmt.Fprintln(out, strings.TrimRight(string(text), "\n"))
+	_, err = fmt.Fprintln(out, strings.Trim(string(text), "\n"))
 	return err
 }
 
@@ -187,7 +187,9 @@ func (p Plan) Table(out io.Writer) {
 		}
 		rest = rest[end:]
 	}
-	writeTable(out, rows)
+	if len(p.Steps) > 0 {
+		writeTable(out, rows)
+	}
 	for _, missing := range p.Missing {
 		messages = append(messages, missing.Rule+": "+missing.What)
 	}

@@ -28,6 +28,12 @@ func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
 	}
 }
 
+func TestAPlanOfNoPlacesHasNoTable(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, Print(&out, "", Plan{}))
+	require.Equal(t, "Nothing would change.\n", out.String())
+}
+
 func TestALastChangeThatTheSourceDoesNotTellIsThatOfItsSpread(t *testing.T) {
 	at := time.Unix(1000, 0)
 	spread := &Spread{At: at, Seconds: 2.5}
