@@ -100,8 +100,8 @@ func upper(operations []Operation) []string {
 const (
 	// ruleOfClone is the rule that the marks of the old object name.
 	ruleOfClone = `oldObject.metadata.?annotations[?"` + mark.Rule + `"].orValue("")`
-	// cloneRequest is an operation and that rule.
-	cloneRequest = `request.operation + " " + ` + ruleOfClone
+	// cloneRequest is an operation, and resource and that rule of a clone.
+	cloneRequest = `request.operation + " " + request.resource.resource + "/" + ` + ruleOfClone
 	// labelledClone is whether the old object is a clone by its label.
 	labelledClone = `oldObject.metadata.?labels[?"` + mark.CloneLabel + `"].orValue("") == "true"`
 )

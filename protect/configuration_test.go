@@ -173,12 +173,13 @@ func TestConfigurationOfClones(t *testing.T) {
 		{
 			Name: "denied-clones",
 			Expression: `oldObject.metadata.?labels[?"headwater.dev/clone"].orValue("") == "true" && ` +
-				`request.operation + " " + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") in ["DELETE ca", "UPDATE ca"]`,
+				`request.operation + " " + request.resource.resource + "/" + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") ` +
+				`in ["DELETE configmaps/ca", "UPDATE configmaps/ca"]`,
 		},
 		{
 			Name: "no-mere-edits",
-			Expression: `!(request.operation + " " + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") in ["UPDATE ca"]) || ` +
-				ownersDiffer,
+			Expression: `!(request.operation + " " + request.resource.resource + "/" + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") ` +
+				`in ["UPDATE configmaps/ca"]) || ` + ownersDiffer,
 		},
 		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
 		{

@@ -75,7 +75,10 @@ func cloneTargets(set *rules.Set[Rule]) []target {
 	for _, rule := range set.All() {
 		for _, operation := range rule.covered() {
 			if rule.Clones == Deny && operation != Create {
-				all = append(all, target{key: operation.upper() + " " + rule.Name, override: rule.Name, mode: rule.Mode, ends: rule.endsBy(operation)})
+				all = append(all, target{
+					key:      operation.upper() + " " + rule.Source.Kind.Resource() + "/" + rule.Name,
+					override: rule.Name, mode: rule.Mode, ends: rule.endsBy(operation),
+				})
 			}
 		}
 	}
