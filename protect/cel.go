@@ -86,7 +86,7 @@ func isMade(rule Rule) string {
 // isClone is whether the request is a protected one about a clone of rule.
 func isClone(rule Rule) string {
 	return fmt.Sprintf(`%s && request.resource.resource == %s && %s && %s == %s`,
-		oneOf("request.operation", upper(rule.covered())), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
+		oneOf("request.operation", upper(rule.coveredOfClones())), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
 }
 
 func upper(operations []Operation) []string {

@@ -72,6 +72,12 @@ func (r Rule) covered() []Operation {
 	return slices.DeleteFunc(Operations(), func(operation Operation) bool { return !r.covers(operation) })
 }
 
+// coveredOfClones lists those that it protects its clones from: to make one is to
+// forge its marks.
+func (r Rule) coveredOfClones() []Operation {
+	return slices.DeleteFunc(r.covered(), func(operation Operation) bool { return operation == Create })
+}
+
 // endsBy reports whether an update counts only if it comes to a deletion.
 func (r Rule) endsBy(operation Operation) bool { return operation == Update && !r.protects(Update) }
 

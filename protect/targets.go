@@ -68,18 +68,18 @@ func namespaceTargets(set *rules.Set[Rule]) []target {
 	return arranged(all)
 }
 
-// cloneTargets lists the rules whose clones nobody may change: to make one is to
-// forge its marks.
+// cloneTargets lists the rules whose clones nobody may change.
 func cloneTargets(set *rules.Set[Rule]) []target {
 	var all []target
 	for _, rule := range set.All() {
-		for _, operation := range rule.covered() {
-			if rule.Clones == Deny && operation != Create {
-				all = append(all, target{
-					key:      operation.upper() + " " + rule.Source.Kind.Resource() + "/" + rule.Name,
-					override: rule.Name, mode: rule.Mode, ends: rule.endsBy(operation),
-				})
-			}
+		if rule.Clones != Deny {
+			continue
+		}
+		for _, operation := range rule.coveredOfClones() {
+			all = append(all, target{
+				key:      operation.upper() + " " + rule.Source.Kind.Resource() + "/" + rule.Name,
+				override: rule.Name, mode: rule.Mode, ends: rule.endsBy(operation),
+			})
 		}
 	}
 	return arranged(all)
