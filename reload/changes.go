@@ -19,7 +19,7 @@ func (c *controller) workloadChanged(change kube.Change[*Workload]) {
 	}
 	if !change.Added {
 		for _, w := range c.consumers.family(change.Old) {
-			c.reads.reviewOf(w.Namespace, w.References, w.foreign)
+			c.review(w.Namespace, w.References, w.foreign)
 		}
 	}
 	for _, k := range c.consumers.concerns(change.Latest()) {
@@ -40,7 +40,7 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 		return
 	}
 	if !change.Added {
-		c.reads.reviewOf(change.Old.Namespace, change.Old.References, nil)
+		c.review(change.Old.Namespace, change.Old.References, nil)
 	}
 	c.queue.Fresh(change.Latest().key())
 	if change.Added && c.startsWithout(change.New) {
@@ -77,7 +77,37 @@ func (c *controller) podGone(pod *Pod) {
 	}
 }
 
+// review drops what is known of objects that a consumer with these references
+// consumed, and nobody does any more.
+func (c *controller) review(namespace string, references []Reference, theirs *foreign) {
+	c.reads.reviewOf(namespace, references, theirs)
+	forget := func(ref object.Ref) {
+		if c.absences.has(ref) && !c.consumers.consume(ref) {
+			c.absences.end(ref)
+		}
+	}
+	for _, r := range references {
+		forget(object.Ref{Kind: r.Kind, Namespace: namespace, Name: r.Name})
+	}
+	for _, ref := range theirs.lists() {
+		forget(ref)
+	}
+}
+
+// cameOrWent keeps which pods were there when an object went. One that changes
+// from a clone to somebody's own, or back, does not go.
+func (c *controller) cameOrWent(ref object.Ref, came, went bool) {
+	g := gatherer{caches: c.caches}
+	switch {
+	case came:
+		c.absences.end(ref)
+	case went && !g.look(ref).exists() && c.consumers.consume(ref):
+		c.absences.begin(ref, c.consumers.podsUsing(ref))
+	}
+}
+
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
+	c.cameOrWent(change.Latest().Ref(), change.Added, change.Deleted)
 	marks, _ := mark.Of(change.Latest())
 	made := c.cloneMadeAt(change, marks.Source, c.now())
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
@@ -92,6 +122,7 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.Foreign]) {
 	return func(change kube.Change[*kube.Foreign]) {
 		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
+		c.cameOrWent(ref, change.Added, change.Deleted)
 		c.reads.review(ref)
 		if !change.Added && !change.Deleted {
 			return

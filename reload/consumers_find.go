@@ -22,14 +22,19 @@ func (c *consumers) workloadsUsing(ref object.Ref, settings Settings) []*Workloa
 	return found
 }
 
+// consume reports whether anybody consumes ref, or lists it by its name.
+func (c *consumers) consume(ref object.Ref) bool {
+	return len(c.podsUsing(ref)) > 0 || len(c.byIndex(byReference, ref.String())) > 0
+}
+
 // podsUsing returns the pods that consume ref.
 func (c *consumers) podsUsing(ref object.Ref) []*Pod {
 	return c.pods.ByIndex(byReference, ref.String())
 }
 
-// reading reports whether pods of w run that consume ref.
-func (c *consumers) reading(w *Workload, ref object.Ref) bool {
-	return slices.ContainsFunc(c.podsUsing(ref), func(pod *Pod) bool { return pod.running() && c.made(w, pod) })
+// reading returns the pods of w that run and consume ref.
+func (c *consumers) reading(w *Workload, ref object.Ref) []*Pod {
+	return filter(c.podsUsing(ref), func(pod *Pod) bool { return pod.running() && c.made(w, pod) })
 }
 
 // podsOf returns the pods of w, and of the workloads that it is stamped for,

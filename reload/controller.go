@@ -40,6 +40,7 @@ type controller struct {
 	posts    *posts
 	pending  pending
 	sights   sights
+	absences absences
 	echoes   echoes
 	told     told
 	waits    *waits
@@ -94,6 +95,7 @@ func (c *controller) honoured() Settings { return c.settings.Load() }
 // rules and opt-in the caches of consumers never fill, and it waits for the
 // first rule.
 func (c *controller) run(ctx context.Context) error {
+	c.absences.pods.Clear() // what went and came meanwhile was not seen
 	c.queue.Open()
 	defer c.queue.Close()
 	c.posts.queue.Open()

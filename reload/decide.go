@@ -77,7 +77,10 @@ type Consumed struct {
 	Absent bool
 	// Without is true when the object is Absent, and pods run that started
 	// without it.
-	Without   bool
+	Without bool
+	// Lacked is true when some of these pods came after it went, so that they have
+	// nothing of it, whatever is on record.
+	Lacked    bool
 	Digests   object.Digests
 	Immutable bool
 	// Frozen is true while kubelets hold the object for immutable, as the pods
@@ -160,8 +163,9 @@ type Decision struct {
 	// any more.
 	Baseline string
 	// Meanwhile is to be stored while the restart waits: what is new is on record,
-	// what changed is as it was.
-	Meanwhile string
+	// what changed is as it was. Brought is to be stored where pods of a rollout of
+	// somebody else have what changed; what is not there now they may have had.
+	Meanwhile, Brought string
 	// Pace is how soon the restart may be, and Data when what it is for was
 	// written.
 	Pace Pace
@@ -204,7 +208,9 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 		causes = causesOf(slices.Concat(changed, filter(consumed, Consumed.lacking)))
 		changed = nil
 	}
+	var brought string
 	if len(changed) > 0 {
+		brought = next.String()
 		renew(hasher, next, entries)
 	}
 	decision := Decision{Step: StepNothing, Reason: ReasonUnchanged, Rule: firstRule(consumed), Frozen: frozen(entries)}
@@ -216,7 +222,7 @@ func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 		decision.Step, decision.Reason = StepRestart, ReasonChanged
 		decision.Rule, decision.Changed, decision.Causes = changed[0].Rule, names(changed), causes
 		decision.Pace, decision.Data = paceOf(changed), writtenOf(changed)
-		decision.Meanwhile = waiting.String()
+		decision.Meanwhile, decision.Brought = waiting.String(), brought
 	case trouble != "" && len(next.entries) > 0:
 		decision.Step, decision.Reason = StepAdopt, trouble
 	case trouble == "" && !next.equal(known):

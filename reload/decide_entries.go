@@ -101,12 +101,23 @@ func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseli
 func retain(hasher *digest.Hasher, next, known Baseline, entries []entry) {
 	started := !slices.ContainsFunc(entries, entry.lacking)
 	for _, e := range entries {
-		if sum, had := e.recorded(known); had && e.holds() {
-			keep(next, e.id, sum)
-		} else if started && e.startedWithout() {
+		sum, had := e.recorded(known)
+		switch {
+		case started && e.without(had):
 			keep(next, e.id, e.sum(hasher))
+		case had && e.holds():
+			keep(next, e.id, sum)
 		}
 	}
+}
+
+// without reports whether the pods have nothing of e. Where it is on record, they
+// may have had it before it went.
+func (e entry) without(onRecord bool) bool {
+	if onRecord {
+		return e.Without && e.Lacked
+	}
+	return e.startedWithout()
 }
 
 // renew makes next what the pods run that a restart starts.

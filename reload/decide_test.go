@@ -347,6 +347,31 @@ func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
 	require.Equal(t, []string{"Secret/ns/s"}, back.Changed)
 }
 
+func TestPodsThatCameWhileSomethingWasGoneAreRestartedWhenItIsBack(t *testing.T) {
+	h := testHasher(t, 1)
+	was := secret(h, "s", EnvFrom, data{"a": "1"}).optional()
+	stored := decideWorkload(h, testUID, "", []Consumed{was}).Baseline
+	for sentence, gone := range map[string]Consumed{"governed": was.without(), "while no rule is about it": was.without().ungoverned()} {
+		t.Run(sentence, func(t *testing.T) {
+			gone.Lacked = true
+			noted := decideWorkload(h, testUID, stored, []Consumed{gone})
+			require.Equal(t, StepAdopt, noted.Step)
+			require.Equal(t, StepNothing, decideWorkload(h, testUID, noted.Baseline, []Consumed{gone}).Step)
+			require.Equal(t, StepRestart, decideWorkload(h, testUID, noted.Baseline, []Consumed{was}).Step)
+		})
+	}
+}
+
+// The pods of that rollout may be older than what is gone is gone.
+func TestWhereARolloutBroughtTheChangeWhatIsGoneStaysOnRecord(t *testing.T) {
+	h := testHasher(t, 1)
+	gone, changes := secret(h, "s", EnvFrom, data{"a": "1"}).optional(), secret(h, "t", EnvFrom, data{"a": "1"})
+	changed := secret(h, "t", EnvFrom, data{"a": "2"})
+	stored := decideWorkload(h, testUID, "", []Consumed{gone, changes}).Baseline
+	brought := decideWorkload(h, testUID, stored, []Consumed{gone.without(), changed}).delivered()
+	require.Equal(t, StepNothing, decideWorkload(h, testUID, brought.Baseline, []Consumed{gone, changed}).Step)
+}
+
 func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *testing.T) {
 	h := testHasher(t, 1)
 	volume := func(value string) Consumed { return secret(h, "s", Volume, data{"a": value}) }

@@ -71,7 +71,7 @@ func (c *controller) gatherer() (*gatherer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher, read: c.reads.get}, nil
+	return &gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher, read: c.reads.get, absences: &c.absences}, nil
 }
 
 // gatherer reads with one set of rules.
@@ -82,6 +82,8 @@ type gatherer struct {
 	// read returns an object whose data no cache holds; nil when it is not
 	// known, or not yet.
 	read func(ref object.Ref, resourceVersion string) *object.Digested
+	// absences are nil for who does not follow changes.
+	absences *absences
 	// reading is set when a source could not be looked up yet.
 	reading bool
 }

@@ -54,7 +54,12 @@ func (r Rule) selects(of labels.Set) bool { return r.workloads == nil || r.workl
 // nothing restarts for the clones that a new rule makes.
 func (g *gatherer) without(among *consumers, w *Workload, consumed []Consumed) []Consumed {
 	for i, c := range consumed {
-		consumed[i].Without = c.Absent && c.Optional && among.reading(w, c.Object) && !g.coming(c)
+		if !c.Absent || !c.Optional {
+			continue
+		}
+		pods := among.reading(w, c.Object)
+		consumed[i].Without = len(pods) > 0 && !g.coming(c)
+		consumed[i].Lacked = g.absences.lacked(c.Object, pods)
 	}
 	return consumed
 }

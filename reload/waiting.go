@@ -40,7 +40,7 @@ func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
 
 // delivered is d where a rollout of somebody else has brought the change.
 func (d Decision) delivered() Decision {
-	d.Step, d.Reason = StepAdopt, ReasonDelivered
+	d.Step, d.Reason, d.Baseline = StepAdopt, ReasonDelivered, d.Brought
 	return d
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
@@ -69,6 +70,55 @@ func TestAnOptionalObjectThatAppearsRestartsThePodsThatStartedWithoutIt(t *testi
 	e.Change("optional", "used", "2") // by then the other is back as it was
 	e.Cloned("optional", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-rule")
+}
+
+// sharedWhereLabelled clones into the namespaces with that label alone.
+const sharedWhereLabelled = `
+- name: back
+  source: {kind: Secret, namespace: back-src, name: shared}
+  sync: {namespaces: {selector: {matchLabels: {back: wanted}}}}
+  reload: {debounce: 0s, minInterval: 0s}
+`
+
+// What is on record, the data of before, says nothing about pods that came since.
+func TestAnOptionalObjectThatIsBackRestartsThePodsThatCameWhileItWasGone(t *testing.T) {
+	e := newEnv(t)
+	e.Node("back-node")
+	e.Namespace("back-src")
+	e.Secret("back-src", "shared", map[string]string{"used": "1"})
+	namespace := e.Namespace("back-a", "back=wanted")
+	e.Secret(namespace, "own", map[string]string{"used": "1"})
+	h := e.Start(sharedWhereLabelled)
+	e.Cloned("back", "used", "1")
+	wish := map[string]string{mark.Reload: "Auto"}
+	e.deployed(namespace, "by-rule", byOptional("shared"), nil)
+	e.deployed(namespace, "by-wish", byOptional("own"), wish)
+	e.deployed(namespace, "older", byOptional("own"), wish)
+	for _, name := range []string{"by-rule", "by-wish", "older"} {
+		e.bound(namespace, name)
+	}
+	before := e.Adopted(h, namespace, "by-rule", "by-wish", "older")
+
+	e.labelled(namespace, `null`)
+	e.HasNone(namespace, "shared")
+	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
+	for _, name := range []string{"by-rule", "by-wish"} {
+		e.patched(namespace, name, newImage)
+		e.newPodBound(namespace, name)
+	}
+	e.Settled(h)
+
+	e.Secret(namespace, "own", map[string]string{"used": "1"})
+	e.labelled(namespace, `"wanted"`)
+	e.Cloned("back", "used", "1")
+	e.Restarted(namespace, before, "Deployment/by-rule", "Deployment/by-wish")
+}
+
+func (e *env) labelled(namespace, value string) {
+	e.Helper()
+	patch := []byte(`{"metadata": {"labels": {"back": ` + value + `}}}`)
+	_, err := e.Admin.CoreV1().Namespaces().Patch(e.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(e, err)
 }
 
 // What pods need decides when they start: by then the rest may be there, too.
