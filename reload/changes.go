@@ -67,11 +67,10 @@ func (c *controller) startsWithout(pod *Pod) bool {
 func (c *controller) podGone(pod *Pod) {
 	for _, r := range pod.References {
 		ref := object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}
-		workloads := c.consumers.workloadsUsing(ref, c.honoured())
-		if len(workloads) == 0 || len(c.consumers.podsUsing(ref)) > 0 {
-			continue // all pods of a namespace read its kube-root-ca.crt, and no template does
+		if len(c.consumers.podsUsing(ref)) > 0 {
+			continue
 		}
-		for _, w := range workloads {
+		for _, w := range c.consumers.workloadsUsing(ref, c.honoured()) {
 			c.queue.Fresh(c.consumers.topOf(w).top.key())
 		}
 	}

@@ -263,6 +263,18 @@ func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
 	stop()
 }
 
+func TestAWorkloadThatNamesItselfAsItsControllerIsRestartedAsAnyOther(t *testing.T) {
+	own := web()
+	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: own.Name, UID: own.UID, Controller: new(true)}}
+	f := newFixture(t, cloneOf("1"), own)
+	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	stop := f.lead()
+	f.expect("first sight is adopted", "deployments")
+	f.write("2")
+	f.expect("a change is one patch", "deployments")
+	stop()
+}
+
 func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 	f := newFixture(t, cloneOf("1"), web())
 	f.live.Swap(rules.NewSet(testRule(t, Auto)))

@@ -96,7 +96,8 @@ func (p *Pod) running() bool {
 func replaces(pod *Pod, due Decision, restartedAt, now time.Time) bool {
 	// The API server tells the age of a pod in whole seconds.
 	older := pod.CreationTimestamp.Time.Before(restartedAt.Truncate(time.Second))
-	return due.Step == StepRestart || older && now.Sub(restartedAt) <= kubeletSync
+	late := !restartedAt.After(now) && now.Sub(restartedAt) <= kubeletSync // another leader's clock may be ahead
+	return due.Step == StepRestart || older && late
 }
 
 // isStale decides for a volume of which nothing is on record: it may hold old

@@ -187,11 +187,12 @@ func TestRestartThatReplacesThePod(t *testing.T) {
 		restartedAt time.Time
 		want        bool
 	}{
-		"one that is due":                        {due: restart, want: true},
-		"one that is held does not":              {due: hold, want: false},
-		"none ever":                              {due: nothing, want: false},
-		"one just now":                           {due: nothing, restartedAt: now, want: true},
-		"one within the time that kubelets take": {due: nothing, restartedAt: now.Add(-kubeletSync), want: true},
+		"one that is due":                                  {due: restart, want: true},
+		"one that is held does not":                        {due: hold, want: false},
+		"none ever":                                        {due: nothing, want: false},
+		"one just now":                                     {due: nothing, restartedAt: now, want: true},
+		"one by a clock that is ahead":                     {due: nothing, restartedAt: now.Add(time.Minute), want: false},
+		"one within the time that kubelets take":           {due: nothing, restartedAt: now.Add(-kubeletSync), want: true},
 		"one so long ago that it is stuck, or left to men": {due: nothing, restartedAt: now.Add(-kubeletSync - time.Second), want: false},
 	}
 	for name, test := range tests {

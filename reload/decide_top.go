@@ -47,7 +47,7 @@ func topOf(w *Workload, look func(Owner) (*Workload, Sight)) topmost {
 		case sight == SightUnread:
 			s.unread = true
 			return s
-		case sight == SightStrange, sight == SightFound && owner.Bare:
+		case sight == SightStrange, sight == SightFound && !owner.templated():
 			s.stranger = above
 			return s
 		case sight == SightGone, owner.UID != above.UID:

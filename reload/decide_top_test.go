@@ -32,6 +32,8 @@ func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
 	}
 	bare := controlled("app", nil)
 	bare.Bare = true
+	target := controlled("app", nil)
+	target.Form = CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.form()
 	circle := controlled("app", &Owner{Kind: KindDeployment, Name: "web", UID: "uid-web"})
 	for sentence, test := range map[string]struct {
 		owner    *Owner
@@ -45,6 +47,7 @@ func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
 		"the owner's owner is":                                   {owner: &app, look: found(controlled("app", &fleet), controlled("fleet", nil)), top: "fleet"},
 		"of an unknown kind, it is stamped itself":               {owner: &app, look: seen(SightStrange), top: "web", stranger: &app},
 		"an owner without a pod template is a stranger":          {owner: &app, look: found(bare), top: "web", stranger: &app},
+		"nor does a target hold one":                             {owner: &app, look: found(target), top: "web", stranger: &app},
 		"while the kind is being read nobody is":                 {owner: &app, look: seen(SightUnread), top: "web", unread: true},
 		"an owner that is gone has no say":                       {owner: &app, look: seen(SightGone), top: "web"},
 		"nor has another that took its name":                     {owner: &Owner{Kind: app.Kind, Name: "app", UID: "old"}, look: found(controlled("app", nil)), top: "web"},

@@ -100,7 +100,7 @@ func mayReadOld(w consumer, rule string, old []string) kube.Event {
 	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
 	event.Note = "Its new pods may still read the old data, since this was immutable and was made anew under its name: " +
 		someOf(old, maxMissing) + ". A kubelet keeps such data until no pod of its node reads the object. " +
-		"Have all of them gone at once, by scaling to 0 and back; and make the object mutable, or give new data a new name"
+		"Have every pod of this namespace that reads it gone at once, Deployments by scaling to 0 and back; and make the object mutable, or give new data a new name"
 	return event
 }
 

@@ -1,12 +1,14 @@
 package reload
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -53,12 +55,13 @@ func (c *consumers) controlled(w *Workload) []*Workload {
 // family is top and every workload that it is stamped for.
 func (c *consumers) family(top *Workload) []*Workload {
 	all := []*Workload{top}
-	if top.Bare {
+	if !top.templated() {
 		return all
 	}
 	for at := 0; at < len(all); at++ {
 		for _, w := range c.controlled(all[at]) {
-			if is := c.topOf(w).top; is.key() == top.key() && is.UID == top.UID {
+			is, again := c.topOf(w).top, slices.ContainsFunc(all, func(one *Workload) bool { return one.key() == w.key() })
+			if !again && is.key() == top.key() && is.UID == top.UID {
 				all = append(all, w)
 			}
 		}
@@ -184,5 +187,5 @@ func (c *controller) strange(kind Kind) bool {
 // someName shortens a name to what an Event has room for.
 func someName(name string) string {
 	const most = 300
-	return name[:min(len(name), most)]
+	return cut.To(name, most)
 }

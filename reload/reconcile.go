@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 // conflictDelay is how long a consumer is left alone that was written, or
@@ -27,19 +29,20 @@ func (c *controller) reconcile(ctx context.Context, k key) error {
 		}
 	}
 	switch {
+	case !overtaken(err):
+		return err
 	case apierrors.IsNotFound(err):
 		return nil // deleted meanwhile
-	case overtaken(err):
+	default:
 		c.queue.After(k, conflictDelay)
 		return nil
 	}
-	return err
 }
 
 // overtaken reports whether somebody else wrote, replaced or deleted the consumer
-// at the same moment.
+// at the same moment. A webhook may refuse by the same codes.
 func overtaken(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || uidRefused(err)
+	return (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || uidRefused(err)) && !kube.FromAdmission(err)
 }
 
 // uidRefused reports whether another object has taken the name of the one that

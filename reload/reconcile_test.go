@@ -3,10 +3,12 @@ package reload
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -20,4 +22,16 @@ func TestReplacedObjectIsToldFromOneThatIsInvalid(t *testing.T) {
 	require.False(t, uidRefused(apierrors.NewUnauthorized("no")))
 	require.False(t, uidRefused(errors.New("connection refused")))
 	require.False(t, uidRefused(nil))
+}
+
+func TestWhatAWebhookRefusesByTheCodeOfAConflictIsNotOvertaken(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	require.True(t, overtaken(apierrors.NewConflict(deployments, "web", errors.New("the object has been modified"))))
+	require.True(t, overtaken(apierrors.NewNotFound(deployments, "web")))
+	for _, code := range []int32{http.StatusConflict, http.StatusNotFound} {
+		refused := &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: code, Reason: metav1.StatusReasonConflict, Message: `admission webhook "w.example.org" denied the request: not now`,
+		}}
+		require.False(t, overtaken(fmt.Errorf("patch: %w", refused)), code)
+	}
 }

@@ -27,6 +27,9 @@ func targetValues(w *Workload) []string {
 // stamp, on itself.
 func (w *Workload) isTarget() bool { return w.Form != nil && w.Form.Template == nil }
 
+// templated reports whether w holds a pod template.
+func (w *Workload) templated() bool { return !w.Bare && !w.isTarget() }
+
 // annotatedKinds are the kinds of targets that the rules annotate.
 func annotatedKinds(set *rules.Set[Rule]) []*Form {
 	var forms []*Form

@@ -131,9 +131,11 @@ func withWishes(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *meta
 	return with
 }
 
+// controllerOf is the controller of the object of meta. The API server lets an
+// object name itself, which is none.
 func controllerOf(meta *metav1.ObjectMeta) *Owner {
 	controller := metav1.GetControllerOfNoCopy(meta)
-	if controller == nil {
+	if controller == nil || controller.UID == meta.UID {
 		return nil
 	}
 	return &Owner{Kind: kindOfOwner(controller), Name: controller.Name, UID: controller.UID}

@@ -79,7 +79,7 @@ func (k *DigestKey) Load(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("digest key: %w", err)
+		return fmt.Errorf("digest key: %w", unquoted(err))
 	}
 	return k.take(secret)
 }

@@ -85,7 +85,7 @@ func (k *DigestKey) putBack(ctx context.Context, stored *storedKey, log *zap.Log
 	}
 	if err != nil {
 		return fmt.Errorf("put the digest key that is in use back into Secret %s/%s: %w; "+
-			"without it the next start adopts every baseline anew", k.namespace, DigestKeySecret, err)
+			"without it the next start adopts every baseline anew", k.namespace, DigestKeySecret, unquoted(err))
 	}
 	log.Warn("the digest key was deleted, and is put back as it was in use", secret)
 	return nil

@@ -50,7 +50,8 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 		says    string // in the log or as the error
 	}{
 		"it is gone":                          {says: "is put back"},
-		"it is gone, and cannot be written":   {created: apierrors.NewInternalError(errors.New("etcd is away")), says: "etcd is away"},
+		"it is gone, and cannot be written":   {created: apierrors.NewServiceUnavailable("etcd is away"), says: "etcd is away"},
+		"a webhook quotes it":                 {created: apierrors.NewInternalError(errors.New(`failed calling webhook "w": c4n4ry`)), says: `webhook "w"`},
 		"somebody was faster":                 {stored: other, left: other},
 		"somebody put in another":             {stored: other, seen: true, left: other, says: "not the one in use"},
 		"somebody put in what cannot be used": {stored: []byte("c4n4ry"), seen: true, left: []byte("c4n4ry"), says: "not the one in use"},

@@ -29,6 +29,13 @@ func RefusingPolicy(err error) string {
 	return by[2]
 }
 
+// FromAdmission reports whether err is what somebody else's webhook or policy
+// answered, by whatever code.
+func FromAdmission(err error) bool {
+	var refusal apierrors.APIStatus
+	return errors.As(err, &refusal) && judge.MatchString(refusal.Status().Message)
+}
+
 // unquoted is err without the words of somebody else's admission, which may
 // quote a value, in its message, its reason or its causes; so may what broke
 // while one was asked. What the API server itself finds wrong stays.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,7 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 			require.NotContains(t, fmt.Sprint(told.Status().Details), value)
 			require.Equal(t, apierrors.ReasonForError(test.err), apierrors.ReasonForError(err))
 			require.Equal(t, test.policy, RefusingPolicy(err))
+			require.Equal(t, !strings.HasPrefix(test.want, "the API server"), FromAdmission(fmt.Errorf("wrapped: %w", test.err)))
 		})
 	}
 	for sentence, own := range map[string]error{

@@ -155,7 +155,8 @@ type Subscription interface {
 
 // OnChange calls handle for every object that is there, as added, and then for
 // every change, deletions that were missed included. Repeats of the same
-// resourceVersion are left out.
+// resourceVersion are left out. One that can no longer be read is as gone, until
+// it can be.
 func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 	registration, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -166,8 +167,14 @@ func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 		UpdateFunc: func(before, after any) {
 			old, okOld := before.(T)
 			updated, okNew := after.(T)
-			if okOld && okNew && old.GetResourceVersion() != updated.GetResourceVersion() {
+			switch {
+			case okOld && okNew && old.GetResourceVersion() == updated.GetResourceVersion():
+			case okOld && okNew:
 				handle(Change[T]{Old: old, New: updated})
+			case okOld: // it can no longer be read
+				handle(Change[T]{Old: old, Deleted: true})
+			case okNew:
+				handle(Change[T]{New: updated, Added: true})
 			}
 		},
 		DeleteFunc: func(obj any) {

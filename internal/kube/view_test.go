@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -68,6 +69,38 @@ func TestAnObjectThatCannotBeReadIsLeftOutAndNamedWithoutItsContent(t *testing.T
 	for _, entry := range logs.All() {
 		for _, value := range entry.ContextMap() {
 			require.NotContains(t, value, "c4n4ry")
+		}
+	}
+}
+
+func TestASubscriberSeesOneThatCannotBeReadGoAndCome(t *testing.T) {
+	view, client := secretView(t, zap.NewNop(), func(obj any) (*Foreign, error) {
+		if secret, ok := obj.(*corev1.Secret); ok && secret.Labels["bad"] != "" {
+			return nil, errors.New("no")
+		}
+		return keepForeign(obj)
+	}, "good")
+	runView(t, view)
+	changes := make(chan Change[*Foreign], 8)
+	_, err := view.OnChange(func(c Change[*Foreign]) { changes <- c })
+	require.NoError(t, err)
+	for version, added := range []bool{true, false, true} {
+		if version > 0 {
+			secret := secretCalled("good")
+			secret.ResourceVersion = strconv.Itoa(version + 1)
+			if !added {
+				secret.Labels = map[string]string{"bad": "yes"}
+			}
+			_, err := client.CoreV1().Secrets("ns").Update(t.Context(), secret, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		select {
+		case change := <-changes:
+			require.Equal(t, added, change.Added)
+			require.Equal(t, !added, change.Deleted)
+			require.Equal(t, "good", change.Latest().Name)
+		case <-time.After(deadline):
+			require.FailNow(t, "no change was seen")
 		}
 	}
 }

@@ -36,11 +36,12 @@ func ParseRestarts(at, before string) Restarts {
 	return restarts.sorted()
 }
 
-// With is r and one restart more.
+// With is r and one restart more, the last. What is later was noted by a clock that
+// was ahead, and does not count any more.
 func (r Restarts) With(at time.Time) Restarts {
-	kept := r.Since(at.Add(-RestartsKept))
+	kept := slices.DeleteFunc(slices.Clone(r.Since(at.Add(-RestartsKept))), func(noted time.Time) bool { return noted.After(at) })
 	kept = kept[max(0, len(kept)-MaxRestarts+1):]
-	return append(slices.Clone(kept), at).sorted()
+	return append(kept, at)
 }
 
 // Last is the last of r; zero where there is none.

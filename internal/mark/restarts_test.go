@@ -62,3 +62,8 @@ func TestOnlyTheRestartsOfTheLastHourStayOnRecord(t *testing.T) {
 
 	require.Len(t, Restarts{begin}.With(begin.Add(48*time.Hour)), 1)
 }
+
+func TestARestartNotedByAClockThatWasAheadIsNotTheLast(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	require.Equal(t, Restarts{now.Add(-time.Minute), now}, Restarts{now.Add(-time.Minute), now.Add(20 * time.Hour)}.With(now))
+}

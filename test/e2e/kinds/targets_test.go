@@ -42,11 +42,12 @@ func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 	e.Plain() // the values are read where a rule sets them
 	namespace := e.Stage("annotated")
 	buckets := e.buckets()
-	buckets.create(namespace, "chosen", "metadata: {labels: {app: x}}")
-	buckets.create(namespace, "other", "")
+	e.controlledDeployment(namespace, "of-chosen", buckets.create(namespace, "chosen", "metadata: {labels: {app: x}}"))
+	e.controlledDeployment(namespace, "of-other", buckets.create(namespace, "other", ""))
 	buckets.create("annotated-src", "beside", "metadata: {labels: {app: x}}")
 	h := e.Start(targetRule("annotated", "annotate: true, selector: {matchLabels: {app: x}}"))
 	e.Cloned("annotated", "used", "1")
+	stamps := e.Adopted(h, namespace, "of-chosen", "of-other")
 	chosen, beside := buckets.adopted(namespace, "chosen"), buckets.adopted("annotated-src", "beside")
 	e.Settled(h)
 	object, err := buckets.object(t.Context(), namespace, "chosen")
@@ -60,6 +61,7 @@ func TestAnnotatedTargetIsStampedForAChangeAlone(t *testing.T) {
 	e.Settled(h)
 	require.Len(t, e.writesTo(before, "buckets"), 2, "one write each, and none to what is not selected")
 	e.HasEvent(namespace, "chosen", "Annotated")
+	e.Restarted(namespace, stamps, "Deployment/of-chosen", "Deployment/of-other")
 
 	h.Stop()
 	again := e.Cluster.Mark()
