@@ -56,13 +56,17 @@ screenshot: build control-plane ## take the README's pictures of the web page an
 	cd test/page && UPDATE=1 go test -count=1 -timeout 10m -run TestThePageIsPictured ./...
 
 .PHONY: bench
-bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more, "-o FILE" for benchstat
+bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more, "-o FILE" for benchstat, UPDATE=1 writes the documents
 	@go test -run '^$$' -bench . ./protect
-	@go run ./test/bench $(BENCH)
+	@go run ./test/bench $(if $(UPDATE),-figures .) $(BENCH)
+
+.PHONY: figures
+figures: build control-plane ## measure every figure of the documents and write it there; takes root, a quiet machine and two hours; SMALL=1 only tries it
+	@go run ./test/figures/cmd/figures $(if $(SMALL),-small)
 
 .PHONY: cost
-cost: build control-plane ## measure what one more clone, consumer or admission costs, and foretell larger clusters; UPDATE=1 writes deploy/SCALING.md
-	@go run ./test/cost $(if $(UPDATE),-write deploy/SCALING.md) $(COST)
+cost: build control-plane ## measure what one more clone, consumer or admission costs, and foretell larger clusters; UPDATE=1 writes the documents
+	@go run ./test/cost $(if $(UPDATE),-figures .) $(COST)
 
 .PHONY: test-rollouts
 test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more

@@ -68,7 +68,7 @@ func (g *givenCertificates) tell(secret *corev1.Secret, err error) {
 		about.UID = secret.UID
 	}
 	g.events.Record(kube.Event{
-		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve",
+		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve", Persisting: true,
 		Note: "the last good one stays in force: " + err.Error(),
 	})
 }

@@ -60,6 +60,17 @@ func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 		"changing the label is refused": {
 			request: updateClone(alice, newClone(), newClone(withLabel(mark.CloneLabel, "no"))), reason: ReasonMarksChanged, refused: true,
 		},
+		"taking the rule's label off is refused": {
+			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = map[string]string{mark.CloneLabel: "true"} })),
+			reason:  ReasonMarksChanged, refused: true,
+		},
+		"naming another rule by its label is refused": {
+			request: updateClone(alice, newClone(), newClone(withLabel(mark.Rule, "other"))), reason: ReasonMarksChanged, refused: true,
+		},
+		"the rule's label marks nothing on an object that is no clone": {
+			request: updateClone(alice, unmarked(), newClone(func(o *object.Full) { o.Labels, o.Annotations = map[string]string{mark.Rule: "blogsecret"}, nil })),
+			reason:  ReasonNotProtected,
+		},
 		"naming another source is refused": {
 			request: updateClone(alice, newClone(), newClone(annotated(mark.Source, "Secret/x/y"))), reason: ReasonMarksChanged, refused: true,
 		},

@@ -9,6 +9,7 @@ import (
 
 type metrics struct {
 	requests *prometheus.CounterVec
+	configs  *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	tampered *prometheus.CounterVec
 	proven   *prometheus.GaugeVec
@@ -21,8 +22,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_protect_requests_total",
-			Help: "Reviews of writes to protected objects, by rule, operation, verdict (allowed, denied, warned, audited) and reason.",
+			Help: "Reviews of writes to protected objects by the webhook, by rule, operation, verdict (allowed, denied, warned, audited) and reason. The webhook is not asked about what the API server's policies refuse: with protect.engine Both, the default, or Policy, see apiserver_validating_admission_policy_check_total of the API server.",
 		}, []string{"rule", "operation", "verdict", "reason"}),
+		configs: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_protect_configurations_total",
+			Help: "Reviews of writes to Headwater's own ConfigMap, by verdict (allowed, denied) and reason.",
+		}, []string{"verdict", "reason"}),
 		seconds: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "headwater_protect_request_seconds",
 			Help:    "Seconds from the arrival of a review to its verdict.",
@@ -46,6 +51,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}),
 	}
 	m.valid.Set(1)
+	m.configs.WithLabelValues(string(OutcomeAllowed), string(ReasonConfigurationValid))
+	m.configs.WithLabelValues(string(OutcomeDenied), string(ReasonConfigurationInvalid))
 	for _, kind := range []string{kindWebhooks, kindPolicy, kindBinding} {
 		m.tampered.WithLabelValues(kind) // there from the start, so that the first increase is seen
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	// Settle is how long a new CA is published before a certificate of it is
 	// served, by default DefaultSettle.
 	Settle time.Duration
+	// Configuration is checked at admission while the webhook is registered.
+	Configuration OwnConfiguration
 }
 
 // Identity is the user name under which Headwater writes. It is empty, and
@@ -120,7 +122,7 @@ func New(p Params) (Result, error) {
 		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log,
 		onlooker: p.Onlooker,
 	}
-	decide := func(request Request) Verdict { return Decide(request, p.Rules.Load(), memory.world()) }
+	decide := decider(p, memory)
 	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, m), cmp.Or(p.Options.Settle, DefaultSettle), clk, m, p.Log)
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
 	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
@@ -136,7 +138,7 @@ func New(p Params) (Result, error) {
 		client: p.Clients.Typed, ledger: ledger{onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, RegisteredConfigMap}},
 		rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
 		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
-		endpoint:    endpoint, bundle: keeper.Bundle, answering: server.Listening,
+		endpoint:    endpoint, own: p.Options.Configuration, bundle: keeper.Bundle, answering: server.Listening,
 		proof: prover.Proof, changed: prover.Changed,
 		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: loop.NewWake(),
 	}
@@ -155,7 +157,7 @@ func New(p Params) (Result, error) {
 	}
 	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != EnginePolicy }
 	return Result{
-		View:         &View{prover},
+		View:         &View{prover, registration.InForce},
 		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
 		Prover:       kube.Runnable{Name: "protect prover", Run: prover.Run},
 		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
@@ -163,6 +165,16 @@ func New(p Params) (Result, error) {
 		Permissions:  permissions(needed(), p.Settings.Load(), p.Options.Namespace),
 		Check:        check(webhookNeeded, server, keeper),
 	}, nil
+}
+
+// decider judges the requests that the webhook is asked about.
+func decider(p Params, memory memory) func(Request) Verdict {
+	return func(request Request) Verdict {
+		if request.Question.About == AboutConfiguration {
+			return p.Options.Configuration.judge(request)
+		}
+		return Decide(request, p.Rules.Load(), memory.world())
+	}
 }
 
 // certificateOrigin is the Secret that the settings name, or Headwater itself.

@@ -18,6 +18,18 @@ type Proof struct {
 	By Engine
 }
 
+// sentence says for people what p is.
+func (p Proof) sentence() string {
+	switch {
+	case p.By != "":
+		return "the API server refuses clones that others than Headwater mark as clones"
+	case p.Known:
+		return "nothing refuses clones that others than Headwater mark as clones"
+	default:
+		return "it is not known whether the API server refuses clones that others than Headwater mark as clones"
+	}
+}
+
 // Standing is whether a rule was last seen to protect, and since when.
 type Standing struct {
 	Proven bool

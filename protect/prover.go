@@ -196,7 +196,7 @@ func (p *Prover) concludeFrom(path finding) {
 
 func (p *Prover) conclude(proof Proof) {
 	if before := p.proof.Swap(&proof); before == nil || *before != proof {
-		p.log.Info("what refuses to forge a clone", zap.String("engine", string(proof.By)))
+		p.log.Info(proof.sentence(), zap.String("engine", string(proof.By)))
 		p.changed()
 	}
 }
@@ -262,8 +262,12 @@ func (p *Prover) record(ctx context.Context, standings map[string]Standing) erro
 
 // tell says how rule stands from now on.
 func (p *Prover) tell(rule Rule, standing Standing) {
-	p.log.Info("protection of rule", zap.String("rule", rule.Name), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
-	event := kube.Event{Rule: rule.Name, About: subjectOf(rule, p.source), Action: "Prove"}
+	sentence := "the API server does not refuse everything that the rule protects from"
+	if standing.Proven {
+		sentence = "the API server refuses what the rule protects from"
+	}
+	p.log.Info(sentence, zap.String("rule", rule.Name), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
+	event := kube.Event{Rule: rule.Name, About: subjectOf(rule, p.source), Action: "Prove", Persisting: true}
 	if standing.Proven {
 		event.Reason, event.Note = "ProtectionProven", fmt.Sprintf("rule %q: the API server refuses to let others change this", rule.Name)
 	} else {

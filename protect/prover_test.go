@@ -37,7 +37,7 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 		}
 		return stored.Data
 	}
-	view := &View{p}
+	view := &View{prover: p}
 	shown := func() string {
 		if standing, known := view.Standing("blogsecret"); known {
 			return standing.String()

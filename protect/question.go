@@ -64,6 +64,7 @@ func (q Question) of(all concern) concern {
 		asked.clones = all.clones
 	case AboutMarks:
 		asked.marks = all.marks
+	case AboutConfiguration: // no rule is about it
 	}
 	if !asked.marks && len(asked.sources)+len(asked.clones)+len(asked.namespaces) == 0 {
 		return all

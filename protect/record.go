@@ -46,6 +46,10 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 	if request.User.Name == r.prober {
 		return
 	}
+	if request.Question.About == AboutConfiguration {
+		r.recordConfiguration(request, verdict)
+		return
+	}
 	r.metrics.reviewed(request, verdict, took)
 	if verdict.Message == "" {
 		return
@@ -80,6 +84,17 @@ func (r recorder) record(request Request, verdict Verdict, took time.Duration) {
 		Rule: verdict.Rule, About: about, Warning: true, Reason: reason, Action: string(request.Operation),
 		Note: fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.object(), request.User.Name, verdict.Message),
 	})
+}
+
+// recordConfiguration logs that a configuration was refused. The requester is
+// shown what is wrong with it.
+func (r recorder) recordConfiguration(request Request, verdict Verdict) {
+	r.metrics.configs.WithLabelValues(string(verdict.Outcome()), string(verdict.Reason)).Inc()
+	if verdict.Allowed {
+		return
+	}
+	r.log.Info("refused a configuration that is not valid", zap.String("user", request.User.Name), zap.Strings("groups", request.User.Groups),
+		zap.String("object", request.object()), zap.String("reason", string(verdict.Reason)), zap.Bool("dryRun", request.DryRun))
 }
 
 // about is the object that request is about; the subject of the rule for a

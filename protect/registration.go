@@ -36,6 +36,8 @@ type Registration struct {
 	// because nobody knows yet.
 	sourcesRead func() bool
 	endpoint    Endpoint
+	// own is the configuration that the webhook checks, too; not without a Check.
+	own OwnConfiguration
 	// bundle returns the CAs to trust, nil while there is none; answering
 	// reports whether reviews are answered.
 	bundle    func() []byte
@@ -254,6 +256,9 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine Engine, kept
 	}
 	stance := r.stance(engine, proof, kept)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
+	if r.own.Check != nil {
+		desired.Webhooks = append(desired.Webhooks, r.own.webhook(r.endpoint, bundle))
+	}
 	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
 	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
 		r.alone = r.clock.Now()

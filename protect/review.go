@@ -197,6 +197,7 @@ func response(uid types.UID, verdict Verdict) *admissionv1.AdmissionResponse {
 	if verdict.Warning != "" {
 		answer.Warnings = []string{verdict.Warning}
 	}
+	answer.Warnings = append(answer.Warnings, verdict.Warnings...)
 	if verdict.Allowed {
 		return answer
 	}

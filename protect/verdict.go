@@ -70,6 +70,8 @@ type Verdict struct {
 	Message string
 	// Warning is shown to the requester of an allowed request.
 	Warning string
+	// Warnings are more of them, about Headwater's own configuration.
+	Warnings []string
 	// Audit goes to the API server's audit log.
 	Audit map[string]string
 	// Changed names the protected fields that the request would change.

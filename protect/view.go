@@ -1,8 +1,14 @@
 package protect
 
-// View is whether rules protect, as the prover has found it. It sends no request
-// and changes nothing.
-type View struct{ prover *Prover }
+// View reports which engine enforces the rules, and whether the prover found
+// that they protect. It sends no request and changes nothing.
+type View struct {
+	prover *Prover
+	engine func() Engine
+}
+
+// Engine is the engine in force; see Registration.InForce.
+func (v *View) Engine() Engine { return v.engine() }
 
 // Standing is that of a rule; known is false where nothing was tried: the rule
 // refuses nothing or has no source, it was not come to yet, or another replica

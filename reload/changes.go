@@ -17,6 +17,7 @@ func (c *controller) workloadChanged(change kube.Change[*Workload]) {
 	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
 		return
 	}
+	c.firstLooks.observe(change)
 	if !change.Added {
 		for _, w := range c.consumers.family(change.Old) {
 			c.review(w.Namespace, w.References, w.foreign)
@@ -36,6 +37,9 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 	if !change.Latest().relevant() {
 		return
 	}
+	if change.Added || change.Deleted || !change.Old.failsLikewise(change.New) {
+		c.podFares(change.Latest())
+	}
 	if !change.Added && !change.Deleted && change.Old.sameInputs(change.New) {
 		return
 	}
@@ -43,13 +47,30 @@ func (c *controller) podChanged(change kube.Change[*Pod]) {
 		c.review(change.Old.Namespace, change.Old.References, nil)
 	}
 	c.queue.Fresh(change.Latest().key())
-	if change.Added && c.startsWithout(change.New) {
-		if owner, found := c.consumers.ownerOf(change.New); found {
-			c.queue.Fresh(c.consumers.topOf(owner).top.key())
-		}
-	}
-	if change.Deleted {
+	switch {
+	case change.Added:
+		c.podAdded(change.New)
+	case change.Deleted:
 		c.podGone(change.Old)
+	}
+}
+
+// podAdded has its Job read, where that may be of interest, and its workload
+// decided about if the pod lacks something.
+func (c *controller) podAdded(pod *Pod) {
+	c.noteJob(pod)
+	if !c.startsWithout(pod) {
+		return
+	}
+	if owner, found := c.consumers.ownerOf(pod); found {
+		c.queue.Fresh(c.consumers.topOf(owner).top.key())
+	}
+}
+
+// podFares has the rollout judged that pod is of.
+func (c *controller) podFares(pod *Pod) {
+	if owner, found := c.consumers.ownerOf(pod); found {
+		c.watch.changed(c.consumers.topOf(owner).top.key())
 	}
 }
 
@@ -107,13 +128,15 @@ func (c *controller) cameOrWent(ref object.Ref, came, went bool) {
 
 func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	c.cameOrWent(change.Latest().Ref(), change.Added, change.Deleted)
+	ref := change.Latest().Ref()
 	marks, _ := mark.Of(change.Latest())
 	made := c.cloneMadeAt(change, marks.Source, c.now())
+	var governing []Rule
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
-		c.objectChanged(change.Latest().Ref(), made, *rule)
-	} else {
-		c.objectChanged(change.Latest().Ref(), made)
+		governing = append(governing, *rule)
 	}
+	c.noteUnreached(ref, c.noteKeys(ref, versionOf(change.Old), versionOf(change.New)), governing...)
+	c.objectChanged(ref, made, governing...)
 }
 
 // foreignChanged has an object read that an owner asks about, and the workloads
@@ -122,6 +145,9 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 	return func(change kube.Change[*kube.Foreign]) {
 		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
 		c.cameOrWent(ref, change.Added, change.Deleted)
+		if had := c.reads.latest(ref); change.Deleted && had != nil {
+			c.noteKeys(ref, versionOf(had), nil)
+		}
 		c.reads.review(ref)
 		if !change.Added && !change.Deleted {
 			return
@@ -140,7 +166,9 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	source, now := change.Latest(), c.now()
 	c.sights.keep(change, now)
-	c.objectChanged(source.Ref(), sourceMadeAt(change, now), c.rules.Load().ForSource(source.Ref(), source.Labels)...)
+	governing := c.rules.Load().ForSource(source.Ref(), source.Labels)
+	c.noteUnreached(source.Ref(), c.noteKeys(source.Ref(), versionOfSource(change.Old), versionOfSource(change.New)), governing...)
+	c.objectChanged(source.Ref(), sourceMadeAt(change, now), governing...)
 }
 
 // objectChanged has the consumers of ref looked at, at once: what is seen for
@@ -156,11 +184,12 @@ func (c *controller) objectChanged(ref object.Ref, made time.Time, governing ...
 // alone, so that a workload is adopted once for all that is read for it.
 const readsTogether = 50 * time.Millisecond
 
-func (c *controller) objectRead(ref object.Ref, again bool) {
+func (c *controller) objectRead(ref object.Ref, before *object.Digested) {
 	var made time.Time
-	if again {
+	if before != nil {
 		made = c.now()
 	}
+	c.noteUnreached(ref, c.noteKeys(ref, versionOf(before), versionOf(c.reads.latest(ref))))
 	c.lookAt(ref, made, func(k key) { c.queue.FreshAfter(k, readsTogether) })
 }
 
@@ -168,14 +197,7 @@ func (c *controller) objectRead(ref object.Ref, again bool) {
 // are stamped for it, after a change that was made at that time; see seen.made.
 // Whether anybody asks, each consumer's own owner says.
 func (c *controller) lookAt(ref object.Ref, made time.Time, look func(key), governing ...Rule) {
-	delay := defaultDebounce
-	if len(governing) > 0 {
-		delay = 0
-	}
-	for _, rule := range governing {
-		delay = max(delay, rule.debounce())
-	}
-	now := c.now()
+	delay, now := longestDebounce(governing), c.now()
 	for _, p := range c.consumers.podsUsing(ref) {
 		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.wishesForPod(p, c.honoured())) {
 			c.pending.add(p.key(), made, now, 0)
@@ -192,6 +214,19 @@ func (c *controller) lookAt(ref object.Ref, made time.Time, look func(key), gove
 		c.pending.add(k, made, now, delay)
 		look(k)
 	}
+}
+
+// longestDebounce is that of the rules that may govern an object, and the default
+// for those alone whose owners ask.
+func longestDebounce(governing []Rule) time.Duration {
+	if len(governing) == 0 {
+		return defaultDebounce
+	}
+	var longest time.Duration
+	for _, rule := range governing {
+		longest = max(longest, rule.debounce())
+	}
+	return longest
 }
 
 // asked reports whether the owner of any consumer asks about ref, and its data
@@ -220,6 +255,7 @@ func (c *controller) asks(ref object.Ref, references []Reference, of wishes) boo
 
 // lookAtAll follows a change of the rules.
 func (c *controller) lookAtAll() {
+	c.reads.reviewAll(func(object.Ref) bool { return true })
 	for _, k := range c.consumers.all() {
 		c.queue.Bulk(k)
 	}

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // Config is the reload section of a rule.
@@ -85,9 +87,7 @@ func (c *Config) Default() {
 // Validate reports everything that is wrong with c.
 func (c Config) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if _, err := metav1.LabelSelectorAsSelector(c.Workloads.Selector); err != nil {
-		errs = append(errs, field.Invalid(at.Child("workloads", "selector"), "", err.Error()))
-	}
+	errs = append(errs, rules.ValidateSelector(at.Child("workloads", "selector"), c.Workloads.Selector)...)
 	errs = append(errs, validateDuration(at.Child("debounce"), c.Debounce, maxDebounce)...)
 	errs = append(errs, validateDuration(at.Child("minInterval"), c.MinInterval, maxMinInterval)...)
 	if post := c.Then.HTTPPost; post != nil {

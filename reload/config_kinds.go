@@ -124,9 +124,13 @@ func splitPath(text string) ([]string, error) {
 			return nil, fmt.Errorf("write keys joined by dots, such as %s; lists cannot be reached", defaultTemplate)
 		}
 	}
-	switch keys[0] {
-	case "apiVersion", "kind", "metadata", "status":
+	if isReserved(keys[0]) {
 		return nil, fmt.Errorf("%s is not Headwater's to change; write a path under spec or its like", keys[0])
 	}
 	return keys, nil
+}
+
+// isReserved reports whether key begins no path that Headwater may write to.
+func isReserved(key string) bool {
+	return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, key)
 }

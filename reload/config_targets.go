@@ -35,7 +35,8 @@ type Target struct {
 type SetField struct {
 	// From is a key of the rule's object in the namespace of the target.
 	From string `json:"from"`
-	// To is the path of the field, keys joined by dots.
+	// To is the path of the field: keys joined by dots, and elements of lists by
+	// the keys that tell them apart, as in spec.env[name=ca].value.
 	To string `json:"to"`
 }
 
@@ -80,9 +81,7 @@ func validateTargets(at *field.Path, targets []Target) field.ErrorList {
 
 func (t Target) validate(at *field.Path) field.ErrorList {
 	errs := t.CustomKind.validate(at)
-	if _, err := metav1.LabelSelectorAsSelector(t.Selector); err != nil {
-		errs = append(errs, field.Invalid(at.Child("selector"), "", err.Error()))
-	}
+	errs = append(errs, rules.ValidateSelector(at.Child("selector"), t.Selector)...)
 	if t.Annotate == (len(t.Set) > 0) {
 		errs = append(errs, field.Forbidden(at, "write either annotate: true, or set with what to copy"))
 	}
@@ -92,12 +91,12 @@ func (t Target) validate(at *field.Path) field.ErrorList {
 	var paths []string
 	for i, set := range t.Set {
 		at := at.Child("set").Index(i)
-		path, err := splitPath(set.To)
+		path, err := parseFieldPath(set.To)
 		if err != nil {
 			errs = append(errs, field.Invalid(at.Child("to"), set.To, err.Error()))
 			continue
 		}
-		to := strings.Join(path, ".")
+		to := path.String()
 		if other := slices.IndexFunc(paths, func(taken string) bool { return overlap(taken, to) }); other >= 0 {
 			errs = append(errs, field.Forbidden(at.Child("to"), fmt.Sprintf("%s is set already, or part of what is; remove one of them", to)))
 		}
@@ -110,7 +109,8 @@ func (t Target) validate(at *field.Path) field.ErrorList {
 }
 
 func overlap(a, b string) bool {
-	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
+	within := func(a, b string) bool { return strings.HasPrefix(a, b+".") || strings.HasPrefix(a, b+"[") }
+	return a == b || within(a, b) || within(b, a)
 }
 
 // target is a compiled Target.
@@ -124,12 +124,12 @@ type target struct {
 
 // fieldFrom is a field and the key that its value comes from.
 type fieldFrom struct {
-	path []string
+	path fieldPath
 	key  string
 }
 
 // name is the path as people write it.
-func (f fieldFrom) name() string { return strings.Join(f.path, ".") }
+func (f fieldFrom) name() string { return f.path.String() }
 
 func compileTarget(t Target) (target, error) {
 	compiled := target{form: t.form(), selector: labels.Everything(), force: t.Force}
@@ -140,7 +140,7 @@ func compileTarget(t Target) (target, error) {
 		}
 	}
 	for _, set := range t.Set {
-		path, err := splitPath(set.To)
+		path, err := parseFieldPath(set.To)
 		if err != nil {
 			return target{}, fmt.Errorf("field %s of target %s: %w", set.To, t.Kind, err)
 		}

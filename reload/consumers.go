@@ -55,6 +55,9 @@ type consumers struct {
 	// optional holds the workloads of kinds that a cluster may lack.
 	optional *kube.Optional[*Workload]
 	pods     *kube.View[*Pod]
+	// sections are those of the configuration that may be about consumers of a
+	// namespace, and its labels; nil: there are none.
+	sections func(namespace string) ([]namespaceSection, map[string]string)
 }
 
 // newConsumers adds its caches to caches, which starts them as soon as needed
@@ -178,7 +181,7 @@ func (w *Workload) key() key { return key{w.Kind, w.Namespace, w.Name} }
 // relevant reports whether there may be something to do about w, or about what
 // it controls.
 func (w *Workload) relevant() bool {
-	return len(w.References) > 0 || len(w.Annotations) > 0 || w.foreign != nil || w.Form != nil
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.foreign != nil || w.Form != nil || w.Unknown != nil
 }
 
 func (p *Pod) key() key { return key{KindPod, p.Namespace, p.Name} }

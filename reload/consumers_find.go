@@ -73,14 +73,19 @@ func (c *consumers) byIndex(index, value string) []*Workload {
 	return append(found, c.optional.ByIndex(index, value)...)
 }
 
-// all returns every consumer, workloads first.
-func (c *consumers) all() []key {
+// allWorkloads returns the workloads of every kind.
+func (c *consumers) allWorkloads() []*Workload {
 	var workloads []*Workload
 	for _, kind := range workloadKinds() {
 		workloads = append(workloads, c.workloads[kind].List()...)
 	}
+	return append(workloads, c.optional.List()...)
+}
+
+// all returns every consumer, workloads first.
+func (c *consumers) all() []key {
 	var keys []key
-	for _, w := range append(workloads, c.optional.List()...) {
+	for _, w := range c.allWorkloads() {
 		if w.relevant() {
 			keys = append(keys, w.key())
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/locked"
@@ -29,6 +30,7 @@ type controller struct {
 	reads     *reads
 	digestKey *kube.DigestKey
 	patcher   patcher
+	jobs      batchclient.JobsGetter
 	events    *kube.Events
 	metrics   *metrics
 	// onlooker, when there is one, is told of what was done.
@@ -41,14 +43,18 @@ type controller struct {
 	pending  pending
 	sights   sights
 	absences absences
-	echoes   echoes
-	told     told
-	waits    *waits
-	rollouts *rollouts
-	turns    turns
-	tallies  *locked.Value[tallies]
-	// recollections are what was written on workloads that others control.
-	recollections recollections
+	// keyChanges are those of objects that pods consume.
+	keyChanges keyChanges
+	unreached  unreached
+	writes     writes
+	told       told
+	waits      *waits
+	rollouts   *rollouts
+	watch      *rolloutWatch
+	turns      turns
+	tallies    *locked.Value[tallies]
+
+	firstLooks firstLooks
 	// refreshed has when pods were refreshed that are still to be confirmed.
 	refreshed sync.Map
 }
@@ -70,8 +76,8 @@ type dependencies struct {
 func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
-		patcher: patcher{d.clients.Metadata, consumers.optional.Resource},
-		events:  d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
+		patcher: patcher{d.clients.Metadata, consumers.optional.Resource}, jobs: d.clients.Typed.BatchV1(),
+		events: d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
 		told: told{now: time.Now}, waits: newWaits(metrics.waiting), tallies: locked.New(tallies{}),
 	}
 	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
@@ -81,8 +87,10 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 	}
 	c.reads = newReads(d)
 	c.reads.wanted, c.reads.done = c.asked, c.objectRead
+	c.reads.labels = func() bool { return readLabels(c.settings.load().sections) }
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	c.rollouts = newRollouts(d.settings, c.queue.Fresh, c.now)
+	c.watch = newRolloutWatch(metrics)
 	c.posts = newPosts(d, consumers, metrics)
 	return c
 }
@@ -95,6 +103,7 @@ func (c *controller) honoured() Settings { return c.settings.Load() }
 // rules and opt-in the caches of consumers never fill, and it waits for the
 // first rule.
 func (c *controller) run(ctx context.Context) error {
+	c.writes.clear()
 	c.absences.pods.Clear() // what went and came meanwhile was not seen
 	c.queue.Open()
 	defer c.queue.Close()
@@ -112,13 +121,17 @@ func (c *controller) run(ctx context.Context) error {
 		return nil
 	}
 	c.rollouts.lead()
-	c.log.Info("started", zap.Int("rules", len(c.rules.Load().All())))
+	c.watchAgain()
+	defer c.watch.clear()
+	c.log.Info("reload works: it follows the consumers of Secrets and ConfigMaps", zap.Int("rules", len(c.rules.Load().All())))
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { c.posts.queue.Run(ctx) })
 	beside.Go(func() { c.reads.queue.Run(ctx) })
 	beside.Go(func() { every(ctx, expireEvery, c.rollouts.expire) })
+	beside.Go(func() { every(ctx, tellEvery, c.tellUnreached) })
 	beside.Go(func() { every(ctx, tellEvery, c.tellTallies) })
+	beside.Go(func() { every(ctx, judgeEvery, c.judgeRollouts) })
 	c.queue.Run(ctx)
 	return nil
 }
@@ -159,6 +172,9 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 		if err := all.Add(c.caches.Foreign[kind].OnChange(c.foreignChanged(kind))); err != nil {
 			return all, err
 		}
+	}
+	if err := all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
+		return all, err
 	}
 	if err := all.Add(c.consumers.pods.OnChange(c.podChanged)); err != nil {
 		return all, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
@@ -42,6 +43,8 @@ const (
 	ReasonUnreadable Reason = "BaselineUnreadable"
 	// ReasonOtherKey: the stored baseline was made with a key that is lost.
 	ReasonOtherKey Reason = "BaselineOfOtherKey"
+	// ReasonStripped: somebody took the baseline off; it is put back.
+	ReasonStripped Reason = "BaselineStripped"
 	// ReasonMissing: an object or key that the pods need is not there.
 	ReasonMissing Reason = "Missing"
 	// ReasonReplaced: a restart replaces the pod.
@@ -60,11 +63,13 @@ const (
 type Consumed struct {
 	Reference
 	Object object.Ref
-	// Rule governs the object for this consumer; OptIn is the tool by whose
-	// annotation the owner asks. Where both are empty the reference is left
-	// alone.
+	// Rule governs the object for this consumer; OptIn is who asks otherwise: the
+	// tool by whose annotation the owner does, or Sections. Where both are empty
+	// the reference is left alone.
 	Rule  string
 	OptIn Tool
+	// objects is nil where the labels of the object do not matter.
+	objects labels.Selector
 	// Action is the rule's, or the workload owner's own wish.
 	Action Action
 	// Spared is why the owner wants nothing done, where there is more to say
@@ -80,7 +85,13 @@ type Consumed struct {
 	Without bool
 	// Lacked is true when some of these pods came after it went, so that they have
 	// nothing of it, whatever is on record.
-	Lacked    bool
+	Lacked bool
+	// Stale is true when pods run that started before the data was written, of a
+	// workload that Headwater follows. It is known at a leader's first look.
+	Stale bool
+	// Unstamped is true when what is recorded may not be what pods run; see
+	// Workload.lostStamp.
+	Unstamped bool
 	Digests   object.Digests
 	Immutable bool
 	// Frozen is true while kubelets hold the object for immutable, as the pods
@@ -90,9 +101,12 @@ type Consumed struct {
 	// Released is true when no pod reads the object, so that kubelets have let go
 	// of it.
 	Released bool
-	// ChangedAt is when the data was last written, by the API server's clock,
-	// in whole seconds.
-	ChangedAt time.Time
+	// CreatedAt is when the object was created, and ChangedAt when its data was last
+	// written, by the API server's clock, in whole seconds.
+	CreatedAt, ChangedAt time.Time
+	// KeysChangedAt is when the consumed keys were last written, by the same clock;
+	// ChangedAt where that is not known.
+	KeysChangedAt time.Time
 	// Version is the object's resourceVersion.
 	Version string
 	// Pace and Post are the rule's.
@@ -172,6 +186,10 @@ type Decision struct {
 	Data Written
 	// Posts follow the refresh.
 	Posts []HTTPPost
+	// Undone is what somebody did to the last restart, which is due again.
+	Undone Undone
+	// Incomplete is true while not all is known that the decision is about.
+	Incomplete bool
 }
 
 // mayReadOld names what changed and may be read as it was by the pods of this
@@ -192,12 +210,15 @@ func (d Decision) lostBaseline() bool {
 func (d Decision) waits() bool { return d.Step == StepRestart || d.Step == StepHold }
 
 // decideWorkload compares what a workload consumes with its stored baseline.
-// The first sight of a reference is never a change, unless the pods are known to
-// have started without it, and a restart that would leave its pods without what
-// they need is held.
+// The first sight of a reference is no change, unless the pods are known to have
+// started without it, or before its data was written. A restart that would leave
+// its pods without what they need is held.
 func decideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Consumed) Decision {
 	known, trouble := recall(hasher, stored)
 	entries := entriesOf(hasher, uid, known, consumed)
+	if trouble == "" || trouble == ReasonFirstSight {
+		known = known.lacking(missed(known, entries))
+	}
 	next, differing := compare(hasher, known, filter(entries, entry.restarts))
 	retain(hasher, next, known, entries)
 	changed := consumedBy(differing)

@@ -31,6 +31,8 @@ const (
 	ReasonAsked Reason = "RestartAsked"
 	// ReasonReadAtStart: containers read it when they start, and never again.
 	ReasonReadAtStart Reason = "ReadAtStart"
+	// ReasonReadByInit: an init container reads the files, and has ended.
+	ReasonReadByInit Reason = "ReadByInitContainer"
 	// ReasonListed: the owner lists it, whatever containers do with it.
 	ReasonListed Reason = "Listed"
 	// ReasonImmutable: kubelets do not look at an immutable object again, nor at
@@ -62,6 +64,8 @@ func (c Consumed) onChange() Outcome {
 		return Outcome{StepRestart, ReasonAsked}
 	case c.Mode == Listed:
 		return c.restartUnlessOnlyRefresh(ReasonListed)
+	case c.Mode == InitVolume:
+		return c.restartUnlessOnlyRefresh(ReasonReadByInit)
 	case c.Mode.needsRestart():
 		return c.restartUnlessOnlyRefresh(ReasonReadAtStart)
 	default:

@@ -19,6 +19,8 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"a variable restarts":                               {by(Env), restart(ReasonReadAtStart)},
 		"all keys as variables restart":                     {by(EnvFrom), restart(ReasonReadAtStart)},
 		"a subPath mount restarts":                          {by(SubPath), restart(ReasonReadAtStart)},
+		"a volume of an init container restarts":            {by(InitVolume), restart(ReasonReadByInit)},
+		"under Refresh an init container's is nothing":      {by(InitVolume).under(Refresh), nothing(ReasonOnlyRefresh)},
 		"what the owner lists restarts":                     {by(Listed), restart(ReasonListed)},
 		"a mounted volume is refreshed":                     {by(Volume), refresh},
 		"an immutable volume restarts":                      {by(Volume).frozen(), restart(ReasonImmutable)},

@@ -101,10 +101,10 @@ func replaces(pod *Pod, due Decision, restartedAt, now time.Time) bool {
 }
 
 // isStale decides for a volume of which nothing is on record: it may hold old
-// data when its object changed in the pod's life, but no longer than the
-// kubelet takes to see that by itself.
+// data when the keys that it shows changed in the pod's life, but no longer than
+// the kubelet takes to see that by itself.
 func isStale(pod *Pod, c Consumed, now time.Time) bool {
-	return !c.ChangedAt.IsZero() &&
-		!c.ChangedAt.Before(pod.CreationTimestamp.Truncate(time.Second)) &&
-		now.Sub(c.ChangedAt) <= kubeletSync
+	return !c.KeysChangedAt.IsZero() &&
+		!c.KeysChangedAt.Before(pod.CreationTimestamp.Truncate(time.Second)) &&
+		now.Sub(c.KeysChangedAt) <= kubeletSync
 }

@@ -51,6 +51,9 @@ func TestDecidePod(t *testing.T) {
 		"no record, and a change as old as the kubelet may take": {
 			now: []Consumed{secret(h, "s", Volume, v1).changedAt(long.Add(-kubeletSync))}, step: StepRefresh,
 		},
+		"no record, and a change just now of keys that are not mounted": {
+			now: []Consumed{secret(h, "s", Volume, v1, "b").changedAt(recent).otherKeys(birth.Add(-time.Second))}, step: StepNothing,
+		},
 		"no record, and a change before the pod was made": {
 			pod: testPod(func(p *Pod) { p.CreationTimestamp = metav1.NewTime(long) }),
 			now: []Consumed{secret(h, "s", Volume, v1).changedAt(recent)}, step: StepNothing,

@@ -25,9 +25,13 @@ const (
 type reloaderAsk struct {
 	// auto, search and excluded are by kind of object.
 	auto, search map[object.Kind]bool
-	excluded     map[object.Kind][]string
-	names        []object.Ref
-	patterns     []pattern
+	// declines says that auto is false, and not left out.
+	declines map[object.Kind]bool
+	excluded map[object.Kind][]string
+	// classes is true where auto is about SecretProviderClasses, too.
+	classes  bool
+	names    []object.Ref
+	patterns []pattern
 	// steps are what it takes at most to match all patterns, per character.
 	steps int
 	// pause is the least time between two restarts.
@@ -37,17 +41,13 @@ type reloaderAsk struct {
 
 func readReloader(kind Kind, namespace string, annotations, template map[string]string) *reloaderAsk {
 	a := &reloaderAsk{
-		auto: map[object.Kind]bool{}, search: map[object.Kind]bool{}, excluded: map[object.Kind][]string{},
+		auto: map[object.Kind]bool{}, search: map[object.Kind]bool{}, declines: map[object.Kind]bool{}, excluded: map[object.Kind][]string{},
 	}
 	for _, of := range object.Kinds {
 		a.excluded[of] = items(annotations[mark.ReloaderExcludes(of)])
-		a.readKind(of, namespace, whoSays(of, annotations, template))
+		a.readKind(of, namespace, whoSays(annotations, template, mark.ReloaderTypedAuto(of), mark.ReloaderNames(of)))
 	}
-	for _, unseen := range []string{mark.ReloaderClassAuto, mark.ReloaderClasses} {
-		if _, asked := annotations[unseen]; asked {
-			a.fault(unseen, "Headwater does not see what a Secrets Store CSI driver mounts")
-		}
-	}
+	a.readClasses(whoSays(annotations, template, mark.ReloaderClassAuto, mark.ReloaderClasses))
 	if text, set := annotations[mark.ReloaderPausePeriod]; set && kind == KindDeployment {
 		pause, err := time.ParseDuration(text)
 		if err != nil || pause <= 0 {
@@ -58,10 +58,10 @@ func readReloader(kind Kind, namespace string, annotations, template map[string]
 	return a
 }
 
-// whoSays returns the annotations that count for objects of kind: those of the
-// pod template when the workload has none.
-func whoSays(kind object.Kind, annotations, template map[string]string) map[string]string {
-	for _, key := range []string{mark.ReloaderAuto, mark.ReloaderSearch, mark.ReloaderTypedAuto(kind), mark.ReloaderNames(kind)} {
+// whoSays returns the annotations that count for one kind of object, which those
+// that are typed are about: those of the pod template when the workload has none.
+func whoSays(annotations, template map[string]string, typed ...string) map[string]string {
+	for _, key := range append(typed, mark.ReloaderAuto, mark.ReloaderSearch) {
 		if _, says := annotations[key]; says {
 			return annotations
 		}
@@ -69,8 +69,38 @@ func whoSays(kind object.Kind, annotations, template map[string]string) map[stri
 	return template
 }
 
+// unseenClasses is why nothing is done for a SecretProviderClass.
+const unseenClasses = "Headwater does not see what a Secrets Store CSI driver mounts"
+
+func (a *reloaderAsk) readClasses(says map[string]string) {
+	for _, key := range []string{mark.ReloaderClassAuto, mark.ReloaderClasses} {
+		if _, asked := says[key]; asked {
+			a.fault(key, unseenClasses)
+		}
+	}
+	a.classes, _ = strconv.ParseBool(says[mark.ReloaderAuto])
+}
+
+// unseen are the annotations of w that ask for more than Headwater does, for what
+// its pods mount.
+func (w *Workload) unseen(of wishes) []fault {
+	for _, asked := range of.asks {
+		reloader, is := asked.(*reloaderAsk)
+		if !is || !reloader.classes {
+			continue
+		}
+		for _, r := range w.References {
+			if r.Mode == Provided {
+				return []fault{{annotation: mark.ReloaderAuto, inPart: true, problem: unseenClasses + ": " + string(r.Kind) + " " + r.Name}}
+			}
+		}
+	}
+	return nil
+}
+
 func (a *reloaderAsk) readKind(kind object.Kind, namespace string, says map[string]string) {
 	a.auto[kind] = a.readBool(says, mark.ReloaderAuto) || a.readBool(says, mark.ReloaderTypedAuto(kind))
+	a.declines[kind] = !a.auto[kind] && says[mark.ReloaderAuto]+says[mark.ReloaderTypedAuto(kind)] != ""
 	a.search[kind] = says[mark.ReloaderSearch] == "true"
 	list := items(says[mark.ReloaderNames(kind)])
 	if len(list) > mark.MaxListed {

@@ -17,6 +17,9 @@ const (
 	Untracked Standing = "Untracked"
 	// Current: it runs the data of now.
 	Current Standing = "Current"
+	// RollingOut: its pod template stands for the data of now, but pods that started
+	// before still run.
+	RollingOut Standing = "RollingOut"
 	// Behind: it runs other data.
 	Behind Standing = "Behind"
 	// FirstSight: nothing is on record; the data of now will be taken for what
@@ -53,6 +56,8 @@ func standing(hasher *digest.Hasher, uid types.UID, stored string, c Consumed) S
 	e := newEntry(c, placeOf(hasher, uid, c.Reference))
 	sum, recorded := e.recorded(known)
 	switch {
+	case len(missed(known, []entry{e})) > 0:
+		return Behind
 	case !recorded:
 		return FirstSight
 	case sum == e.sum(hasher):

@@ -75,14 +75,16 @@ func decideTarget(rule string, wanted target, t *SetTarget, current *object.Dige
 func holders(entries []metav1.ManagedFieldsEntry, ours func(manager string) bool, paths []string) []string {
 	var found []string
 	for _, entry := range entries {
-		if ours(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
+		if ours(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply {
 			continue
 		}
-		var fields map[string]any
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if slices.ContainsFunc(paths, func(path string) bool { return holds(fields, strings.Split(path, ".")) }) {
+		if slices.ContainsFunc(paths, func(text string) bool {
+			path, err := parseFieldPath(text)
+			if err != nil { // metadata, which nobody may write as a target
+				return holds(entry, asKeys(text))
+			}
+			return holds(entry, path.managedKeys())
+		}) {
 			found = append(found, entry.Manager)
 		}
 	}
@@ -90,9 +92,31 @@ func holders(entries []metav1.ManagedFieldsEntry, ours func(manager string) bool
 	return slices.Compact(found)
 }
 
-func holds(fields map[string]any, path []string) bool {
-	for _, key := range path {
-		next, found := fields["f:"+key].(map[string]any)
+func asKeys(path string) []string {
+	var keys []string
+	for key := range strings.SplitSeq(path, ".") {
+		keys = append(keys, "f:"+key)
+	}
+	return keys
+}
+
+// replacesList reports whether the API server treats a list on the path p as one
+// value, without keys for its elements. The manager that applied p then owns the
+// whole list, with the elements of others.
+func replacesList(entries []metav1.ManagedFieldsEntry, manager string, p fieldPath) bool {
+	return p.inList() && !slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && holds(entry, p.managedKeys())
+	})
+}
+
+// holds reports whether the entry has the field that keys lead to.
+func holds(entry metav1.ManagedFieldsEntry, keys []string) bool {
+	var fields map[string]any
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	for _, key := range keys {
+		next, found := fields[key].(map[string]any)
 		if !found {
 			return false
 		}

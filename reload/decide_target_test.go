@@ -177,7 +177,7 @@ func TestTargetsAreChecked(t *testing.T) {
 		"the status":                      {[]Target{{CustomKind: bucket, Set: set("status.a")}}, "targets[0].set[0].to"},
 		"nothing":                         {[]Target{{CustomKind: bucket, Set: set("")}}, "targets[0].set[0].to"},
 		"a key that is none":              {[]Target{{CustomKind: bucket, Set: []SetField{{From: "a/b", To: "spec.a"}}}}, "targets[0].set[0].from"},
-		"a selector that cannot be read ": {[]Target{{CustomKind: bucket, Annotate: true, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}}, "targets[0].selector"},
+		"a selector that cannot be read ": {[]Target{{CustomKind: bucket, Annotate: true, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}}, "targets[0].selector.matchLabels[a b]"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			config := Config{Targets: test.targets}

@@ -43,7 +43,13 @@ func (c Consumed) requiring(keys ...string) Consumed { c.Required = keys; return
 func (c Consumed) frozen() Consumed   { c.Immutable = true; return c }
 func (c Consumed) released() Consumed { c.Released = true; return c }
 
-func (c Consumed) changedAt(at time.Time) Consumed { c.ChangedAt = at; return c }
+func (c Consumed) changedAt(at time.Time) Consumed {
+	c.ChangedAt, c.KeysChangedAt = at, at
+	return c
+}
+
+// otherKeys is c, whose keys were last written at that time.
+func (c Consumed) otherKeys(at time.Time) Consumed { c.KeysChangedAt = at; return c }
 
 func TestDecideWorkload(t *testing.T) {
 	h := testHasher(t, 1)
@@ -84,6 +90,25 @@ func TestDecideWorkload(t *testing.T) {
 		"a change of a subPath mount restarts": {
 			before: []Consumed{secret(h, "s", SubPath, v1)}, now: []Consumed{secret(h, "s", SubPath, v2)},
 			step: StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"a change of a volume that an init container mounts restarts": {
+			before: []Consumed{secret(h, "s", InitVolume, v1), secret(h, "s", Volume, v1)},
+			now:    []Consumed{secret(h, "s", InitVolume, v2), secret(h, "s", Volume, v2)},
+			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/s"},
+		},
+		"an init container's volume that was taken for any other is adopted": {
+			before: []Consumed{secret(h, "t", Env, v1, "a"), secret(h, "s", Volume, v1)},
+			now:    []Consumed{secret(h, "t", Env, v1, "a"), secret(h, "s", InitVolume, v2)},
+			step:   StepAdopt, reason: ReasonReferences,
+		},
+		"an init container's volume that was taken for any other, beside a change, is adopted with it": {
+			before: []Consumed{secret(h, "t", Env, v1, "a"), secret(h, "s", Volume, v1)},
+			now:    []Consumed{secret(h, "t", Env, v2, "a"), secret(h, "s", InitVolume, v2)},
+			step:   StepRestart, reason: ReasonChanged, changed: []string{"Secret/ns/t"},
+		},
+		"under Refresh an init container's volume is left alone": {
+			before: []Consumed{secret(h, "s", InitVolume, v1)}, now: []Consumed{secret(h, "s", InitVolume, v2).under(Refresh)},
+			step: StepNothing, reason: ReasonUnchanged,
 		},
 		"a change of a key that nobody consumes is nothing": {
 			before: []Consumed{secret(h, "s", Env, v1, "b")}, now: []Consumed{secret(h, "s", Env, v2, "b")},

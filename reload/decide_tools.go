@@ -10,18 +10,20 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Tool is a tool by whose annotations the owner of a workload can ask for it to
-// be reloaded.
+// Tool is who asks for a workload to be reloaded: its owner, by the annotations
+// of a tool, or the configuration.
 type Tool string
 
-// The tools. Those of Headwater itself need no Settings.Compatibility.
+// The tools. The annotations of Headwater itself need no Settings.Compatibility.
 const (
 	Headwater Tool = "Headwater"
 	Reloader  Tool = "Reloader"
 	Wave      Tool = "Wave"
+	// Sections are those of the configuration's reload.namespaces.
+	Sections Tool = "Namespaces"
 )
 
-// ask is what the owner of a workload asks of one tool.
+// ask is what is asked for a workload, of one tool.
 type ask interface {
 	tool() Tool
 	// action is how to reload; empty where the owner leaves that open.

@@ -124,6 +124,14 @@ func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 			annotations: notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
 			faults:      []string{"Headwater does not see", "Headwater does not see"},
 		},
+		"Reloader: what a CSI driver mounts, on the pod template": {
+			template: notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
+			faults:   []string{"Headwater does not see", "Headwater does not see"},
+		},
+		"Reloader: what a CSI driver mounts, on the pod template of a workload that says otherwise": {
+			annotations: notes{"reloader.stakater.com/auto": "false"},
+			template:    notes{"secretproviderclass.reloader.stakater.com/auto": "true"},
+		},
 		"Reloader: how to roll Argo's Rollouts out": {
 			annotations: notes{"reloader.stakater.com/rollout-strategy": "restart"},
 		},
@@ -180,7 +188,7 @@ func coveredBy(of wishes, tags mark.Tags, by Tool) (covered []string) {
 			references = []Reference{{Kind: ref.Kind, Name: name, Mode: EnvFrom}}
 		}
 		for _, r := range of.referencesTo(ref, references) {
-			if asked := of.asked(r, ref, tags); asked != nil && asked.tool() == by && asked.action() == Restart {
+			if asked := of.asked(r, ref, tags, false); asked != nil && asked.tool() == by && asked.action() == Restart {
 				covered = append(covered, kind+"/"+name)
 				break
 			}
@@ -212,7 +220,7 @@ func TestWhoSaysSomethingToHeadwaterSaysNothingToOtherTools(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			of, _ := wishesOf(together(theirs, test.ours))
-			asked := of.asked(Reference{Kind: object.Secret, Name: "s", Mode: EnvFrom}, ref, mark.Tags{})
+			asked := of.asked(Reference{Kind: object.Secret, Name: "s", Mode: EnvFrom}, ref, mark.Tags{}, false)
 			if test.by == "" {
 				require.Nil(t, asked)
 			} else {
@@ -305,4 +313,54 @@ func FuzzForeignAnnotations(f *testing.F) {
 			require.Less(t, len(unknownReload(&Workload{Kind: KindDeployment}, fault).Note), 1024)
 		}
 	})
+}
+
+func TestAutoOfReloaderIsAboutSecretProviderClassesToo(t *testing.T) {
+	mounts := []Reference{{Kind: object.Secret, Name: "s", Mode: Env}, {Kind: secretProviderClass, Name: "vault", Mode: Provided}}
+	auto := notes{"reloader.stakater.com/auto": "true"}
+	tests := map[string]struct {
+		annotations, template notes
+		references            []Reference
+		settings              Settings
+		want                  bool
+	}{
+		"on the workload":                {annotations: auto, references: mounts, settings: bothTools(), want: true},
+		"on the pod template":            {template: auto, references: mounts, settings: bothTools(), want: true},
+		"without such a volume":          {annotations: auto, references: mounts[:1], settings: bothTools()},
+		"for Secrets alone":              {annotations: notes{secretAuto: "true"}, references: mounts, settings: bothTools()},
+		"where Reloader is not honoured": {annotations: auto, references: mounts, settings: Settings{OptIn: new(true)}},
+		"where Headwater is asked in its place": {
+			annotations: notes{"reloader.stakater.com/auto": "true", mark.Reload: "Auto"}, references: mounts, settings: bothTools(),
+		},
+		"of Wave, which does not know them": {
+			annotations: notes{"wave.pusher.com/update-on-config-change": "true"}, references: mounts, settings: bothTools(),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			meta, theirs := saying(test.annotations, test.template)
+			of, _ := wishesOf(meta, theirs, test.settings)
+			unseen := (&Workload{ObjectMeta: *meta, References: test.references}).unseen(of)
+			require.Equal(t, test.want, len(unseen) == 1)
+			if test.want {
+				require.True(t, unseen[0].inPart)
+				require.Equal(t, "Headwater does not see what a Secrets Store CSI driver mounts: SecretProviderClass vault", unseen[0].problem)
+			}
+		})
+	}
+}
+
+func TestAMisspeltAnnotationHasANearestName(t *testing.T) {
+	for annotation, want := range map[string]string{
+		"headwater.dev/relaod":      "did you mean headwater.dev/reload?",
+		"headwater.dev/Reload":      "did you mean headwater.dev/reload?",
+		"headwater.dev/reload-kyes": "did you mean headwater.dev/reload-keys?",
+		"headwater.dev/reload_on":   "did you mean headwater.dev/reload-on?",
+		"headwater.dev/enabled":     "Headwater reads headwater.dev/reload, headwater.dev/reload-on, headwater.dev/reload-keys",
+	} {
+		faults := (&Workload{Unknown: []string{annotation}}).misspelt()
+		require.Len(t, faults, 1)
+		require.Equal(t, annotation, faults[0].annotation)
+		require.Equal(t, "there is none of that name; "+want, faults[0].problem)
+	}
 }

@@ -70,8 +70,14 @@ func leave(stored string) Decision {
 
 // undone reports whether the stamp of the last restart was taken off w: by the
 // owner, or by the schema of a declared kind, which may drop what it does not
-// know. Otherwise that is the doing of a person, who knows.
+// know.
 func (w *Workload) undone(restartedAt string) bool {
-	declared := w.Form != nil && !w.isTarget() && !isKnown(w.Kind)
-	return (w.Owner != nil || declared) && restartedAt != "" && !w.Stamped
+	return !w.isOwnStamp() && !w.isTarget() && restartedAt != "" && w.Stamp == 0
+}
+
+// isOwnStamp reports whether w keeps what is written on its pod template, unless a
+// person or a tool takes it off: nothing controls w, and its kind keeps annotations.
+func (w *Workload) isOwnStamp() bool {
+	declared := w.Form != nil && !isKnown(w.Kind)
+	return w.Owner == nil && !declared
 }

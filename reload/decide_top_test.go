@@ -6,8 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 func controlled(name string, by *Owner) *Workload {
@@ -72,9 +70,9 @@ func TestWhoUndoesARestart(t *testing.T) {
 	w := controlled("web", &Owner{Kind: "App.example.com", Name: "app"})
 	require.False(t, w.undone(""), "there was none")
 	require.True(t, w.undone("2026-01-01T00:00:00Z"))
-	w.Stamped = true
+	w.Stamp = 1
 	require.False(t, w.undone("2026-01-01T00:00:00Z"))
-	w.Stamped, w.Owner = false, nil
+	w.Stamp, w.Owner = 0, nil
 	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a person did")
 	w.Kind, w.Form = "App.example.com", appForm()
 	require.True(t, w.undone("2026-01-01T00:00:00Z"), "the schema of a declared kind may drop it")
@@ -82,27 +80,4 @@ func TestWhoUndoesARestart(t *testing.T) {
 	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a target has no pod template")
 	w.Kind, w.Form = KindRollout, knownForms()[0]
 	require.False(t, w.undone("2026-01-01T00:00:00Z"), "a person did")
-}
-
-func TestWhatWasWrittenIsRememberedForControlledWorkloads(t *testing.T) {
-	var r recollections
-	w := controlled("web", nil)
-	r.keep(w, "b", mark.Restarts{birth})
-	_, found := r.of(w)
-	require.False(t, found, "nobody takes it off")
-
-	w.Owner = &Owner{Kind: "App.example.com", Name: "app"}
-	r.keep(w, "b", mark.Restarts{birth})
-	w.Annotations = map[string]string{mark.Baseline: "older"}
-	written, found := r.of(w)
-	require.True(t, found)
-	require.Equal(t, recollection{w.UID, "b", mark.Restarts{birth}}, written)
-
-	other := controlled("web", w.Owner)
-	other.UID = "another"
-	_, found = r.of(other)
-	require.False(t, found, "another object of its name")
-	r.forget(w.key())
-	_, found = r.of(w)
-	require.False(t, found)
 }

@@ -30,6 +30,10 @@ type wishes struct {
 	patterns []pattern
 	// minInterval is the least time between two restarts; 0 leaves it open.
 	minInterval time.Duration
+	// reloader is what the owner says to Reloader, where that counts, and ignores
+	// says that objects may tell Reloader to ignore them; see namespaceAsk.
+	reloader *reloaderAsk
+	ignores  bool
 }
 
 // fault is an annotation that is ignored, wholly or in part, since it cannot be
@@ -45,7 +49,7 @@ const reloadOff = "Off"
 // wishesOf reads the wishes on a consumer. Who says something to Headwater says
 // nothing to other tools.
 func wishesOf(meta *metav1.ObjectMeta, theirs *foreign, settings Settings) (wishes, []fault) {
-	of := wishes{labels: meta.Labels, pace: settings.pace()}
+	of := wishes{labels: meta.Labels, pace: settings.pace(), ignores: settings.honours(Reloader)}
 	var faults []fault
 	read := func(annotation string, parse func(value string) error) {
 		value, set := meta.Annotations[annotation]
@@ -76,7 +80,7 @@ func wishesOf(meta *metav1.ObjectMeta, theirs *foreign, settings Settings) (wish
 func (w wishes) under(top wishes) wishes {
 	if top.how != "" {
 		w.how, w.asks = top.how, top.asks
-		w.named, w.patterns, w.minInterval = nil, nil, 0
+		w.named, w.patterns, w.minInterval, w.reloader = nil, nil, 0, nil
 	}
 	if top.keys != nil {
 		w.keys = top.keys
@@ -90,7 +94,7 @@ func (w *wishes) heed(theirs *foreign, settings Settings) []fault {
 	if settings.honours(Reloader) {
 		w.asks = append(w.asks, theirs.reloader)
 		w.named, w.patterns = theirs.reloader.names, theirs.reloader.patterns
-		w.minInterval = theirs.reloader.pause
+		w.minInterval, w.reloader = theirs.reloader.pause, theirs.reloader
 		faults = theirs.reloader.faults
 	}
 	if settings.honours(Wave) && theirs.wave.asked {
@@ -128,10 +132,11 @@ func (a headwaterAsk) covers(ref object.Ref, _ Mode, _ mark.Tags) bool {
 }
 
 // asked returns the first of the asks that covers r, which is ref and bears
-// tags; nil when none does.
-func (w wishes) asked(r Reference, ref object.Ref, tags mark.Tags) ask {
+// tags; nil when none does. What a rule governs, the configuration asks for by
+// that rule alone.
+func (w wishes) asked(r Reference, ref object.Ref, tags mark.Tags, ruled bool) ask {
 	for _, asked := range w.asks {
-		if asked.covers(ref, r.Mode, tags) {
+		if asked.covers(ref, r.Mode, tags) && (!ruled || asked.tool() != Sections) {
 			return asked
 		}
 	}
@@ -141,8 +146,12 @@ func (w wishes) asked(r Reference, ref object.Ref, tags mark.Tags) ask {
 // spared returns why r, which no ask covers, is not covered after all.
 func (w wishes) spared(r Reference, ref object.Ref, tags mark.Tags) Reason {
 	for _, asked := range w.asks {
-		if reloader, is := asked.(*reloaderAsk); is && reloader.wants(ref, r.Mode, tags) {
-			return reloader.spares(ref, tags)
+		sparing, is := asked.(interface {
+			wants(ref object.Ref, mode Mode, tags mark.Tags) bool
+			spares(ref object.Ref, tags mark.Tags) Reason
+		})
+		if is && sparing.wants(ref, r.Mode, tags) {
+			return sparing.spares(ref, tags)
 		}
 	}
 	return ""

@@ -96,7 +96,7 @@ func (h *history) write(i int) {
 func (h *history) refer() {
 	of := h.dice.IntN(2)
 	u := &use{of: of}
-	u.Reference = Reference{Kind: object.Secret, Name: fmt.Sprint("s", of), Mode: pick(h, Env, EnvFrom, SubPath, Volume), Optional: h.dice.IntN(2) == 0}
+	u.Reference = Reference{Kind: object.Secret, Name: fmt.Sprint("s", of), Mode: pick(h, Env, EnvFrom, SubPath, Volume, InitVolume), Optional: h.dice.IntN(2) == 0}
 	switch {
 	case u.Mode == Env || u.Mode == SubPath:
 		u.Keys = []string{pick(h, "a", "b")}

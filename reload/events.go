@@ -2,6 +2,7 @@ package reload
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,11 +22,32 @@ const maxNamed = 2
 // added to the object's, and where there is more to say.
 const maxMissing = 1
 
+// misspelt is the topic of tellMisspelt.
+const misspelt = "misspelt"
+
+// tellMisspelt reports the annotations of w with Headwater's prefix that mean
+// nothing, if anybody would read the right ones.
+func (c *controller) tellMisspelt(w *Workload, decision Decision) {
+	var faults []fault
+	if c.honoured().optIn() || decision.Rule != "" {
+		faults = w.misspelt()
+	}
+	text := ""
+	for _, fault := range faults {
+		text += fault.annotation + fault.problem
+	}
+	if say, _ := c.told.say(w.key(), misspelt, text); say {
+		for _, fault := range faults {
+			c.events.Record(unknownReload(w, fault))
+		}
+	}
+}
+
 // complain tells the owner of w which of its annotations mean nothing, as
 // far as anybody would heed them. Of what is wrong with one, the first counts.
 func (c *controller) complain(w *Workload, decision Decision) {
 	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.honoured())
-	faults = append(faults, (&gatherer{caches: c.caches}).tooMany(w.Namespace, of)...)
+	faults = slices.Concat(faults, (&gatherer{caches: c.caches}).tooMany(w.Namespace, of), w.unseen(of))
 	problems := map[string]fault{}
 	for _, fault := range faults {
 		_, known := problems[fault.annotation]
@@ -72,7 +94,7 @@ func (t *told) over(k key, about string) { t.say(k, about, "") }
 
 // forget drops what a consumer's owner was told.
 func (t *told) forget(k key) {
-	for _, about := range append(mark.WishAnnotations(), waiting, failing, reverted, templateless) {
+	for _, about := range append(mark.WishAnnotations(), waiting, failing, reverted, templateless, stuck, misspelt) {
 		t.over(k, about)
 	}
 }
@@ -86,7 +108,12 @@ func restarted(w consumer, decision Decision) kube.Event {
 	event := about(w)
 	event.Rule, event.Reason, event.Action = decision.Rule, "Restarted", "Restart"
 	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
-	if w.form().Template == nil { // a target
+	switch {
+	case w.key().kind == KindCronJob:
+		event.Note = "Its pod template is stamped, because what its Jobs read at their start has changed: " + someOf(decision.Changed, maxMissing) +
+			". Its next Job reads the new data. No Job is created for the change, unlike with Reloader: " +
+			"if that cannot wait, run kubectl create job --from=cronjob/" + w.GetName() + " NAME"
+	case w.form().Template == nil: // a target
 		event.Reason, event.Action = "Annotated", "Annotate"
 		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
 	}
@@ -125,7 +152,7 @@ func reloaded(one summary, about *corev1.ObjectReference) kube.Event {
 // failed is about a write that the API server answered so.
 func failed(to consumer, decision Decision, answer string) kube.Event {
 	event := about(to)
-	event.Warning, event.Rule = true, decision.Rule
+	event.Warning, event.Persisting, event.Rule = true, true, decision.Rule
 	switch decision.Step {
 	case StepRestart:
 		event.Reason, event.Action = "RestartFailed", "Restart"
@@ -165,13 +192,16 @@ func baselineAdopted(w consumer, decision Decision) kube.Event {
 }
 
 func unknownReload(w *Workload, fault fault) kube.Event {
-	event := about(w)
-	event.Warning = true
-	event.Reason, event.Action = "UnknownReload", "Read"
+	return ignoredAnnotation(about(w).About, fault)
+}
+
+func ignoredAnnotation(about *corev1.ObjectReference, fault fault) kube.Event {
 	ignored := "ignored"
 	if fault.inPart {
 		ignored = "ignored in part"
 	}
-	event.Note = fmt.Sprintf("The annotation %s is %s: %s", fault.annotation, ignored, fault.problem)
-	return event
+	return kube.Event{
+		About: about, Warning: true, Persisting: true, Reason: "UnknownReload", Action: "Read",
+		Note: fmt.Sprintf("The annotation %s is %s: %s", fault.annotation, ignored, fault.problem),
+	}
 }

@@ -44,7 +44,11 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	require.Equal(t, "StatefulSet", event.About.Kind)
 	require.Equal(t, "apps/v1", event.About.APIVersion)
 	require.Equal(t, w.UID, event.About.UID)
-	require.Equal(t, "batch/v1", restarted(&Workload{Kind: KindCronJob}, Decision{}).About.APIVersion)
+	cron := restarted(&Workload{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Kind: KindCronJob}, Decision{Changed: []string{long, long}})
+	require.Equal(t, "batch/v1", cron.About.APIVersion)
+	require.Contains(t, cron.Note, "No Job is created for the change")
+	require.Contains(t, cron.Note, "--from=cronjob/nightly NAME")
+	require.Less(t, len(cron.Note), maxNote)
 	require.Less(t, len(restarted(w, Decision{Changed: []string{long, long, long}}).Note), maxNote)
 
 	old := mayReadOld(w, "rule", []string{long, long})

@@ -24,9 +24,19 @@ func (w *Workload) wishes(settings Settings) wishes {
 func (c *consumers) wishesFor(w *Workload, settings Settings) wishes {
 	of := w.wishes(settings)
 	if top := c.topOf(w).top; top != w {
-		return of.under(top.wishes(settings))
+		of = of.under(top.wishes(settings))
 	}
-	return of
+	return c.sectioned(of, w.Namespace)
+}
+
+// sectioned adds what sections of the configuration ask for a consumer of that
+// namespace.
+func (c *consumers) sectioned(of wishes, namespace string) wishes {
+	if c.sections == nil {
+		return of
+	}
+	sections, namespaceLabels := c.sections(namespace)
+	return of.governedBy(sections, namespace, namespaceLabels)
 }
 
 // wishesForPod takes the wishes for a pod from the workload it belongs to. Those
@@ -36,42 +46,19 @@ func (c *consumers) wishesForPod(pod *Pod, settings Settings) wishes {
 		return c.wishesFor(owner, settings)
 	}
 	of, _ := wishesOf(&pod.ObjectMeta, nil, settings)
-	return of
+	return c.sectioned(of, pod.Namespace)
 }
 
 // rereadDelay is how soon a consumer is looked at again that references a
 // source whose cache is not full yet.
 const rereadDelay = time.Second
 
-// gather reads from the caches what holds of the objects that k references.
-func (c *controller) gather(k key, references []Reference, of wishes) (*digest.Hasher, []Consumed, error) {
-	return c.gathered(k, func(g *gatherer) []Consumed { return g.gather(k.namespace, references, of) })
-}
-
-// gatherFamily reads what holds of the objects that w is stamped for.
-func (c *controller) gatherFamily(w *Workload) (*digest.Hasher, []Consumed, error) {
-	return c.gathered(w.key(), func(g *gatherer) []Consumed { return g.family(c.consumers, c.consumers.family(w), c.honoured()) })
-}
-
-// gathered has k looked at again where not everything could be read yet.
-func (c *controller) gathered(k key, read func(*gatherer) []Consumed) (*digest.Hasher, []Consumed, error) {
-	g, err := c.gatherer()
-	if err != nil {
-		return nil, nil, err
-	}
-	consumed := read(g)
-	if g.reading {
-		c.queue.After(k, rereadDelay)
-	}
-	return g.hasher, consumed, nil
-}
-
 func (c *controller) gatherer() (*gatherer, error) {
 	hasher, err := c.digestKey.Hasher()
 	if err != nil {
 		return nil, err
 	}
-	return &gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher, read: c.reads.get, absences: &c.absences}, nil
+	return &gatherer{caches: c.caches, rules: c.rules.Load(), hasher: hasher, read: c.reads.get, absences: &c.absences, keyChanges: &c.keyChanges}, nil
 }
 
 // gatherer reads with one set of rules.
@@ -84,6 +71,11 @@ type gatherer struct {
 	read func(ref object.Ref, resourceVersion string) *object.Digested
 	// absences are nil for who does not follow changes.
 	absences *absences
+	// keyChanges are nil, too.
+	keyChanges *keyChanges
+	// installed is when Headwater was installed; nil where it does not matter what
+	// pods missed.
+	installed *time.Time
 	// reading is set when a source could not be looked up yet.
 	reading bool
 }
@@ -97,7 +89,7 @@ func (g *gatherer) family(among *consumers, members []*Workload, settings Settin
 		if w.isTarget() {
 			consumed = append(consumed, g.targetOf(w, of)...)
 		} else {
-			consumed = append(consumed, g.without(among, w, g.gather(w.Namespace, w.References, of))...)
+			consumed = append(consumed, g.missed(among, w, members[0], g.without(among, w, g.gather(w.Namespace, w.References, of)))...)
 		}
 	}
 	return consumed
@@ -179,8 +171,13 @@ func (g *gatherer) consumed(namespace string, reference Reference, of wishes) Co
 		c.Absent = !o.exists()
 		return c
 	}
+	if c = c.selectedBy(current.Labels); !c.governed() {
+		return c
+	}
 	c.Exists, c.Digests = true, current.Digests
-	c.Immutable, c.ChangedAt, c.Version = current.Immutable, current.ChangedAt, current.ResourceVersion
+	c.Immutable, c.Version = current.Immutable, current.ResourceVersion
+	c.CreatedAt, c.ChangedAt = current.CreationTimestamp.Time, current.ChangedAt
+	c.KeysChangedAt = g.keyChanges.last(ref, c.Keys, c.ChangedAt)
 	return c
 }
 
@@ -212,8 +209,11 @@ func (g *gatherer) wanted(o looked, reference Reference, of wishes) Consumed {
 		c.Rule, ruled = rule.Name, rule.Action
 		c.Pace, c.Post = rule.pace(), rule.Then.HTTPPost
 	}
-	if ask := of.asked(reference, o.ref, o.tags()); ask != nil {
+	if ask := of.asked(reference, o.ref, o.tags(), c.Rule != ""); ask != nil {
 		c.OptIn, asked = ask.tool(), ask.action()
+		if section, is := ask.(namespaceAsk); is {
+			c.objects = section.section.objects
+		}
 		if c.Rule == "" {
 			c.Pace = of.pace
 		}

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -84,6 +85,125 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 			if test.spared != "" {
 				require.Equal(t, Outcome{StepNothing, test.spared}, c.onChange())
 			}
+		})
+	}
+}
+
+// Clone team/base is of a rule, the Secrets team/own and its like of none.
+func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
+	labelled, ignored := ownSecret("labelled", "1"), ownSecret("ignored", "1")
+	labelled.Labels = map[string]string{"watch": "true"}
+	ignored.Annotations = notes{mark.ReloaderIgnore: "true"}
+	cloned := cloneOf("1")
+	cloned.Name, cloned.Annotations[mark.Rule] = "cloned", "syncs-alone"
+	f := newFixture(t, cloneOf("1"), cloned, ownSecret("own", "1"), labelled, ignored)
+	stop := f.lead()
+	defer stop()
+	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	refresh := testRule(t, Refresh)
+	picky := ruleFor(t, "base", "base", map[string]string{"app": "other"})
+	teams := func(change ...func(*NamespaceSection)) []NamespaceSection {
+		section := NamespaceSection{Action: Restart}
+		for _, c := range change {
+			c(&section)
+		}
+		section.Default()
+		return []NamespaceSection{section}
+	}
+	watched := func(s *NamespaceSection) {
+		s.Objects.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"watch": "true"}}
+	}
+
+	for sentence, test := range map[string]struct {
+		sections []NamespaceSection
+		in       string // the namespace; empty: team
+		says     notes
+		optIn    bool
+		rule     Rule
+		mode     Mode
+		name     string
+		by       string // rule, then who asks
+		action   Action
+		spared   Reason
+		read     bool
+	}{
+		"what no rule governs":                    {sections: teams(), rule: refresh, name: "own", by: "/Namespaces", action: Restart, read: true},
+		"what a rule clones that reloads nothing": {sections: teams(), rule: refresh, name: "cloned", by: "/Namespaces", action: Restart},
+		"nothing that a rule governs":             {sections: teams(), rule: refresh, name: "base", by: "base/", action: Refresh},
+		"what a rule governs for other workloads": {sections: teams(), rule: picky, name: "base", by: "/Namespaces", action: Restart},
+		"nothing where an owner says Off":         {sections: teams(), says: notes{mark.Reload: "Off"}, optIn: true, rule: refresh, name: "own", by: "/", action: None},
+		"the owner says how": {
+			sections: teams(), says: notes{mark.Reload: "Refresh"}, optIn: true, rule: refresh, name: "own", by: "/Headwater", action: Refresh, read: true,
+		},
+		"the owner says how where none may opt in": {
+			sections: teams(), says: notes{mark.Reload: "Refresh"}, rule: refresh, name: "own", by: "/Namespaces", action: Refresh, read: true,
+		},
+		"what the owner's list leaves out": {
+			sections: teams(), says: notes{mark.ReloadOn: "Secret/other"}, optIn: true, rule: refresh, name: "own", by: "/Namespaces", action: Restart, read: true,
+		},
+		"nothing that is listed and not consumed": {sections: teams(), rule: refresh, mode: Listed, name: "own", by: "/", action: None},
+		"no other namespace": {
+			sections: teams(func(s *NamespaceSection) { s.Include = []string{"crew-*"} }), rule: refresh, name: "own", by: "/", action: None,
+		},
+		"no system namespace": {sections: teams(), in: "kube-system", rule: refresh, name: "own", by: "/", action: None},
+		"no namespace with other labels": {
+			sections: teams(func(s *NamespaceSection) {
+				s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
+			}),
+			rule: refresh, name: "own", by: "/", action: None,
+		},
+		"no workload with other labels": {
+			sections: teams(func(s *NamespaceSection) {
+				s.Workloads.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			}),
+			rule: refresh, name: "own", by: "/", action: None,
+		},
+		"no other kind": {
+			sections: teams(func(s *NamespaceSection) { s.Objects.Kinds = []object.Kind{object.ConfigMap} }), rule: refresh, name: "own", by: "/", action: None,
+		},
+		"no other name": {
+			sections: teams(func(s *NamespaceSection) { s.Objects.Exclude = []string{"o*"} }), rule: refresh, name: "own", by: "/", action: None,
+		},
+		"what another section is about": {
+			sections: append(teams(func(s *NamespaceSection) { s.Objects.Include = []string{"x"} }), teams(func(s *NamespaceSection) { s.Action = Refresh })...),
+			rule:     refresh, name: "own", by: "/Namespaces", action: Refresh, read: true,
+		},
+		"what has the labels":           {sections: teams(watched), rule: refresh, name: "labelled", by: "/Namespaces", action: Restart, read: true},
+		"nothing without the labels":    {sections: teams(watched), rule: refresh, name: "own", by: "/", action: None, read: true},
+		"no clone without the labels":   {sections: teams(watched), rule: refresh, name: "cloned", by: "/", action: None},
+		"nothing that Reloader ignores": {sections: teams(), optIn: true, rule: refresh, name: "ignored", by: "/", action: None, spared: ReasonIgnored},
+		"nothing that the owner excludes": {
+			sections: teams(), says: notes{secretExcludes: "own"}, optIn: true, rule: refresh, name: "own", by: "/", action: None, spared: ReasonExcluded,
+		},
+		"nothing where Reloader's auto is false": {
+			sections: teams(), says: notes{mark.ReloaderAuto: "false"}, optIn: true, rule: refresh, name: "own", by: "/", action: None,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hasher, err := f.key.Hasher()
+			require.NoError(t, err)
+			reads := 0
+			g := gatherer{caches: f.caches, rules: rules.NewSet(test.rule), hasher: hasher, read: func(ref object.Ref, _ string) *object.Digested {
+				reads++
+				found := &object.Digested{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+				if ref.Name == "labelled" {
+					found.Labels = labelled.Labels
+				}
+				return found
+			}}
+			settings := Settings{}
+			if test.optIn {
+				settings = bothTools()
+			}
+			namespace := cmp.Or(test.in, "team")
+			theirs := readForeign(KindDeployment, namespace, test.says, nil)
+			of, _ := wishesOf(&metav1.ObjectMeta{Namespace: namespace, Annotations: test.says}, theirs, settings)
+			of = of.governedBy(compileSections(test.sections), namespace, map[string]string{"env": "prod"})
+			c := g.consumed("team", Reference{Kind: object.Secret, Name: test.name, Mode: cmp.Or(test.mode, Volume)}, of)
+			require.Equal(t, test.by, c.Rule+"/"+string(c.OptIn))
+			require.Equal(t, test.action, c.Action)
+			require.Equal(t, test.spared, c.Spared)
+			require.Equal(t, test.read, reads == 1)
 		})
 	}
 }

@@ -75,3 +75,17 @@ func (g *gatherer) coming(c Consumed) bool {
 	g.reading = g.reading || !synced
 	return source != nil || !synced
 }
+
+// missed is consumed, what w consumes, and says of what pods of w started before it
+// was written. top is stamped for w. A CronJob runs new pods anyway.
+func (g *gatherer) missed(among *consumers, w, top *Workload, consumed []Consumed) []Consumed {
+	if g.installed == nil || w.Kind == KindCronJob || !top.isFollowed(*g.installed) {
+		return consumed
+	}
+	for i, c := range consumed {
+		if c.governed() && c.Exists && c.readAtStart() {
+			consumed[i].Stale, consumed[i].Unstamped = c.isStale(among.reading(w, c.Object)), top.lostStamp()
+		}
+	}
+	return consumed
+}

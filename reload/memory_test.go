@@ -29,13 +29,12 @@ func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var e echoes
+			var e writes
 			e.expect(k, "u", "10", map[string]*string{mark.Baseline: new("written"), mark.RestartedAt: nil})
 			require.Equal(t, test.want, e.read(k, test.cached, mark.Baseline))
 			require.Empty(t, e.read(k, test.cached, mark.RestartedAt))
 			require.Equal(t, "Off", e.read(k, test.cached, mark.Reload), "what was not written is as cached")
-			_, waits := e.written.Load(k)
-			require.Equal(t, test.waits, waits)
+			require.Equal(t, test.waits, e.waiting(k, test.cached))
 			e.forget(k)
 			require.Equal(t, test.cached.Annotations[mark.Baseline], e.read(k, test.cached, mark.Baseline))
 		})

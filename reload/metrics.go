@@ -16,6 +16,9 @@ type metrics struct {
 	waiting  *prometheus.GaugeVec
 	breaker  *prometheus.CounterVec
 	posts    *prometheus.CounterVec
+	// stuck and becameStuck are of the rollouts that Headwater began.
+	stuck       *prometheus.GaugeVec
+	becameStuck *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -46,6 +49,14 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Name: "headwater_reload_posts_total",
 			Help: "Requests to refreshed pods, by their result: delivered, or failed after the last try.",
 		}, []string{"result"}),
+		stuck: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_reload_rollouts_stuck",
+			Help: "Workloads that Headwater restarted and whose rollout does not complete, by the rule of the restart, empty where the owner opts in, and by reason.",
+		}, []string{"rule", "reason"}),
+		becameStuck: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_rollouts_stuck_total",
+			Help: "How often a rollout that Headwater began was found not to complete, by the rule of the restart and by reason.",
+		}, []string{"rule", "reason"}),
 	}
 	for _, result := range []string{delivered, undelivered} {
 		m.posts.WithLabelValues(result) // there from the start, so that the first increase is seen

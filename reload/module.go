@@ -55,7 +55,7 @@ type Result struct {
 func (p Params) needed() bool { return needed(p.Settings.Load(), p.Rules.Load()) }
 
 func needed(settings Settings, set *rules.Set[Rule]) bool {
-	return settings.optIn() || len(set.All()) > 0
+	return settings.withoutRules() || len(set.All()) > 0
 }
 
 // newDefinitions adds its cache to caches.
@@ -76,6 +76,7 @@ func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*co
 	if err != nil {
 		return nil, err
 	}
+	c.sections = sectionsFor(p.Caches.Namespaces, func() []namespaceSection { return p.Settings.load().sections })
 	p.Rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
 	return c, nil
 }
@@ -108,6 +109,7 @@ func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: restart},
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: restart},
 		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: restart},
+		{Group: "batch", Resource: "jobs", Verbs: []string{"get"}, For: "report Jobs that Reloader would recreate", Spared: true},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
 		{
 			Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"list", "watch"},
@@ -115,8 +117,8 @@ func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 		},
 	}
 	for _, kind := range object.Kinds {
-		if settings.optIn() {
-			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads ask about"})
+		if settings.withoutRules() {
+			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads, or reload.namespaces, ask about"})
 		}
 	}
 	for _, form := range optionalForms(settings.Workloads) {

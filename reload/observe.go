@@ -2,6 +2,7 @@ package reload
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,13 +19,14 @@ import (
 type Explanation struct {
 	Consumer    string     `json:"consumer"`
 	RestartedAt *time.Time `json:"restartedAt,omitempty"`
-	Step        Step       `json:"step"`
-	Reason      Reason     `json:"reason"`
+	// Rollout is how far that restart is.
+	Rollout *RolloutState `json:"rollout,omitempty"`
+	Step    Step          `json:"step"`
+	Reason  Reason        `json:"reason"`
 	// Stamped is the workload that is restarted in its place: its topmost owner,
 	// or the one whose pod template it runs.
 	Stamped string `json:"stamped,omitempty"`
 	// Waits is why a restart that is due does not begin, and WaitsUntil until when.
-	// For how many others are rolled out, only the service knows.
 	Waits      WaitReason `json:"waits,omitempty"`
 	WaitsUntil *time.Time `json:"waitsUntil,omitempty"`
 	// Objects are those that changed, or that are missing.
@@ -42,6 +44,7 @@ type Observer struct {
 	caches    *kube.Caches
 	rules     *rules.Live[Rule]
 	settings  Settings
+	limits    *LiveSettings
 	kinds     func() []kube.OptionalKind[*Workload]
 	key       *kube.DigestKey
 	reader    kube.Reader
@@ -59,10 +62,15 @@ func NewObserver(ctx context.Context, live *rules.Live[Rule], settings Settings,
 	if err != nil {
 		return nil, err
 	}
+	sections := compileSections(settings.Namespaces)
+	consumers.sections = sectionsFor(caches.Namespaces, func() []namespaceSection { return sections })
 	fields := newSetTargets(clients, nil, live, key, log)
 	caches.Add(fields, kube.Always)
+	limits := settings
+	limits.Default()
 	return &Observer{
-		consumers: consumers, fields: fields, caches: caches, rules: live, settings: settings, kinds: kinds, key: key, reader: kube.NewReader(clients),
+		consumers: consumers, fields: fields, caches: caches, rules: live, settings: settings, limits: NewLiveSettings(limits),
+		kinds: kinds, key: key, reader: kube.NewReader(clients),
 	}, nil
 }
 
@@ -88,6 +96,8 @@ type observation struct {
 	gatherer *gatherer
 	now      time.Time
 	failed   error
+	// rollouts are those in progress, counted when they are asked for.
+	rollouts *rollouts
 }
 
 func (o *Observer) observe(ctx context.Context, now time.Time) (*observation, error) {
@@ -96,7 +106,9 @@ func (o *Observer) observe(ctx context.Context, now time.Time) (*observation, er
 		return nil, err
 	}
 	look := &observation{Observer: o, now: now}
-	look.gatherer = &gatherer{caches: o.caches, rules: o.rules.Load(), hasher: hasher, read: look.reading(ctx)}
+	look.gatherer = &gatherer{
+		caches: o.caches, rules: o.rules.Load(), hasher: hasher, read: look.reading(ctx), installed: new(o.key.InstalledAt()),
+	}
 	return look, nil
 }
 
@@ -146,17 +158,13 @@ func (l *observation) consumedBy(workloads ...*Workload) []Consumed {
 }
 
 func (l *observation) consumedByPod(p *Pod) []Consumed {
-	return l.gatherer.gather(p.Namespace, p.References, l.consumers.wishesForPod(p, l.settings))
+	return l.decider().consumedByPod(p, l.gatherer)
 }
 
 func (l *observation) explainWorkload(w *Workload) Explanation {
-	decision, stamped := l.decide(w)
-	wait := Wait{}
-	if decision.Step == StepRestart {
-		decision, wait = l.pace(w, decision)
-	}
+	decision, wait := l.decide(w)
 	e := Explanation{
-		Consumer: w.key().String(), Step: decision.Step, Reason: decision.Reason, Stamped: stamped,
+		Consumer: w.key().String(), Step: decision.Step, Reason: decision.Reason, Stamped: l.stampedFor(w),
 		Waits: wait.Reason, Objects: append(decision.Changed, decision.Missing...), Uses: []Use{},
 	}
 	if !wait.Until.IsZero() {
@@ -166,10 +174,10 @@ func (l *observation) explainWorkload(w *Workload) Explanation {
 		e.Uses = append(e.Uses, l.usesOfWorkload(member)...)
 	}
 	if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
-		e.RestartedAt = &at
+		e.RestartedAt, e.Rollout = &at, l.rolloutState(w, w, time.Time{})
 	}
 	of, faults := wishesOf(&w.ObjectMeta, w.foreign, l.settings)
-	for _, fault := range append(faults, l.gatherer.tooMany(w.Namespace, of)...) {
+	for _, fault := range slices.Concat(faults, l.gatherer.tooMany(w.Namespace, of), w.unseen(of), w.misspelt()) {
 		e.Ignored = append(e.Ignored, fault.annotation+": "+fault.problem)
 	}
 	for _, tool := range w.foreign.unheard(l.settings) {
@@ -178,37 +186,21 @@ func (l *observation) explainWorkload(w *Workload) Explanation {
 	return e
 }
 
-// decide decides about w; stamped names the workload that is restarted in its
-// place, if there is one.
-func (l *observation) decide(w *Workload) (decision Decision, stamped string) {
-	stored := w.Annotations[mark.Baseline]
+// stampedFor names the workload that is restarted in place of w; empty when that
+// is w itself.
+func (l *observation) stampedFor(w *Workload) string {
 	if top := l.consumers.topOf(w).top; top != w {
-		return leave(stored), top.key().String()
+		return top.key().String()
 	}
 	if w.Borrows != nil {
-		stamped = w.Borrows.String()
+		return w.Borrows.String()
 	}
-	return decideWorkload(l.hasher(), w.UID, stored, l.consumedBy(l.consumers.family(w)...)), stamped
-}
-
-// pace says whether what is due waits, by what is written on objects. When the
-// pod template was written is not, so that pods of the second in which the data
-// was written count as older.
-func (l *observation) pace(w *Workload, due Decision) (Decision, Wait) {
-	if w.Kind == KindCronJob {
-		return due, Wait{} // its stamp replaces no pod
-	}
-	delivery := l.consumers.delivery(w, due.Data, w.RecordedAt, "", l.now)
-	if delivery == Delivered {
-		return due.delivered(), Wait{}
-	}
-	restarts := mark.ParseRestarts(w.Annotations[mark.RestartedAt], w.Annotations[mark.RestartedBefore])
-	return due, due.delay(delivery, compileWindows(l.settings.Windows), restarts, l.now)
+	return ""
 }
 
 func (l *observation) explainPod(p *Pod) Explanation {
 	consumed := l.consumedByPod(p)
-	decision := decidePod(l.hasher(), p, p.Annotations[mark.RefreshedFor], consumed, l.now)
+	decision := l.decider().pod(p, consumed, l.gatherer)
 	return Explanation{
 		Consumer: p.key().String(), Step: decision.Step, Reason: decision.Reason,
 		Objects: decision.Changed, Uses: l.usesOfPod(p, consumed),

@@ -34,6 +34,9 @@ type Use struct {
 	Standing   Standing `json:"standing"`
 	Pods       int      `json:"pods,omitempty"`
 	PodsBehind int      `json:"podsBehind,omitempty"`
+	// Kept is why pods that are behind a restart are not replaced, where that is
+	// known.
+	Kept KeptReason `json:"kept,omitempty"`
 	// ChangedAt is when the data was last written, where that is known.
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 }
@@ -96,8 +99,11 @@ func (l *observation) usesOfWorkload(w *Workload) []Use {
 		c = asRecorded(l.hasher(), top.UID, stored, c)
 		use := newUse(w.key(), c)
 		use.Standing = standing(l.hasher(), top.UID, stored, c)
-		if use.OnChange == StepRefresh {
+		switch {
+		case use.OnChange == StepRefresh:
 			l.countPods(w, c, &use)
+		case use.Standing == Current:
+			l.rollingOut(w, top, c, &use)
 		}
 		uses = append(uses, use)
 	}
@@ -115,6 +121,23 @@ func (l *observation) usesOfPod(p *Pod, consumed []Consumed) []Use {
 		uses = append(uses, use)
 	}
 	return uses
+}
+
+// rollingOut sets what the restart of top, which stands for w, has left to do for c.
+func (l *observation) rollingOut(w, top *Workload, c Consumed, use *Use) {
+	is := l.rolloutState(w, top, c.ChangedAt)
+	if is == nil || is.PodsBehind == 0 {
+		return
+	}
+	use.Standing, use.Pods, use.PodsBehind, use.Kept = RollingOut, is.Pods, is.PodsBehind, is.Kept
+}
+
+// rolloutState says how far the restart of top is with the pods of w.
+func (l *observation) rolloutState(w, top *Workload, changedAt time.Time) *RolloutState {
+	if top.isTarget() {
+		return nil
+	}
+	return rolloutState(l.consumers.rolling(top), l.consumers.podsOf(w), changedAt, l.now)
 }
 
 // countPods sets what the pods of w show of c.

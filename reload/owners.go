@@ -3,14 +3,9 @@ package reload
 import (
 	"slices"
 	"strings"
-	"sync"
-
-	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // byOwner is the index from the UID of a controller to what it controls.
@@ -79,81 +74,6 @@ func (c *consumers) concerns(w *Workload) []key {
 	return keys
 }
 
-// recollections are the marks that were written on workloads with a controller.
-// It may take them off again as often as they are written, so what was written
-// counts, and not what is there. They are lost with the process, and with them
-// no more than what becomes a first sight.
-type recollections struct{ written sync.Map }
-
-type recollection struct {
-	uid      types.UID
-	baseline string
-	restarts mark.Restarts
-}
-
-func (r *recollections) keep(w *Workload, baseline string, restarts mark.Restarts) {
-	if w.Owner != nil {
-		r.written.Store(w.key(), recollection{w.UID, baseline, restarts})
-	}
-}
-
-// of returns what was written on w, if anything was.
-func (r *recollections) of(w *Workload) (last recollection, found bool) {
-	value, _ := r.written.Load(w.key())
-	last, found = value.(recollection)
-	return last, found && w.Owner != nil && last.uid == w.UID
-}
-
-func (r *recollections) forget(k key) { r.written.Delete(k) }
-
-// baseline is the data that w is known to run.
-func (c *controller) baseline(w *Workload) string {
-	if written, found := c.recollections.of(w); found {
-		return written.baseline
-	}
-	return c.echoes.read(w.key(), w, mark.Baseline)
-}
-
-// tellReverted tells the owner of w that what was written on it was taken off
-// again, and counts it once per restart.
-func (c *controller) tellReverted(w *Workload) {
-	written, known := c.recollections.of(w)
-	lost := known && c.echoes.read(w.key(), w, mark.Baseline) != written.baseline
-	text := ""
-	if lost || w.undone(w.Annotations[mark.RestartedAt]) {
-		text = written.baseline + w.Annotations[mark.RestartedAt] + "reverted"
-	}
-	say, news := c.told.say(w.key(), reverted, text)
-	if !say {
-		return
-	}
-	stranger := c.consumers.topOf(w).stranger
-	if news {
-		c.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
-	}
-	c.log.Warn("what was written was taken off again", zap.Stringer("consumer", w.key()))
-	c.events.Record(stampReverted(w, stranger))
-}
-
-// reverted is the topic of tellReverted.
-const reverted = "reverted"
-
-func stampReverted(w *Workload, stranger *Owner) kube.Event {
-	event := about(w)
-	event.Warning = true
-	event.Reason, event.Action = "StampReverted", "Restart"
-	by := "the schema of its kind, which must keep annotations of the pod template"
-	if w.Owner != nil {
-		by = "its owner " + someName(w.Owner.String())
-	}
-	event.Note = "What Headwater wrote on it was taken off again, most likely by " + by +
-		": some of its pods may run with old data. It is not tried again before the next change"
-	if stranger != nil {
-		event.Note += "; if a " + string(stranger.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"
-	}
-	return event
-}
-
 // templateless is the topic of tellBare.
 const templateless = "bare"
 
@@ -164,7 +84,7 @@ func (c *controller) tellBare(w *Workload) {
 		return
 	}
 	event := about(w)
-	event.Action = "Read"
+	event.Action, event.Persisting = "Read", true
 	switch {
 	case w.Borrows == nil:
 		event.Reason = "NoPodTemplate"

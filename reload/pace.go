@@ -15,6 +15,8 @@ type Pace struct {
 	Interval time.Duration
 	// PerHour is the most restarts in any hour; 0 is no limit.
 	PerHour int
+	// AfterUndo is the least time after a restart that somebody has taken back.
+	AfterUndo time.Duration
 }
 
 // newPace is the pace that the file sets; what is left out is no limit.
@@ -89,7 +91,7 @@ func (p Pace) and(other Pace) Pace {
 	if p.PerHour == 0 || other.PerHour != 0 && other.PerHour < p.PerHour {
 		p.PerHour = other.PerHour
 	}
-	p.Interval = max(p.Interval, other.Interval)
+	p.Interval, p.AfterUndo = max(p.Interval, other.Interval), max(p.AfterUndo, other.AfterUndo)
 	return p
 }
 
@@ -113,7 +115,7 @@ func (p Pace) wait(restarts mark.Restarts, now time.Time) Wait {
 	if p.PerHour > 0 && len(lately) >= p.PerHour {
 		return Wait{WaitBreaker, lately[len(lately)-p.PerHour].Add(mark.RestartsKept)}
 	}
-	if free := restarts[len(restarts)-1].Add(p.intervalAfter(len(lately))); free.After(now) {
+	if free := restarts.Last().Add(max(p.intervalAfter(len(lately)), p.AfterUndo)); free.After(now) {
 		return Wait{WaitInterval, free}
 	}
 	return Wait{}

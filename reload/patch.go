@@ -58,13 +58,7 @@ func adoptPatch(uid types.UID, baseline string) patch {
 // the object itself is stamped. The same restart once more is the same stamp, so
 // that one whose answer was lost makes no second rollout.
 func restartPatch(template []string, uid types.UID, baseline string, last time.Time, restarts mark.Restarts) patch {
-	p := adoptPatch(uid, baseline)
-	at, before := restarts.Format()
-	p.Metadata.Annotations[mark.RestartedAt] = &at
-	p.Metadata.Annotations[mark.RestartedBefore] = nil
-	if before != "" {
-		p.Metadata.Annotations[mark.RestartedBefore] = &before
-	}
+	p := adoptPatch(uid, baseline).at(restarts)
 	if template == nil {
 		p.Metadata.Annotations[mark.RestartedFor] = &baseline
 		return p
@@ -75,6 +69,28 @@ func restartPatch(template []string, uid types.UID, baseline string, last time.T
 		p.Stamp[mark.RestartedAfter] = &after
 	}
 	return p
+}
+
+// at is p with the times of restarts.
+func (p patch) at(restarts mark.Restarts) patch {
+	at, before := restarts.Format()
+	p.Metadata.Annotations[mark.RestartedAt] = &at
+	p.Metadata.Annotations[mark.RestartedBefore] = nil
+	if before != "" {
+		p.Metadata.Annotations[mark.RestartedBefore] = &before
+	}
+	return p
+}
+
+// stamp is the one that p puts on the pod template.
+func (p patch) stamp() stamp {
+	set := map[string]string{}
+	for annotation, value := range p.Stamp {
+		if value != nil {
+			set[annotation] = *value
+		}
+	}
+	return stampOf(set)
 }
 
 func refreshPatch(uid types.UID, refreshedFor string) patch {

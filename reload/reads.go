@@ -17,7 +17,7 @@ import (
 const readWorkers = 8
 
 // reads keep digests of the objects that are neither sources nor clones, and
-// that an owner asks about. Each is read once for each of its resourceVersions,
+// that an owner, or a section of the configuration, asks about. Each is read once for each of its resourceVersions,
 // however many consume it; its data is digested at once and let go of. One that
 // cannot be read is tried again for ever, and delays nothing else.
 type reads struct {
@@ -27,14 +27,17 @@ type reads struct {
 	queue  *queue.Runner[object.Ref]
 	// wanted reports whether anybody still asks about an object.
 	wanted func(object.Ref) bool
-	// done is called after an object was read, for the first time or again.
-	done func(ref object.Ref, again bool)
+	// done is called after an object was read; before is what it was when it was
+	// read the last time, nil the first time.
+	done func(ref object.Ref, before *object.Digested)
+	// labels reports whether anybody asks for the labels of objects.
+	labels func() bool
 
 	known sync.Map // from object.Ref to *object.Digested
 }
 
 func newReads(d dependencies) *reads {
-	r := &reads{reader: kube.NewReader(d.clients), caches: d.caches, key: d.digestKey}
+	r := &reads{reader: kube.NewReader(d.clients), caches: d.caches, key: d.digestKey, labels: func() bool { return false }}
 	r.queue = queue.New(queue.Options{Name: "reload-reads", Workers: readWorkers, Log: d.log, Registry: d.registry}, r.reconcile)
 	return r
 }
@@ -59,10 +62,14 @@ func (r *reads) latest(ref object.Ref) *object.Digested {
 // at is get without the reading.
 func (r *reads) at(ref object.Ref, resourceVersion string) *object.Digested {
 	known := r.latest(ref)
-	if known == nil || known.ResourceVersion != resourceVersion && !older(resourceVersion, known.ResourceVersion) {
+	switch {
+	case known == nil, known.ResourceVersion != resourceVersion && !older(resourceVersion, known.ResourceVersion):
 		return nil
+	case known.Labels == nil && r.labels():
+		return nil // it was read before anybody asked for them
+	default:
+		return known
 	}
-	return known
 }
 
 // review has ref read when it has changed, or forgotten when nobody asks about
@@ -85,8 +92,14 @@ func (r *reads) reviewOf(namespace string, references []Reference, theirs *forei
 	if len(theirs.patterns()) == 0 {
 		return
 	}
+	r.reviewAll(func(ref object.Ref) bool { return ref.Namespace == namespace })
+}
+
+// reviewAll reviews those that are known and that which says so, after a change
+// of who asks.
+func (r *reads) reviewAll(which func(object.Ref) bool) {
 	r.known.Range(func(key, _ any) bool {
-		if ref, is := key.(object.Ref); is && ref.Namespace == namespace {
+		if ref, is := key.(object.Ref); is && which(ref) {
 			r.queue.Bulk(ref)
 		}
 		return true
@@ -116,8 +129,12 @@ func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
 		return nil // deleted: the cache will tell
 	}
 	before := r.latest(ref)
-	r.known.Store(ref, digestsOf(current, before))
-	r.done(ref, before != nil)
+	digests := digestsOf(current, before)
+	if r.labels() {
+		digests.Labels = object.Merged(current.Labels, map[string]string{}) // not nil
+	}
+	r.known.Store(ref, digests)
+	r.done(ref, before)
 	return nil
 }
 
@@ -125,8 +142,10 @@ func (r *reads) reconcile(ctx context.Context, ref object.Ref) error {
 // of it until then, or nil.
 func digestsOf(read, before *object.Digested) *object.Digested {
 	return &object.Digested{
-		ObjectMeta: metav1.ObjectMeta{Namespace: read.Namespace, Name: read.Name, UID: read.UID, ResourceVersion: read.ResourceVersion},
-		Kind:       read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: changedAt(read, before),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: read.Namespace, Name: read.Name, UID: read.UID, ResourceVersion: read.ResourceVersion, CreationTimestamp: read.CreationTimestamp,
+		},
+		Kind: read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: changedAt(read, before),
 	}
 }
 

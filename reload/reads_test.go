@@ -101,7 +101,7 @@ func TestWhatNobodyAsksAboutAnyMoreIsForgotten(t *testing.T) {
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
 	r := newReads(dependencies{clients: f.clients, caches: f.caches, digestKey: f.key, registry: prometheus.NewRegistry(), log: zaptest.NewLogger(t)})
-	r.wanted, r.done = func(object.Ref) bool { return wanted }, func(ref object.Ref, _ bool) { done = append(done, ref) }
+	r.wanted, r.done = func(object.Ref) bool { return wanted }, func(ref object.Ref, _ *object.Digested) { done = append(done, ref) }
 
 	require.NoError(t, r.reconcile(t.Context(), own))
 	require.Equal(t, []object.Ref{own}, done)
@@ -116,6 +116,26 @@ func TestWhatNobodyAsksAboutAnyMoreIsForgotten(t *testing.T) {
 	require.NoError(t, r.reconcile(t.Context(), own))
 	require.Nil(t, r.at(own, "7"))
 	require.NoError(t, r.reconcile(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "gone"}))
+}
+
+func TestLabelsAreKeptWhereASectionAsksForThem(t *testing.T) {
+	labelled := ownSecret("own", "7")
+	labelled.Labels = map[string]string{"a": "b"}
+	f := newFixture(t, labelled)
+	own, ask := object.Ref{Kind: object.Secret, Namespace: "team", Name: "own"}, false
+	stop := f.lead()
+	defer stop()
+	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
+	r := newReads(dependencies{clients: f.clients, caches: f.caches, digestKey: f.key, registry: prometheus.NewRegistry(), log: zaptest.NewLogger(t)})
+	r.wanted, r.done = func(object.Ref) bool { return true }, func(object.Ref, *object.Digested) {}
+	r.labels = func() bool { return ask }
+
+	require.NoError(t, r.reconcile(t.Context(), own))
+	require.Nil(t, r.at(own, "7").Labels, "nobody asks for them, and they take memory")
+	ask = true
+	require.Nil(t, r.at(own, "7"), "it is to be read again")
+	require.NoError(t, r.reconcile(t.Context(), own))
+	require.Equal(t, labelled.Labels, r.at(own, "7").Labels)
 }
 
 func TestWhenDataBecameWhatItIs(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // conflictDelay is how long a consumer is left alone that was written, or
@@ -19,10 +20,16 @@ import (
 const conflictDelay = 200 * time.Millisecond
 
 func (c *controller) reconcile(ctx context.Context, k key) error {
+	if c.unplaced(k) {
+		c.queue.After(k, rereadDelay)
+	}
 	var err error
-	if k.kind == KindPod {
+	switch k.kind {
+	case KindPod:
 		err = c.reconcilePod(ctx, k)
-	} else {
+	case kindJob:
+		err = c.reconcileJob(ctx, k)
+	default:
 		err = c.reconcileWorkload(ctx, k)
 		if c.waits.reason(k) != WaitRollouts {
 			c.rollouts.leave(k)
@@ -68,7 +75,8 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		return err
 	}
 	c.complain(workload, decision)
-	c.tellReverted(workload)
+	c.tellMisspelt(workload, decision)
+	c.tellReverted(workload, decision)
 	c.tellBare(workload)
 	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
@@ -81,14 +89,24 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 		}
 	}
 	c.proceed(k)
+	if err := c.carryOut(ctx, workload, decision); err != nil {
+		return err
+	}
+	if !decision.Incomplete {
+		c.firstLooks.over(workload)
+	}
+	return nil
+}
+
+func (c *controller) carryOut(ctx context.Context, w *Workload, decision Decision) error {
 	switch decision.Step {
 	case StepNothing:
-		c.pending.done(k)
+		c.pending.done(w.key())
 		return nil
 	case StepRestart:
-		return c.restart(ctx, workload, decision)
+		return c.restart(ctx, w, decision)
 	default:
-		return c.adopt(ctx, workload, decision)
+		return c.adopt(ctx, w, decision)
 	}
 }
 
@@ -101,55 +119,43 @@ func (c *controller) going(namespace string) bool {
 
 func (c *controller) restart(ctx context.Context, w *Workload, decision Decision) error {
 	before := c.restarts(w)
-	restarts := before.With(c.now())
-	version, err := c.apply(ctx, w, decision, restartPatch(w.form().Template, w.UID, decision.Baseline, before.Last(), restarts))
+	now := c.now()
+	restarts := before.With(now)
+	content := restartPatch(w.form().Template, w.UID, decision.Baseline, before.Last(), restarts)
+	version, err := c.apply(ctx, w, decision, content)
 	if err == nil {
 		c.rollouts.began(w.key(), version)
-		c.recollections.keep(w, decision.Baseline, restarts)
+		c.watchRestart(w, mark.ParseTime(mark.FormatTime(now)), decision.Rule, c.origins(decision.Causes))
+		c.hasRestarted(w, decision, restarts, content)
 	}
 	return err
 }
 
 func (c *controller) adopt(ctx context.Context, w *Workload, decision Decision) error {
-	restarts := c.restarts(w)
-	_, err := c.apply(ctx, w, decision, adoptPatch(w.UID, decision.Baseline))
+	restarts, pending := c.restarts(w), c.writes.waiting(w.key(), w)
+	content := adoptPatch(w.UID, decision.Baseline)
+	if at, _ := restarts.Format(); at != "" && at != c.writes.read(w.key(), w, mark.RestartedAt) && w.Owner == nil {
+		content = content.at(restarts)
+	}
+	_, err := c.apply(ctx, w, decision, content)
 	if err == nil {
-		c.recollections.keep(w, decision.Baseline, restarts)
+		c.hasAdopted(w, decision, restarts, pending)
 	}
 	return err
 }
 
 // decide gathers what w and the workloads that it is stamped for consume, and
-// decides.
+// decides. It has w looked at again where not everything could be read yet.
 func (c *controller) decide(w *Workload) (Decision, error) {
-	stored := c.baseline(w)
-	switch is := c.consumers.topOf(w); {
-	case is.unread:
-		c.queue.After(w.key(), rereadDelay)
-		return Decision{Step: StepNothing, Reason: ReasonUnread}, nil
-	case is.top != w:
-		return leave(stored), nil
-	}
-	hasher, consumed, err := c.gatherFamily(w)
+	g, err := c.gatherer()
 	if err != nil {
 		return Decision{}, err
 	}
-	decision := decideWorkload(hasher, w.UID, stored, consumed)
-	if c.thaw(consumed, decision.Frozen) {
-		decision = decideWorkload(hasher, w.UID, stored, consumed)
+	decision := c.decider().workload(w, g)
+	if g.reading || decision.Reason == ReasonUnread {
+		c.queue.After(w.key(), rereadDelay)
 	}
 	return decision, nil
-}
-
-// thaw marks those of the frozen objects that no pod reads any more, and reports
-// whether there are any: of these kubelets have let go.
-func (c *controller) thaw(consumed []Consumed, frozen []string) (thawed bool) {
-	for i, one := range consumed {
-		if slices.Contains(frozen, one.Object.String()) && len(c.consumers.podsUsing(one.Object)) == 0 {
-			consumed[i].Released, thawed = true, true
-		}
-	}
-	return thawed
 }
 
 // apply writes what was decided and records it. It returns the resourceVersion
@@ -161,7 +167,7 @@ func (c *controller) apply(ctx context.Context, to consumer, decision Decision, 
 		c.recordFailure(to, decision, err)
 		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
-	c.echoes.expect(k, to.GetUID(), version, content.Metadata.Annotations)
+	c.writes.expect(k, to.GetUID(), version, content.Metadata.Annotations)
 	c.record(to, decision)
 	return version, nil
 }
@@ -169,10 +175,11 @@ func (c *controller) apply(ctx context.Context, to consumer, decision Decision, 
 // forget drops everything that is remembered of a consumer that is gone.
 func (c *controller) forget(k key) {
 	c.pending.done(k)
-	c.echoes.forget(k)
+	c.writes.forget(k)
 	c.told.forget(k)
-	c.recollections.forget(k)
 	c.waits.end(k)
 	c.refreshed.Delete(k)
 	c.turns.forget(k)
+	c.firstLooks.forget(k)
+	c.watch.forget(k)
 }

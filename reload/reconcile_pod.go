@@ -13,15 +13,15 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 		c.forget(k)
 		return nil
 	}
-	hasher, consumed, err := c.gather(k, pod.References, c.consumers.wishesForPod(pod, c.honoured()))
+	g, err := c.gatherer()
 	if err != nil {
 		return err
 	}
-	decision := decidePod(hasher, pod, c.echoes.read(k, pod, mark.RefreshedFor), consumed, c.now())
-	if decision.Step == StepRefresh {
-		if decision, err = c.unlessReplaced(pod, decision); err != nil {
-			return err
-		}
+	d := c.decider()
+	consumed := d.consumedByPod(pod, g)
+	decision := d.pod(pod, consumed, g)
+	if g.reading {
+		c.queue.After(k, rereadDelay)
 	}
 	if decision.Step == StepNothing {
 		c.pending.done(k)
@@ -64,7 +64,7 @@ func (c *controller) confirm(ctx context.Context, pod *Pod, consumed []Consumed)
 	after := c.settings.load().confirmAfter
 	value, _ := c.refreshed.Load(k)
 	last, _ := value.(refreshed)
-	stored, confirmed := c.echoes.read(k, pod, mark.RefreshedFor), c.echoes.read(k, pod, mark.RefreshConfirmed)
+	stored, confirmed := c.writes.read(k, pod, mark.RefreshedFor), c.writes.read(k, pod, mark.RefreshConfirmed)
 	decision := decideConfirm(pod, stored, confirmed, consumed, last.Decision, now)
 	if decision.Step == StepNothing || after == 0 {
 		c.refreshed.Delete(k)
@@ -86,26 +86,4 @@ type refreshed struct {
 	Decision
 
 	at time.Time
-}
-
-// unlessReplaced is decision, or to do nothing about a pod that a restart of
-// its owner replaces, unless that has to wait, or lets pods be.
-func (c *controller) unlessReplaced(pod *Pod, decision Decision) (Decision, error) {
-	owner, found := c.consumers.ownerOf(pod)
-	if !found || owner.Kind == KindCronJob { // whose stamp replaces no pod
-		return decision, nil
-	}
-	top := c.consumers.topOf(owner).top
-	if c.waits.has(top.key()) || c.consumers.rolling(owner).Rollout.keeps() || c.consumers.rolling(top).Rollout.keeps() {
-		return decision, nil
-	}
-	due, err := c.decide(top)
-	if err != nil {
-		return Decision{}, err
-	}
-	restartedAt := mark.ParseTime(c.echoes.read(top.key(), top, mark.RestartedAt))
-	if replaces(pod, due, restartedAt, c.now()) {
-		return Decision{Step: StepNothing, Reason: ReasonReplaced}, nil
-	}
-	return decision, nil
 }

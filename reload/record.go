@@ -46,7 +46,7 @@ func (c *controller) logDone(k key, decision Decision) {
 	log := c.log.With(zap.Stringer("consumer", k), zap.String("rule", decision.Rule), zap.String("reason", string(decision.Reason)))
 	switch {
 	case decision.Step == StepRestart:
-		log.Info("restarted", zap.Strings("changed", decision.Changed))
+		log.Info("restarted a workload whose data changed", zap.Strings("changed", decision.Changed))
 	case decision.Step == StepRefresh:
 		log.Debug("refreshed", zap.Strings("changed", decision.Changed))
 	case decision.Step == StepConfirm:
@@ -150,8 +150,8 @@ func (c *controller) tellTallies() {
 	}
 }
 
-// reference names ref, by its UID, too, where that is known: kubectl describe
-// shows the Events that have it.
+// reference names ref, with its UID where that is known: kubectl describe selects
+// Events by UID, kubectl events --for by kind and name.
 func (c *controller) reference(ref object.Ref) *corev1.ObjectReference {
 	named := object.NewMeta(ref)
 	var meta metav1.Object = &named

@@ -19,6 +19,9 @@ const (
 	EnvFrom Mode = "EnvFrom"
 	SubPath Mode = "SubPath"
 	Volume  Mode = "Volume"
+	// InitVolume is a volume that an init container mounts which runs to its end,
+	// so no sidecar. The kubelet rewrites the files, but nobody reads them again.
+	InitVolume Mode = "InitVolume"
 	// Listed is an object that the workload's owner names in an annotation,
 	// whatever its containers do with it.
 	Listed Mode = "Listed"
@@ -87,15 +90,20 @@ func References(spec *corev1.PodSpec) []Reference {
 	for _, pull := range spec.ImagePullSecrets {
 		found.add(pullSecret(pull))
 	}
-	for name, container := range containers(spec) {
+	for container, role := range containers(spec) {
 		others := len(found)
 		found.addEnv(container.Env)
 		found.addEnvFrom(container.EnvFrom)
 		for _, mount := range container.VolumeMounts {
 			found.addMount(mount, volumes[mount.Name])
 		}
+		if role == roleInit {
+			for i := range found[others:] {
+				found[others+i].readOnce()
+			}
+		}
 		for i := range found[others:] {
-			found[others+i].Containers = []string{name}
+			found[others+i].Containers = []string{containerName(container, role)}
 		}
 	}
 	return found.merged()
@@ -168,6 +176,14 @@ func (r *references) addMount(mount corev1.VolumeMount, sources []volumeSource) 
 				Kind: source.kind, Name: source.name, Keys: keys, Required: source.required(keys), Optional: source.optional, Mode: mode,
 			})
 		}
+	}
+}
+
+// readOnce says that the container of r ends before the pod is ready, so that it
+// reads each file once.
+func (r *Reference) readOnce() {
+	if r.Mode == Volume {
+		r.Mode = InitVolume
 	}
 }
 

@@ -7,31 +7,49 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containers yields the init, app and ephemeral containers by their names, with
-// the role of those that are no app. Names are few in a cluster, and kept once.
-func containers(spec *corev1.PodSpec) iter.Seq2[string, *corev1.Container] {
-	return func(yield func(string, *corev1.Container) bool) {
-		goesOn := true
-		see := func(container *corev1.Container, role string) {
-			goesOn = goesOn && yield(unique.Make(container.Name+role).Value(), container)
-		}
+// containerRole says what a container is to its pod.
+type containerRole string
+
+// The roles, as they follow the name of a container that is shown to people.
+const (
+	roleApp containerRole = ""
+	// roleInit runs to its end before the app containers start.
+	roleInit containerRole = " (init)"
+	// roleSidecar is an init container that keeps running.
+	roleSidecar   containerRole = " (sidecar)"
+	roleEphemeral containerRole = " (ephemeral)"
+)
+
+// containers yields the init, app and ephemeral containers with their roles.
+func containers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, containerRole] {
+	return func(yield func(*corev1.Container, containerRole) bool) {
 		for i := range spec.InitContainers {
-			see(&spec.InitContainers[i], initRole(&spec.InitContainers[i]))
+			if !yield(&spec.InitContainers[i], initRole(&spec.InitContainers[i])) {
+				return
+			}
 		}
 		for i := range spec.Containers {
-			see(&spec.Containers[i], "")
+			if !yield(&spec.Containers[i], roleApp) {
+				return
+			}
 		}
 		for i := range spec.EphemeralContainers {
-			see((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), " (ephemeral)")
+			if !yield((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), roleEphemeral) {
+				return
+			}
 		}
 	}
 }
 
-// initRole tells a sidecar, which is an init container that is kept running,
-// from the others.
-func initRole(container *corev1.Container) string {
+func initRole(container *corev1.Container) containerRole {
 	if always := container.RestartPolicy; always != nil && *always == corev1.ContainerRestartPolicyAlways {
-		return " (sidecar)"
+		return roleSidecar
 	}
-	return " (init)"
+	return roleInit
+}
+
+// containerName is how a container is shown to people. Names are few in a
+// cluster, so each is kept in memory once.
+func containerName(container *corev1.Container, role containerRole) string {
+	return unique.Make(container.Name + string(role)).Value()
 }

@@ -155,12 +155,53 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 		"a mount of no declared volume is ignored": {
 			spec: corev1.PodSpec{Containers: mounting(corev1.VolumeMount{Name: "v"})},
 		},
-		"a volume that only an init container mounts counts": {
+		"a volume that only an init container mounts is read at the start": {
 			spec: corev1.PodSpec{
-				Volumes:        []corev1.Volume{secretVolume("v", "s")},
+				Volumes:        []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "k", Path: "p"})},
 				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Volume}},
+			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: InitVolume}},
+		},
+		"a volume that an init container and an app container mount is consumed in both ways": {
+			spec: corev1.PodSpec{
+				Volumes:        []corev1.Volume{configMapVolume("v", "c")},
+				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
+				Containers:     mounting(corev1.VolumeMount{Name: "v"}),
+			},
+			want: []Reference{{Kind: object.ConfigMap, Name: "c", Mode: InitVolume}, {Kind: object.ConfigMap, Name: "c", Mode: Volume}},
+		},
+		"an init container's projected volume is read at the start, its subPath is a subPath": {
+			spec: corev1.PodSpec{
+				Volumes:        []corev1.Volume{projectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t"))},
+				InitContainers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
+			},
+			want: []Reference{
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: InitVolume},
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: SubPath},
+				{Kind: object.Secret, Name: "t", Mode: InitVolume},
+				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: SubPath},
+			},
+		},
+		"a volume that a sidecar or an ephemeral container mounts is rewritten while they run": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{secretVolume("v", "s"), secretVolume("w", "t")},
+				InitContainers: []corev1.Container{{
+					RestartPolicy: new(corev1.ContainerRestartPolicyAlways), VolumeMounts: []corev1.VolumeMount{{Name: "v"}},
+				}},
+				EphemeralContainers: []corev1.EphemeralContainer{{
+					EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: []corev1.VolumeMount{{Name: "w"}}},
+				}},
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Volume}, {Kind: object.Secret, Name: "t", Mode: Volume}},
+		},
+		"what the node reads for an init container's volume is read by the node": {
+			spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+					CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}},
+				}}},
+				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
+			},
+			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}},
 		},
 		"a volume mounted both ways yields both": {
 			spec: corev1.PodSpec{

@@ -32,6 +32,12 @@ type Rollout struct {
 	Still bool
 	// Stalled is true when Kubernetes says so.
 	Stalled bool
+	// Refused is true while new pods are refused, as by a quota.
+	Refused bool
+	// FailedAt is since when that is missed, and UnavailableAt since when too few
+	// pods are available, in seconds since 1970; 0 where neither is so, or nobody
+	// says.
+	FailedAt, UnavailableAt int64
 }
 
 // keepRolling is keepWorkload, with the rollout of what there may be something
@@ -66,9 +72,7 @@ func deploymentRollout(d *appsv1.Deployment) *Rollout {
 		Updated: d.Status.UpdatedReplicas, Old: d.Status.Replicas - d.Status.UpdatedReplicas, Available: d.Status.AvailableReplicas,
 	}
 	for _, condition := range d.Status.Conditions {
-		if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
-			r.Stalled = condition.Reason == progressDeadlineExceeded
-		}
+		r.read(rollingCondition{string(condition.Type), condition.Status, condition.Reason, condition.LastTransitionTime})
 	}
 	return r
 }
@@ -119,6 +123,12 @@ func (r *Rollout) keeps() bool { return r != nil && (r.Still || r.Kept > 0) }
 func (r *Rollout) complete() bool {
 	return r.Observed >= r.Generation &&
 		r.Updated >= r.Replicas-r.Kept && r.Old <= r.Kept && r.Available >= r.Replicas
+}
+
+// hasReplaced reports whether no pod is left that is older than the pod template, but
+// for those that a partition keeps, or nobody can tell.
+func (r *Rollout) hasReplaced() bool {
+	return r == nil || r.Observed >= r.Generation && r.Old <= r.Kept
 }
 
 // underWay reports whether pods are being replaced.

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -36,9 +37,27 @@ type rollingCustom struct {
 }
 
 type rollingCondition struct {
-	Type   string                 `json:"type"`
-	Status corev1.ConditionStatus `json:"status"`
-	Reason string                 `json:"reason"`
+	Type               string                 `json:"type"`
+	Status             corev1.ConditionStatus `json:"status"`
+	Reason             string                 `json:"reason"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime"`
+}
+
+// read takes in what a condition says of r.
+func (r *Rollout) read(c rollingCondition) {
+	since := c.LastTransitionTime.Unix()
+	if c.LastTransitionTime.IsZero() {
+		since = 0
+	}
+	r.Stalled = r.Stalled || c.stalled()
+	switch is := c.Status; {
+	case c.Type == string(appsv1.DeploymentProgressing) && is == corev1.ConditionFalse && c.gaveUp():
+		r.FailedAt = since
+	case c.Type == string(appsv1.DeploymentAvailable) && is == corev1.ConditionFalse:
+		r.UnavailableAt = since
+	case c.Type == string(appsv1.DeploymentReplicaFailure) && is == corev1.ConditionTrue:
+		r.Refused = true
+	}
 }
 
 // customRollout reads the rollout of an object of a kind that a cluster may lack;
@@ -82,11 +101,14 @@ func borrowingRollout(custom *unstructured.Unstructured) *Rollout {
 // rollout is what is says but of its template and generations.
 func (is *rollingCustom) rollout() *Rollout {
 	updated := ptr.Deref(is.Status.UpdatedReplicas, 0)
-	return &Rollout{
+	r := &Rollout{
 		Replicas: ptr.Deref(is.Spec.Replicas, 1), Still: is.Spec.Paused,
 		Updated: updated, Old: ptr.Deref(is.Status.Replicas, 0) - updated, Available: ptr.Deref(is.Status.AvailableReplicas, 0),
-		Stalled: slices.ContainsFunc(is.Status.Conditions, rollingCondition.stalled),
 	}
+	for _, condition := range is.Status.Conditions {
+		r.read(condition)
+	}
+	return r
 }
 
 // generationIn is a generation that a status speaks of; 0 when it does not say.
@@ -109,10 +131,15 @@ const rolloutAborted = "RolloutAborted"
 func (c rollingCondition) stalled() bool {
 	switch c.Type {
 	case string(appsv1.DeploymentProgressing):
-		return c.Status == corev1.ConditionFalse && (c.Reason == progressDeadlineExceeded || c.Reason == rolloutAborted)
+		return c.Status == corev1.ConditionFalse && c.gaveUp()
 	case "Paused":
 		return c.Status == corev1.ConditionTrue
 	default:
 		return false
 	}
+}
+
+// gaveUp reports whether the reason of c says that the controller gave up.
+func (c rollingCondition) gaveUp() bool {
+	return c.Reason == progressDeadlineExceeded || c.Reason == rolloutAborted
 }

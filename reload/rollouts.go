@@ -1,18 +1,17 @@
 package reload
 
 import (
-	"cmp"
 	"sync"
 	"time"
 )
 
-// rollouts counts the rollouts that Headwater began and that are under way,
-// and holds the restarts that would be too many. What earlier leaders began
-// follows from the workloads that are cached at the start; what waits comes
-// back by itself. A decision costs the same however many there are.
+// rollouts counts the rollouts that Headwater began and that are in progress, and
+// holds the restarts that would be too many. What earlier leaders began follows
+// from the workloads that are cached at the start; what waits comes back by
+// itself. A decision costs the logarithm of how many wait at most.
 type rollouts struct {
 	settings *LiveSettings
-	// wake is called for a workload that may begin.
+	// wake is called for a workload that may begin, after the lock is released.
 	wake func(key)
 	now  func() time.Time
 
@@ -21,7 +20,11 @@ type rollouts struct {
 	leading     bool
 	running     map[key]running
 	inNamespace map[string]int
-	waiting     map[key]inLine
+	line        *line
+	// perNamespace is the limit that the line is arranged by.
+	perNamespace int
+	// woken are to be woken once the lock is released.
+	woken []key
 }
 
 // running is one rollout that counts.
@@ -32,42 +35,60 @@ type running struct {
 	version string
 }
 
-// inLine is a workload that may not begin yet.
-type inLine struct {
-	replicas int32
-	since    time.Time
-}
-
 func newRollouts(settings *LiveSettings, wake func(key), now func() time.Time) *rollouts {
 	return &rollouts{
 		settings: settings, wake: wake, now: now,
-		running: map[key]running{}, inNamespace: map[string]int{}, waiting: map[key]inLine{},
+		running: map[key]running{}, inNamespace: map[string]int{}, line: newLine(),
+	}
+}
+
+// lock also follows a change of the limits.
+func (r *rollouts) lock() {
+	r.mu.Lock()
+	if most := r.settings.load().maxRolloutsPerNamespace; most != r.perNamespace {
+		r.perNamespace = most
+		for namespace := range r.line.namespaces {
+			r.line.arrange(namespace, r.roomIn(namespace))
+		}
+	}
+}
+
+// unlock wakes those who may begin.
+func (r *rollouts) unlock() {
+	woken := r.woken
+	r.woken = nil
+	r.mu.Unlock()
+	for _, k := range woken {
+		r.wake(k)
 	}
 }
 
 // admit reports whether a restart of k may begin. If so it counts from now on,
 // until leave or observe says that it does not; if not, k waits and is woken.
 func (r *rollouts) admit(k key, replicas int32) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, counts := r.running[k]; !counts && !r.room(k.namespace) {
-		since := r.now()
-		if before, waits := r.waiting[k]; waits {
-			since = before.since
-		}
-		r.waiting[k] = inLine{replicas, since}
+	r.lock()
+	defer r.unlock()
+	if !r.hasRoom(k) {
+		r.line.add(k, replicas, r.now(), r.roomIn(k.namespace))
 		return false
 	}
-	delete(r.waiting, k)
+	r.line.remove(k, r.roomIn(k.namespace))
 	r.put(k, running{until: r.now().Add(rolloutPatience)})
 	return true
+}
+
+// hasRoom reports whether a restart of k may begin. The caller holds the lock, or
+// shares r with nobody.
+func (r *rollouts) hasRoom(k key) bool {
+	_, counts := r.running[k]
+	return counts || r.room() && r.roomIn(k.namespace)
 }
 
 // began says that k, which was admitted, was restarted by a write of that
 // version.
 func (r *rollouts) began(k key, version string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lock()
+	defer r.unlock()
 	if last, counts := r.running[k]; counts && last.version == "" {
 		r.put(k, running{until: r.now().Add(rolloutPatience), version: version})
 	}
@@ -75,9 +96,9 @@ func (r *rollouts) began(k key, version string) {
 
 // leave says that k is not restarted now, whether it waited or was admitted.
 func (r *rollouts) leave(k key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, k)
+	r.lock()
+	defer r.unlock()
+	r.line.remove(k, r.roomIn(k.namespace))
 	if last, counts := r.running[k]; counts && last.version == "" {
 		r.drop(k)
 	}
@@ -88,8 +109,8 @@ func (r *rollouts) leave(k key) {
 // it may end what was admitted, and never prolong it; it adds only what an earlier
 // leader can have begun.
 func (r *rollouts) observe(k key, until time.Time, version string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lock()
+	defer r.unlock()
 	last, counts := r.running[k]
 	underWay := until.After(r.now()) && !until.After(r.now().Add(rolloutPatience))
 	switch {
@@ -105,23 +126,23 @@ func (r *rollouts) observe(k key, until time.Time, version string) {
 
 // lead says that all there was at the start was observed.
 func (r *rollouts) lead() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lock()
+	defer r.unlock()
 	r.leading = true
 }
 
 // gone forgets a workload.
 func (r *rollouts) gone(k key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, k)
+	r.lock()
+	defer r.unlock()
+	r.line.remove(k, r.roomIn(k.namespace))
 	r.drop(k)
 }
 
 // expire ends what has counted for too long.
 func (r *rollouts) expire() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lock()
+	defer r.unlock()
 	for k, last := range r.running {
 		if !last.until.After(r.now()) {
 			r.drop(k)
@@ -132,11 +153,12 @@ func (r *rollouts) expire() {
 func (r *rollouts) put(k key, state running) {
 	if _, counts := r.running[k]; !counts {
 		r.inNamespace[k.namespace]++
+		r.line.arrange(k.namespace, r.roomIn(k.namespace))
 	}
 	r.running[k] = state
 }
 
-// drop frees the place of k, for the next workload that waits for it.
+// drop frees the place of k, for the next workloads that wait for it.
 func (r *rollouts) drop(k key) {
 	if _, counts := r.running[k]; !counts {
 		return
@@ -145,41 +167,24 @@ func (r *rollouts) drop(k key) {
 	if r.inNamespace[k.namespace]--; r.inNamespace[k.namespace] == 0 {
 		delete(r.inNamespace, k.namespace)
 	}
-	if next, found := r.next(); found {
-		delete(r.waiting, next)
+	r.line.arrange(k.namespace, r.roomIn(k.namespace))
+	for r.room() {
+		next, found := r.line.next(r.now().Add(-rolloutPatience))
+		if !found {
+			return
+		}
+		r.line.remove(next, true)
 		// It keeps the place until it is looked at.
 		r.put(next, running{until: r.now().Add(rolloutPatience)})
-		r.wake(next)
+		r.woken = append(r.woken, next)
 	}
 }
 
-// next is the first of the workloads that wait and have room.
-func (r *rollouts) next() (first key, found bool) {
-	for k := range r.waiting {
-		if r.room(k.namespace) && (!found || r.before(k, first)) {
-			first, found = k, true
-		}
-	}
-	return first, found
-}
-
-// before reports whether a is to begin before b: the smaller one, but the older
-// where one has waited for long, lest small ones keep a large one waiting.
-func (r *rollouts) before(a, b key) bool {
-	x, y := r.waiting[a], r.waiting[b]
-	order := cmp.Compare(x.replicas, y.replicas)
-	if long := r.now().Add(-rolloutPatience); !x.since.After(long) || !y.since.After(long) {
-		order = x.since.Compare(y.since)
-	}
-	return cmp.Or(order, cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name)) < 0
-}
-
-func (r *rollouts) room(namespace string) bool {
+func (r *rollouts) room() bool {
 	most := r.settings.load().maxRollouts
-	return (most == 0 || len(r.running) < most) && r.roomIn(namespace)
+	return most == 0 || len(r.running) < most
 }
 
 func (r *rollouts) roomIn(namespace string) bool {
-	most := r.settings.load().maxRolloutsPerNamespace
-	return most == 0 || r.inNamespace[namespace] < most
+	return r.perNamespace == 0 || r.inNamespace[namespace] < r.perNamespace
 }

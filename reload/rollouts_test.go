@@ -62,7 +62,9 @@ func TestTheSmallestWorkloadIsNext(t *testing.T) {
 	require.Len(t, *woken, 3)
 	require.Empty(t, r.running)
 	require.Empty(t, r.inNamespace)
-	require.Empty(t, r.waiting)
+	require.Empty(t, r.line.waiting)
+	require.Empty(t, r.line.namespaces)
+	require.Zero(t, r.line.open.bySize.Len()+r.line.open.bySince.Len())
 }
 
 func TestANamespaceHasALimitOfItsOwn(t *testing.T) {

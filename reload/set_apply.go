@@ -54,6 +54,13 @@ func (s *setter) apply(ctx context.Context, w work, values map[string]string) er
 	client := s.client.Resource(gvr).Namespace(w.namespace)
 	content := w.content(values)
 	options := metav1.ApplyOptions{FieldManager: mark.TargetManager(w.rule.Name), Force: w.wanted.force}
+	if list, err := s.replaced(ctx, client, w, content, options); err != nil || list != "" {
+		if list != "" {
+			s.complain(w, "Refused", fmt.Sprintf("field %s is in a list that the API server replaces as a whole, with what others have in it: "+
+				"the schema of the kind needs x-kubernetes-list-type: map with these keys. Use annotate: true", list))
+		}
+		return s.failed(w, err)
+	}
 	applied, err := client.Apply(ctx, w.name, content, options)
 	result := "Set"
 	if paths := disputed(err); len(paths) > 0 {
@@ -69,24 +76,51 @@ func (s *setter) apply(ctx context.Context, w work, values map[string]string) er
 		options.Force, result = true, "Healed"
 		applied, err = client.Apply(ctx, w.name, content, options)
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil // deleted meanwhile
-	case apierrors.IsConflict(err):
-		s.queue.After(w.targetKey, conflictDelay)
-		return nil
-	case err != nil:
-		told := withoutValues(w, err)
-		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-			s.complain(w, "Refused", told.Error()) // all else passes
-		}
-		return told
+	if err != nil {
+		return s.failed(w, err)
 	}
 	if values == nil {
 		result = "GivenBack"
 	}
 	s.record(w, applied, values, result)
 	return nil
+}
+
+// failed is what is left to do about an error of the API server.
+func (s *setter) failed(w work, err error) error {
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil // deleted meanwhile
+	case apierrors.IsConflict(err):
+		s.queue.After(w.targetKey, conflictDelay)
+		return nil
+	}
+	told := withoutValues(w, err)
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
+		s.complain(w, "Refused", told.Error()) // all else passes
+	}
+	return told
+}
+
+// replaced returns the field in an element of a list for which the API server
+// would replace the list as a whole, as a dry run tells; empty: there is none.
+func (s *setter) replaced(ctx context.Context, client dynamic.ResourceInterface, w work, content *unstructured.Unstructured, options metav1.ApplyOptions) (string, error) {
+	if !slices.ContainsFunc(w.wanted.fields, func(field fieldFrom) bool { return field.path.inList() }) {
+		return "", nil
+	}
+	options.DryRun, options.Force = []string{metav1.DryRunAll}, true
+	tried, err := client.Apply(ctx, w.name, content, options)
+	if err != nil {
+		return "", err
+	}
+	for _, field := range w.wanted.fields {
+		_, applied := field.path.text(content.Object)
+		_, kept := field.path.text(tried.Object)
+		if applied && kept && replacesList(tried.GetManagedFields(), options.FieldManager, field.path) {
+			return field.name(), nil
+		}
+	}
+	return "", nil
 }
 
 // conflictRetry is how soon it is tried again to set a field that somebody else
@@ -108,7 +142,7 @@ func (w work) content(values map[string]string) *unstructured.Unstructured {
 			continue
 		}
 		paths = append(paths, field.name())
-		_ = unstructured.SetNestedField(content.Object, value, field.path...) // Validate saw to it that no path ends in another
+		field.path.set(content.Object, value) // Validate saw to it that no path ends in another
 	}
 	if len(paths) > 0 {
 		content.SetAnnotations(map[string]string{mark.SetBy(w.rule.Name): mark.FormatFields(paths)})
@@ -126,11 +160,15 @@ func disputed(err error) []string {
 	var paths []string
 	for _, cause := range refusal.Status().Details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			paths = append(paths, strings.TrimPrefix(cause.Field, "."))
+			paths = append(paths, unquotedKeys.Replace(strings.TrimPrefix(cause.Field, ".")))
 		}
 	}
 	return paths
 }
+
+// unquotedKeys writes elements of lists as a fieldPath does, [a=1][b=2], where the
+// API server writes [a="1",b="2"].
+var unquotedKeys = strings.NewReplacer(`",`, "][", `"`, "")
 
 // drifted reports whether the disputed paths were the rule's, and somebody
 // edited them without laying claim to them; else holder says who has them.
@@ -179,10 +217,10 @@ func (s *setter) hasSet(w work, path string) bool {
 
 // record notes what was written, and whether all of it is there.
 func (s *setter) record(w work, applied *unstructured.Unstructured, values map[string]string, result string) {
-	s.echoes.expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
+	s.writes.expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
 	for _, field := range w.wanted.fields {
 		value, wanted := values[field.name()]
-		if is, _, err := unstructured.NestedString(applied.Object, field.path...); wanted && (err != nil || is != value) {
+		if is, _ := field.path.text(applied.Object); wanted && is != value {
 			s.complain(w, "Lost", fmt.Sprintf("the API server does not keep field %s; is it in the schema of the kind?", field.name()))
 			return
 		}
@@ -210,7 +248,7 @@ func (s *setter) complain(w work, result, problem string) {
 	}
 	s.log.Warn("target not set", zap.Stringer("target", w.targetKey), zap.String("problem", problem))
 	event := w.event()
-	event.Warning, event.Reason, event.Action = true, "Target"+result, "Apply"
+	event.Warning, event.Persisting, event.Reason, event.Action = true, true, "Target"+result, "Apply"
 	event.Note = "Rule " + w.rule.Name + " does not set its fields: " + someName(problem)
 	s.events.Record(event)
 }

@@ -33,7 +33,7 @@ type setter struct {
 	now       func() time.Time
 
 	queue  *queue.Runner[targetKey]
-	echoes echoes
+	writes writes
 	told   told
 	healed *locked.Value[healed]
 }
@@ -141,7 +141,7 @@ func (s *setter) reconcile(ctx context.Context, k targetKey) error {
 		s.forget(k)
 		return nil
 	}
-	if s.echoes.waiting(k.object(), t) {
+	if s.writes.waiting(k.object(), t) {
 		return nil // what was written is yet to come
 	}
 	hasher, err := s.digestKey.Hasher()
@@ -210,12 +210,12 @@ func (s *setter) carryOut(ctx context.Context, w work, decision targetDecision) 
 }
 
 func (s *setter) forget(k targetKey) {
-	s.echoes.forget(k.object())
+	s.writes.forget(k.object())
 	s.told.over(k.object(), setFields)
 	s.healed.Use(func(h healed) { h.forget(k) })
 }
 
-// object names the object, as echoes and told do; two rules that set fields of
+// object names the object, as writes and told do; two rules that set fields of
 // one object are told apart by the kind.
 func (k targetKey) object() key {
 	return key{Kind(k.rule + "/" + string(k.kind)), k.namespace, k.name}

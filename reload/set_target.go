@@ -109,8 +109,8 @@ func keepTarget(form *Form, paths []string, key *kube.DigestKey) func(any) (*Set
 			Form: form, Values: map[string]digest.Sum{}, Set: mark.SetFields(meta.Annotations),
 		}
 		for _, path := range paths {
-			text, found, err := unstructured.NestedString(custom.Object, strings.Split(path, ".")...)
-			if err == nil && found {
+			parsed, _ := parseFieldPath(path) // it is one that was compiled
+			if text, found := parsed.text(custom.Object); found {
 				kept.Values[path] = object.DigestText(hasher, text)
 			}
 		}

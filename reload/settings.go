@@ -14,6 +14,8 @@ type Settings struct {
 	// OptIn says that the owner of a workload may have it reloaded, by its
 	// annotations, for objects of its namespace that no rule covers.
 	OptIn *bool `json:"optIn"`
+	// Namespaces are sections for all workloads of some namespaces.
+	Namespaces []NamespaceSection `json:"namespaces,omitzero"`
 	// Compatibility names other tools whose annotations are honoured as well.
 	Compatibility []Tool `json:"compatibility,omitzero"`
 	// MinInterval and MaxRestartsPerHour are those of a Rule, for workloads that
@@ -75,6 +77,9 @@ func (s *Settings) Default() {
 	if s.ConfirmRefreshAfter == nil {
 		s.ConfirmRefreshAfter = &metav1.Duration{Duration: defaultConfirmRefreshAfter}
 	}
+	for i := range s.Namespaces {
+		s.Namespaces[i].Default()
+	}
 	for i := range s.Windows {
 		if s.Windows[i].TimeZone == "" {
 			s.Windows[i].TimeZone = defaultTimeZone
@@ -89,6 +94,9 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(at.Child("compatibility"),
 			"would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them"))
 	}
+	for i, section := range s.Namespaces {
+		errs = append(errs, section.Validate(at.Child("namespaces").Index(i))...)
+	}
 	for i, window := range s.Windows {
 		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
 	}
@@ -98,6 +106,9 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 }
 
 func (s Settings) optIn() bool { return s.OptIn != nil && *s.OptIn }
+
+// withoutRules reports whether workloads may be reloaded for what no rule governs.
+func (s Settings) withoutRules() bool { return s.optIn() || len(s.Namespaces) > 0 }
 
 // pace is that of workloads that are restarted without a rule.
 func (s Settings) pace() Pace { return newPace(s.MinInterval, s.MaxRestartsPerHour) }
@@ -112,6 +123,7 @@ type LiveSettings struct{ compiled atomic.Pointer[pacing] }
 type pacing struct {
 	settings                             Settings
 	maxRollouts, maxRolloutsPerNamespace int
+	sections                             []namespaceSection
 	windows                              windows
 	confirmAfter                         time.Duration
 	refreshesPerSecond                   int
@@ -130,6 +142,7 @@ func (l *LiveSettings) Swap(settings Settings) {
 		settings:                settings,
 		maxRollouts:             *settings.MaxConcurrentRollouts,
 		maxRolloutsPerNamespace: *settings.MaxConcurrentRolloutsPerNamespace,
+		sections:                compileSections(settings.Namespaces),
 		windows:                 compileWindows(settings.Windows),
 		confirmAfter:            settings.ConfirmRefreshAfter.Duration,
 		refreshesPerSecond:      settings.RefreshesPerSecond,

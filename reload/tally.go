@@ -35,6 +35,8 @@ const (
 	outcomeAnnotated
 	outcomeRefreshed
 	outcomeFailed
+	// outcomeNotRestarted is of what no pod template is known of.
+	outcomeNotRestarted
 	outcomes
 	// outcomeWaits is counted by waits, for as long as it lasts.
 	outcomeWaits outcome = -1
@@ -159,6 +161,7 @@ func (t *tally) note(wait waitCount) string {
 	count(t.counts[outcomeFailed], "1 failed", "%d failed")
 	count(wait.held, "1 held", "%d held")
 	count(wait.waiting, "1 waiting", "%d waiting")
+	count(t.counts[outcomeNotRestarted], "1 not restarted (no pod template)", "%d not restarted (no pod template)")
 	if len(parts) == 0 {
 		return ""
 	}

@@ -48,6 +48,8 @@ func TestATallySaysWhatCameOfIt(t *testing.T) {
 		all.notes(tallyQuiet, waitCount{held: 1}))
 	all.came(outcomeRefreshed, time.Minute, "a", "b")
 	require.Equal(t, []string{"2 pods refreshed: Deployment/ns/a, Deployment/ns/b"}, all.notes(time.Minute+tallyQuiet, waitCount{}))
+	all.came(outcomeNotRestarted, time.Hour, "a", "b")
+	require.Equal(t, []string{"2 not restarted (no pod template): Deployment/ns/a, Deployment/ns/b"}, all.notes(time.Hour+tallyQuiet, waitCount{}))
 	require.Empty(t, all)
 
 	all.came(outcomeWaits, 0, "f")

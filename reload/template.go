@@ -31,12 +31,14 @@ func keepCustom(form *Form, keeps keptReferences) func(any) (*Workload, error) {
 			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)
 		}
 		if template != nil {
+			kept.Unknown = unknownOn(meta, template)
 			meta = withWishes(meta, template)
 			kept.References = append(keeps(meta.Namespace, &template.Spec), listed(meta)...)
 			kept.foreign = readForeign(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
-			_, kept.Stamped = template.Annotations[mark.RestartedFor]
+			kept.Stamp = stampOf(template.Annotations)
 			kept.Rollout = customRollout(custom, template, kept.Kind)
 			kept.RecordedAt = mark.WrittenAt(custom.GetManagedFields())
+			kept.Edited = editedSince(custom.GetManagedFields(), meta.Annotations, form.Template)
 		} else {
 			kept.Bare = true
 			if kept.Borrows = borrowed(form, custom); kept.Borrows != nil {

@@ -62,7 +62,7 @@ spec:
       - {name: a, image: secret, env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}]}
 `,
 			form: appForm(),
-			want: Workload{Stamped: true, References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"a"}}}},
+			want: Workload{Stamp: stampOf(map[string]string{mark.RestartedFor: "b"}), References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"a"}}}},
 		},
 		"from whatever path": {
 			spec: `

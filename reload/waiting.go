@@ -14,45 +14,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// pace says whether the restart that was decided begins now, is of no use any
-// more, or waits. What waits is decided anew when it may begin, so that
-// whatever changes meanwhile makes one restart.
+// pace says whether the restart that was decided begins now; see decider.pace.
 func (c *controller) pace(w *Workload, due Decision) (Decision, Wait) {
-	k, now := w.key(), c.now()
-	if due.Step == StepHold {
-		return due, Wait{Reason: WaitMissing}
-	}
-	if w.Kind == KindCronJob {
-		return due, Wait{} // its stamp replaces no pod
-	}
-	delivery := c.consumers.delivery(w, due.Data, c.waits.recordedAt(w), c.pending.template(k), now)
-	if delivery == Delivered {
-		return due.delivered(), Wait{}
-	}
-	if wait := due.delay(delivery, c.settings.load().windows, c.restarts(w), now); wait.Reason != "" {
-		return due, wait
-	}
-	if r := c.consumers.rolling(w).Rollout; r.moves() && !c.rollouts.admit(k, r.Replicas) {
-		return due, Wait{Reason: WaitRollouts}
-	}
-	return due, Wait{}
-}
-
-// delivered is d where a rollout of somebody else has brought the change.
-func (d Decision) delivered() Decision {
-	d.Step, d.Reason, d.Baseline = StepAdopt, ReasonDelivered, d.Brought
-	return d
-}
-
-// delay is why a restart may not begin now, whatever else rolls out.
-func (d Decision) delay(delivery Delivery, open windows, restarts mark.Restarts, now time.Time) Wait {
-	if delivery == Underway {
-		return Wait{WaitOwner, d.Data.At.Add(rolloutPatience)}
-	}
-	if opens := open.opensNext(now); !opens.IsZero() {
-		return Wait{WaitWindow, opens}
-	}
-	return d.Pace.wait(restarts, now)
+	return c.decider().pace(w, due)
 }
 
 // delivery says what a rollout that somebody else began does about data; see
@@ -68,15 +32,6 @@ func (c *consumers) delivery(w *Workload, data Written, recordedAt time.Time, te
 	return deliveryOf(w.Rollout, c.podsOf(w), data, recordedAt, templateVersion, now)
 }
 
-// restarts are those of w that are on record.
-func (c *controller) restarts(w *Workload) mark.Restarts {
-	if written, found := c.recollections.of(w); found {
-		return written.restarts
-	}
-	read := func(annotation string) string { return c.echoes.read(w.key(), w, annotation) }
-	return mark.ParseRestarts(read(mark.RestartedAt), read(mark.RestartedBefore))
-}
-
 // postpone has w looked at when its restart may begin. Until then the pods
 // stay, so that the files they mount are refreshed, and what w consumes since is
 // put on record, so that a change of it is not lost if the restart is not due any
@@ -84,7 +39,7 @@ func (c *controller) restarts(w *Workload) mark.Restarts {
 func (c *controller) postpone(ctx context.Context, w *Workload, due Decision, wait Wait) error {
 	k, causes := w.key(), c.origins(due.Causes)
 	c.pending.postponed(k)
-	if c.waits.begin(k, waiter{Waiting{wait, k.String(), due.Rule, due.Changed, due.Missing, c.now()}, causes, w.RecordedAt}) {
+	if c.waits.begin(k, waiter{Waiting{wait, k.String(), due.Rule, due.Changed, due.Missing, c.now()}, causes, c.recordedAt(w, due)}) {
 		c.tally(causes, k, outcomeWaits)
 		for _, pod := range c.consumers.podsOf(w) {
 			c.queue.Fresh(pod.key())
@@ -100,10 +55,13 @@ func (c *controller) postpone(ctx context.Context, w *Workload, due Decision, wa
 	if after := wait.lookAfter(c.now()); after >= 0 {
 		c.queue.After(k, after)
 	}
-	if due.Meanwhile == "" || due.Meanwhile == c.baseline(w) {
+	last, _ := c.recorded(w)
+	stripped := w.Owner == nil && due.Meanwhile != c.writes.read(k, w, mark.Baseline)
+	if due.Meanwhile == "" || due.Meanwhile == last.baseline && due.Undone == "" && !stripped {
 		return nil
 	}
-	return c.adopt(ctx, w, Decision{Step: StepAdopt, Reason: ReasonReferences, Rule: due.Rule, Baseline: due.Meanwhile})
+	meanwhile := Decision{Step: StepAdopt, Reason: ReasonReferences, Rule: due.Rule, Baseline: due.Meanwhile, Undone: due.Undone}
+	return c.adopt(ctx, w, meanwhile)
 }
 
 // proceed says that nothing makes k wait.
@@ -127,6 +85,7 @@ func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
 	if w.Rollout == nil {
 		return
 	}
+	c.writes.observe(w, c.consumers.rolling(w).Rollout)
 	c.rollouts.observe(k, c.consumers.rolling(w).countsUntil(), w.ResourceVersion)
 	if change.Added || change.Old.Rollout == nil || *change.Old.Rollout == *w.Rollout {
 		return
@@ -135,6 +94,7 @@ func (c *controller) rolloutChanged(change kube.Change[*Workload]) {
 	if change.Old.Rollout.Template != w.Rollout.Template && change.Old.Rollout.Generation+1 == w.Rollout.Generation {
 		c.pending.rewritten(k, w.ResourceVersion)
 	}
+	c.watch.changed(k)
 	if c.waits.has(k) {
 		c.queue.Fresh(k)
 	}
@@ -147,7 +107,9 @@ func (c *controller) borrowerChanged(borrower *Workload) {
 	if !found {
 		return
 	}
+	c.writes.observe(w, c.consumers.rolling(w).Rollout)
 	c.rollouts.observe(w.key(), c.consumers.rolling(w).countsUntil(), w.ResourceVersion)
+	c.watch.changed(w.key())
 	if c.waits.has(w.key()) {
 		c.queue.Fresh(w.key())
 	}
@@ -160,6 +122,7 @@ const waiting = "waiting"
 // when.
 func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
 	event := restartWaits(w, due, wait)
+	event.Persisting = true
 	say, news := c.told.say(w.key(), waiting, event.Note)
 	if !say {
 		return

@@ -82,7 +82,7 @@ func (w Window) parse() (cron.Schedule, error) {
 	}
 	parsed, err := cron.ParseStandard(w.Schedule)
 	if err != nil {
-		return nil, errNotCron
+		return nil, wrongCron(w.Schedule)
 	}
 	schedule, ok := parsed.(*cron.SpecSchedule)
 	if !ok {

@@ -34,6 +34,9 @@ type Workload struct {
 	Rollout *Rollout
 	// foreign is what its owner tells other tools; mostly nil.
 	foreign *foreign
+	// Unknown are annotations of it, or of its pod template, with Headwater's prefix
+	// that mean nothing; mostly nil.
+	Unknown []string
 	// Form is nil for the kinds that every cluster has; see form.
 	Form *Form
 	// Owner is the controller that made it; nil: nobody's, or nothing is done
@@ -43,11 +46,14 @@ type Workload struct {
 	// true of at the latest, by the API server's clock in whole seconds; zero when
 	// the API server does not tell.
 	RecordedAt time.Time
-	// Stamped is true while the pod template carries Headwater's stamp.
-	Stamped bool
+	// Stamp is Headwater's on the pod template.
+	Stamp stamp
 	// Bare is true when the object, other than those of its kind, holds no pod
 	// template, and so cannot be restarted.
 	Bare bool
+	// Edited is true when somebody else wrote the pod template after Headwater last
+	// restarted it.
+	Edited bool
 	// Borrows is the object that a bare one takes its pod template from.
 	Borrows *key
 }
@@ -76,15 +82,24 @@ type Pod struct {
 	References []Reference
 	// Bound is true once the pod has a node.
 	Bound bool
+	// Trouble, Crashes and CrashedAt are what its containers say; see podTrouble.
+	Trouble   trouble
+	Crashes   uint16
+	CrashedAt uint32
 	// BoundAt is when it got the node, in whole seconds.
 	BoundAt time.Time
-	IP      string
-	Phase   corev1.PodPhase
+	// StartedAt is when the first of its containers started, by the clock of its
+	// node in whole seconds; zero while none has.
+	StartedAt time.Time
+	IP        string
+	Phase     corev1.PodPhase
 	// Owner is that controller when it may be a workload, else empty. For a pod
 	// of a Deployment or CronJob it is told by the name of the ReplicaSet or Job
 	// between the two.
 	OwnerKind Kind
 	OwnerName string
+	// Controller is what the pod names as its controller; see controllerKept.
+	Controller podController
 }
 
 func keepWorkload(obj any, keeps keptReferences) (*Workload, error) {
@@ -103,15 +118,17 @@ func keepWorkload(obj any, keeps keptReferences) (*Workload, error) {
 }
 
 func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps keptReferences) *Workload {
+	unknown := unknownOn(meta, template)
 	meta = withWishes(meta, template)
 	refs := slices.Clip(append(keeps(meta.Namespace, &template.Spec), listed(meta)...))
 	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
-	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs}
+	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs, Unknown: unknown}
 	kept.UID = meta.UID // by it an object is known as the owner of others
-	_, kept.Stamped = template.Annotations[mark.RestartedFor]
+	kept.Stamp = stampOf(template.Annotations)
 	if kept.relevant() {
 		kept.Owner = controllerOf(meta)
 		kept.RecordedAt = mark.WrittenAt(meta.ManagedFields)
+		kept.Edited = editedSince(meta.ManagedFields, meta.Annotations, typedForms[kind].Template)
 	}
 	return kept
 }
@@ -158,15 +175,21 @@ func keepPod(obj any, keeps keptReferences) (*Pod, error) {
 		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
 	}
 	kind, name := owner(o)
+	why, crashes, crashedAt := podTrouble(&o.Status)
 	return &Pod{
 		ObjectMeta: keepMeta(&o.ObjectMeta, true),
 		References: refs,
 		Bound:      o.Spec.NodeName != "",
+		Trouble:    why,
+		Crashes:    crashes,
+		CrashedAt:  crashedAt,
 		BoundAt:    boundAt(o),
+		StartedAt:  startedAt(o),
 		IP:         o.Status.PodIP,
 		Phase:      o.Status.Phase,
 		OwnerKind:  kind,
 		OwnerName:  name,
+		Controller: controllerKept(o, kind),
 	}, nil
 }
 
@@ -179,6 +202,24 @@ func boundAt(pod *corev1.Pod) time.Time {
 		}
 	}
 	return pod.CreationTimestamp.Time
+}
+
+// startedAt is the earliest time at which a container of pod started that runs, or
+// has ended for good.
+func startedAt(pod *corev1.Pod) (first time.Time) {
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		var at time.Time
+		switch state := container.State; {
+		case state.Running != nil:
+			at = state.Running.StartedAt.Time
+		case state.Terminated != nil:
+			at = state.Terminated.StartedAt.Time
+		}
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }
 
 // keptReferences says which of its references are kept of a pod in that
@@ -277,7 +318,8 @@ func scheduledFrom(job string) string {
 // sameInputs reports whether a and b lead to the same decision. A workload's
 // status changes often, and is of no interest.
 func (w *Workload) sameInputs(other *Workload) bool {
-	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.foreign.equal(other.foreign) && w.Stamped == other.Stamped && w.Bare == other.Bare &&
+	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.foreign.equal(other.foreign) && w.Stamp == other.Stamp && w.Bare == other.Bare &&
+		slices.Equal(w.Unknown, other.Unknown) &&
 		same(w.Owner, other.Owner) && same(w.Borrows, other.Borrows) &&
 		slices.EqualFunc(w.References, other.References, Reference.equal)
 }

@@ -170,7 +170,7 @@ func TestStatusIsOfNoInterest(t *testing.T) {
 		"a reference":        func(w *Workload) { w.References = nil },
 		"another UID":        func(w *Workload) { w.UID = "v" },
 		"another owner":      func(w *Workload) { w.Owner = &Owner{Kind: "App.example.com"} },
-		"the stamp":          func(w *Workload) { w.Stamped = true },
+		"the stamp":          func(w *Workload) { w.Stamp = 1 },
 		"the template":       func(w *Workload) { w.Bare = true },
 		"whose template":     func(w *Workload) { w.Borrows = &key{name: "w"} },
 		"that it is deleted": func(w *Workload) { w.DeletionTimestamp = &metav1.Time{} },

@@ -24,32 +24,39 @@ import (
 const ApprovalsName = "headwater-approvals"
 
 // approvalLasts bounds how long an Approval of removals that are not due yet,
-// or not any more, can be taken for one of the next.
+// or not any more, can be taken for one of the next, and how long one of
+// leftovers waits for a leader.
 const approvalLasts = time.Hour
 
 // Approval is a person's word that what is held of one rule is meant.
 type Approval struct {
 	At time.Time `json:"at"`
-	// By is who approved, by their own word: whoever may write the ConfigMap can
-	// claim to be anybody.
+	// By is the user who approved. It is not verified: a user who may write the
+	// ConfigMap can write another name.
 	By string `json:"by,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
 	// Sources are the emptied sources whose clones may be emptied too, each
 	// with the resourceVersion that was approved.
 	Sources map[string]string `json:"sources,omitempty"`
+	// Leftovers is what becomes of the clones of a rule that the configuration no
+	// longer has.
+	Leftovers *Leftovers `json:"leftovers,omitempty"`
 }
 
 // Empty reports whether a approves nothing.
-func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 }
+func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 && a.Leftovers == nil }
 
-// word is how a says that it was given.
-func (a Approval) word() string {
-	by := "somebody"
-	if a.By != "" {
-		by = fmt.Sprintf("%q, by their own word", a.By)
+// isUsedUpByRemovals reports whether what a approves may be done once a clone is
+// gone.
+func (a Approval) isUsedUpByRemovals() bool { return a.Removals > 0 || a.Leftovers != nil }
+
+// String says when and by whom a was given.
+func (a Approval) String() string {
+	if a.By == "" {
+		return fmt.Sprintf("approved at %s by somebody who gave no name", a.At.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("as approved at %s by %s", a.At.UTC().Format(time.RFC3339), by)
+	return fmt.Sprintf("approved at %s by user %q, a name that Headwater cannot verify", a.At.UTC().Format(time.RFC3339), a.By)
 }
 
 // approved is what is cached of the ConfigMap.
@@ -101,7 +108,7 @@ func keepApprovals(obj any, log *zap.Logger) (*approved, error) {
 func (a *approvals) of(rule string) Approval {
 	approval := a.all()[rule]
 	if a.now().Sub(approval.At) > approvalLasts {
-		approval.Removals = 0
+		approval.Removals, approval.Leftovers = 0, nil
 	}
 	return approval
 }

@@ -15,13 +15,13 @@ var (
 	workingDesc = prometheus.NewDesc("headwater_sync_working",
 		"1 while this replica keeps clones right: it leads, and has read everything.", nil, nil)
 	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
-		"Clones by standing: current, behind, drifting, conflict, refused, held, failed, removing, retained.",
+		"Clones by standing: current, behind, drifting, conflict, refused, held, fighting, failed, removing, retained.",
 		[]string{"rule", "state", "reason"}, nil)
 	missingDesc = prometheus.NewDesc("headwater_sync_sources_missing",
 		"1 for a rule that has no source, since there is none of that name or with such labels; else 0.",
 		[]string{"rule"}, nil)
 	oldestDesc = prometheus.NewDesc("headwater_sync_oldest_unsynced_seconds",
-		"How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, failed, removing; 0 where none waits.",
+		"How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, fighting, failed, removing; 0 where none waits.",
 		[]string{"rule", "state"}, nil)
 	failingDesc = prometheus.NewDesc("headwater_sync_clone_failing",
 		"1 for a clone whose last write failed; at most 100, those that failed longest.",

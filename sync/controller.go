@@ -21,7 +21,7 @@ import (
 // controller turns changes of what is watched into keys, and keys into writes.
 // A key is a place for a clone: the smallest unit that can fail alone, and the
 // one that two rules can want. The ConfigMap of approvals, where no clone ever
-// goes, is a key too: that it be looked at again.
+// goes, is a key too: it stands for what settle does.
 type controller struct {
 	*Observer
 
@@ -41,12 +41,15 @@ type controller struct {
 	// began is when the work did; it is written before any key is worked on.
 	began time.Time
 
-	guard    *locked.Value[*guard]
-	spreads  *locked.Value[spreads]
-	failures *locked.Value[failures]
-	unsynced *locked.Value[*unsynced]
-	changes  *locked.Value[changes]
-	told     *locked.Value[*again.Memory[toldKey]]
+	guard     *locked.Value[*guard]
+	spreads   *locked.Value[spreads]
+	failures  *locked.Value[failures]
+	unsynced  *locked.Value[*unsynced]
+	changes   *locked.Value[changes]
+	fights    *locked.Value[*fights]
+	looks     *locked.Value[looks]
+	told      *locked.Value[*again.Memory[toldKey]]
+	firstPass *locked.Value[*firstPass]
 	// generation grows with every change that can make a clone due to be
 	// removed.
 	generation atomic.Uint64
@@ -69,8 +72,9 @@ func (c *controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.metrics.expect(c.live.Load())
-	c.log.Info("working", zap.Int("rules", len(c.live.Load().All())))
+	c.log.Info("sync works: it compares all clones with their sources", zap.Int("rules", len(c.live.Load().All())))
 	c.began = c.now()
+	c.firstPass.Use(func(p *firstPass) { p.begin(c.began) })
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)
@@ -93,6 +97,9 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 		}
 	}
 	if err := all.Add(c.approvals.view.OnChange(c.approvalsChanged)); err != nil {
+		return all, err
+	}
+	if err := all.Add(c.removals.view.OnChange(c.removalsChanged)); err != nil {
 		return all, err
 	}
 	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
@@ -178,9 +185,9 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 		c.queue.Bulk(clone.Ref())
 	} else {
 		c.changes.Use(func(known changes) { known.note(change.Old) })
-		c.queue.Fresh(clone.Ref())
+		c.changedByOthers(clone.Ref())
 	}
-	if marks, ours := mark.Of(clone); change.Deleted && ours && c.approvals.of(marks.Rule).Removals > 0 {
+	if marks, ours := mark.Of(clone); change.Deleted && ours && c.approvals.of(marks.Rule).isUsedUpByRemovals() {
 		c.queue.After(c.approvals.ref, settleAfter)
 	}
 }
@@ -192,7 +199,7 @@ func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.F
 	target := object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}
 	for _, rule := range c.claimants(c.live.Load()).of(target) {
 		if c.wants(rule, target) {
-			c.queue.Fresh(target)
+			c.changedByOthers(target)
 			return
 		}
 	}
@@ -206,6 +213,11 @@ func (c *controller) approvalsChanged(change kube.Change[*approved]) {
 			c.queue.Bulk(clone.Ref())
 		}
 	}
+	c.queue.After(c.approvals.ref, settleAfter)
+}
+
+// removalsChanged: as long as a hold is recorded, it is checked whether it ends.
+func (c *controller) removalsChanged(kube.Change[*recordedRemovals]) {
 	c.queue.After(c.approvals.ref, settleAfter)
 }
 
@@ -223,6 +235,7 @@ func (c *controller) rulesChanged(old, new *rules.Set[Rule]) {
 			}
 		}
 	}
+	c.queue.After(c.approvals.ref, settleAfter)
 }
 
 func (c *controller) enqueue(targets []object.Ref) {

@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,28 +29,12 @@ func (f failures) add(target object.Ref, rule string, err error, now time.Time) 
 func (f failures) mark(finding Finding) Finding {
 	if failure, failed := f[finding.Target]; failed && finding.Step.Writes() {
 		finding.Standing, finding.Since = Failed, failure.since
-		finding.Step.Message = failure.err.Error() + triedAgain
+		finding.Step.Message = failure.err.Error() + retrying
 	}
 	return finding
 }
 
-// FailureNote is the note of the Event about a clone that cannot be written.
-type FailureNote struct{ Rule, Why string }
-
-// String begins with what FailedRule reads.
-func (n FailureNote) String() string {
-	return fmt.Sprintf("rule %q: %s%s", n.Rule, n.Why, triedAgain)
-}
-
-const triedAgain = "; tried again with growing pauses"
-
-// FailedRule reads the rule from the note of a CloneFailed Event; it is empty
-// where there is none.
-func FailedRule(note string) string {
-	var rule string
-	_, _ = fmt.Sscanf(note, "rule %q:", &rule)
-	return rule
-}
+const retrying = "; retrying with backoff"
 
 // first returns up to n of them, those that failed longest first.
 func (f failures) first(n int) []object.Ref {

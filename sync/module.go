@@ -72,10 +72,11 @@ func New(p Params) (Result, error) {
 		maxFraction: p.Safety.MaxDeleteFraction,
 		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
 		spreads:     locked.New(spreads{}), failures: locked.New(failures{}),
-		unsynced: locked.New(&unsynced{}), changes: locked.New(changes{}), told: locked.New(&again.Memory[toldKey]{}),
+		unsynced: locked.New(&unsynced{}), changes: locked.New(changes{}), fights: locked.New(newFights()), looks: locked.New(looks{}), told: locked.New(&again.Memory[toldKey]{}), firstPass: locked.New(&firstPass{}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.onlooker.Touched)
+	c.queue.OnDrained(c.logFirstPass)
 	view := newView(c)
 	if err := p.Registry.Register(view.census); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -26,12 +27,13 @@ type Observer struct {
 	live      *rules.Live[Rule]
 	caches    *kube.Caches
 	approvals *approvals
+	removals  *removals
 	// latest are the claimants of the set that was last asked about.
 	latest atomic.Pointer[claimants]
 }
 
 // NewObserver adds what it needs to caches, which must not run yet. ownNamespace
-// is where approvals are kept.
+// is where approvals and removals are recorded.
 func NewObserver(live *rules.Live[Rule], clients *kube.Clients, caches *kube.Caches, ownNamespace string, log *zap.Logger) (*Observer, error) {
 	for _, kind := range object.Kinds {
 		err := caches.Clones[kind].AddIndex(byRule, func(clone *object.Digested) []string {
@@ -48,7 +50,11 @@ func NewObserver(live *rules.Live[Rule], clients *kube.Clients, caches *kube.Cac
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{live: live, caches: caches, approvals: approvals}, nil
+	removals, err := newRemovals(clients, caches, ownNamespace, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{live: live, caches: caches, approvals: approvals, removals: removals}, nil
 }
 
 // ruleNames are the names of the rules in force, in the file's order.
@@ -75,7 +81,10 @@ func (o *Observer) state(target object.Ref) (State, error) {
 	if clone, found := o.caches.Clones[target.Kind].Get(target.Namespace, target.Name); found {
 		state.Clone = clone
 		if marks, ours := mark.Of(clone); ours {
-			state.Former, _ = set.Named(marks.Rule)
+			var inForce bool
+			if state.Former, inForce = set.Named(marks.Rule); !inForce {
+				state.Asked = o.approvals.of(marks.Rule).Leftovers.fateOf(clone)
+			}
 		}
 	}
 	if foreign, taken := o.caches.Foreign[target.Kind].Get(target.Namespace, target.Name); taken {
@@ -175,19 +184,33 @@ func (o *Observer) clonesOf(rule string) []*object.Digested {
 	return clones
 }
 
-// dueRemovals finds what Plan would remove of the clones of rule. known is
-// false while something that it depends on is not read yet.
-func (o *Observer) dueRemovals(rule string) (due dueRemovals, known bool) {
+// dueRemovals finds what Plan would remove of the clones of rule, of which log
+// knows the latest removals. known is false while something that it depends on
+// is not read yet.
+func (o *Observer) dueRemovals(rule string, log removalLog, now time.Time) (due dueRemovals, known bool) {
 	due.approved = o.approvals.of(rule).Removals
+	gone := log.recent(now)
 	for _, clone := range o.clonesOf(rule) {
 		state, err := o.state(clone.Ref())
 		if err != nil {
 			return due, false
 		}
 		due.total++
-		if step := state.withoutReason(); step != nil && step.Action == Remove {
+		if len(gone) > 0 {
+			delete(gone, hashOf(clone.Ref())) // not yet, or recreated
+		}
+		if step := state.withoutReason(); step != nil && step.isGuarded() {
 			due.targets = append(due.targets, clone.Ref())
 		}
 	}
+	due.gone = len(gone)
 	return due, true
+}
+
+// heldRemovals is what is due to be removed of rule when it is held, and whether
+// it is. Everything that shows or approves a hold asks here.
+func (o *Observer) heldRemovals(rule string, maxFraction float64) (due dueRemovals, held bool) {
+	log := o.removals.of(rule)
+	due, known := o.dueRemovals(rule, log, o.removals.now())
+	return due, known && due.ruling(log, maxFraction) == removalsHeld
 }

@@ -39,6 +39,9 @@ type State struct {
 	// Former is the rule that the clone's marks name; nil when the file no
 	// longer has it.
 	Former *Rule
+	// Asked is what a person wants done with the clone, whose rule the file no
+	// longer has; empty when nothing is.
+	Asked LeftoverFate
 	// Taken is true when the object in the place lacks that label;
 	// MadeByUs, when field managers tell that it is a clone that lost it. That
 	// can be forged: it is reason to write, never to delete.
@@ -114,10 +117,8 @@ func (s State) leftover() Step {
 		return leave(NotSelected)
 	case s.Clone.DeletionTimestamp != nil:
 		return leave(CloneTerminating)
-	case former == nil && marks.OnRuleRemoved == string(Delete):
-		return Step{Action: Remove, Reason: RuleRemoved}
 	case former == nil:
-		return leave(RuleRemoved)
+		return s.abandoned(marks.OnRuleRemoved)
 	case !former.reaches(marks.Source, s.Target):
 		return s.fate(former, RuleChanged, former.OnRuleRemoved)
 	case !former.namespaces.Matches(s.Namespace.Name, s.Namespace.Labels):

@@ -141,6 +141,12 @@ func TestPlan(t *testing.T) {
 				delete(s.Clone.Annotations, mark.Source)
 			}, action: Update, reason: Outdated,
 		},
+		"a clone from before the label of its rule gets it": {
+			state: func(t *testing.T, s *State) { inSync(t, s); delete(s.Clone.Labels, mark.Rule) }, action: Update, reason: Outdated,
+		},
+		"a label that names another rule is drift": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels[mark.Rule] = "other" }, action: Update, reason: Outdated,
+		},
 		"a label that somebody else added is theirs to keep": {
 			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels["team"] = "a" },
 			action: Leave, reason: InSync,
@@ -474,7 +480,7 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 	})
 	desired := Desired(*rule, source, "team-a")
 	require.Equal(t, map[string]string{
-		"team": "platform", "tier.example.org/x": "1", "added": "yes", mark.CloneLabel: "true",
+		"team": "platform", "tier.example.org/x": "1", "added": "yes", mark.CloneLabel: "true", mark.Rule: "blog",
 	}, desired.Labels)
 	require.Equal(t, map[string]string{
 		"example.org/owner": "us",

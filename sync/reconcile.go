@@ -2,7 +2,6 @@ package sync
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -18,32 +16,35 @@ import (
 // better than the cache, or an own policy worse. The event that follows normally comes first.
 const staleRetry = time.Second
 
-// settleAfter is when it is checked whether an approval was used up; the
-// change that it approves may still be on its way here.
-const settleAfter = 5 * time.Second
-
 func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.approvals.ref {
-		return c.settleApprovals(ctx)
+		return c.settle(ctx)
 	}
 	changed := c.changed(target)
+	if c.postponed(ctx, target, changed) {
+		return nil
+	}
 	state, err := c.gather(ctx, target)
 	if err != nil {
 		return err
 	}
 	step := Plan(state)
-	if step.Action == Remove {
-		verdict := c.mayRemove(state)
+	c.looks.Use(func(l looks) { l.note(state, step) })
+	if step.isGuarded() {
+		verdict, err := c.mayRemove(ctx, state)
+		if err != nil {
+			c.record(state, step, err)
+			return err
+		}
 		if verdict.wait > 0 {
 			c.queue.After(target, verdict.wait)
 			return nil
 		}
 		if verdict.news {
-			c.tellRemovals(state, verdict)
+			c.tellRemovals(ruleOf(state, step), verdict)
 		}
 		if !verdict.pass {
 			step = verdict.hold
-			c.queue.After(target, atOnce)
 		}
 	}
 	err = c.apply(ctx, state, step)
@@ -69,14 +70,6 @@ func (c *controller) gather(ctx context.Context, target object.Ref) (State, erro
 	return state, err
 }
 
-// mayRemove asks the guard about the clone in state.
-func (c *controller) mayRemove(state State) (answer verdict) {
-	marks, _ := mark.Of(state.Clone)
-	basis := basis{c.live.Load(), c.generation.Load()}
-	c.guard.Use(func(g *guard) { answer = g.ask(marks.Rule, state.Target, basis, c.now()) })
-	return answer
-}
-
 func (c *controller) apply(ctx context.Context, state State, step Step) error {
 	switch step.Action {
 	case Create:
@@ -85,6 +78,8 @@ func (c *controller) apply(ctx context.Context, state State, step Step) error {
 		return c.update(ctx, state, step.Desired)
 	case Recreate:
 		return c.recreate(ctx, state, step.Desired)
+	case Release:
+		return c.release(ctx, state)
 	case Remove:
 		return c.writer.Delete(ctx, state.Target, state.Clone.ObjectMeta)
 	default:
@@ -133,39 +128,4 @@ const policiesSettle = 10 * time.Second
 // that knows its former name yet.
 func (c *controller) policyIsBehind(err error) bool {
 	return slices.Contains(c.policies, kube.RefusingPolicy(err)) && c.now().Sub(c.began) < policiesSettle
-}
-
-// settleApprovals takes back what nothing needs any more of the approvals, so
-// that it is not taken for an approval of what comes next.
-func (c *controller) settleApprovals(ctx context.Context) error {
-	for rule, approval := range c.approvals.all() {
-		needed := c.needed(rule)
-		if needed.Removals == approval.Removals && maps.Equal(needed.Sources, approval.Sources) {
-			continue
-		}
-		if err := SetApproval(ctx, c.client, c.ownNamespace, rule, needed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// needed is what of the approval of rule still counts for something: removals
-// while any is due, and sources until they change.
-func (c *controller) needed(rule string) Approval {
-	approval := c.approvals.of(rule)
-	if due, known := c.dueRemovals(rule); known && len(due.targets) == 0 {
-		approval.Removals = 0
-	}
-	_, inForce := c.live.Load().Named(rule)
-	approval.Sources = maps.Clone(approval.Sources)
-	maps.DeleteFunc(approval.Sources, func(name, version string) bool {
-		ref, err := object.ParseRef(name)
-		if err != nil || !inForce {
-			return true
-		}
-		source, read := c.caches.Sources.Get(ref)
-		return read && (source == nil || newerThan(source.ResourceVersion, version))
-	})
-	return approval
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -26,6 +27,7 @@ func (c *controller) record(state State, step Step, err error) {
 	c.metrics.step(c.ruleLabel(rule), step, err)
 	c.noteFailure(state, rule, step, err)
 	c.noteSpread(state, step, err)
+	c.firstPass.Use(func(p *firstPass) { p.note(state.Target, step, state.Clone != nil, err) })
 	c.onlooker.Touched(state.Target)
 	c.tellMissing(state)
 	for _, loser := range losers(state) {
@@ -44,16 +46,29 @@ func (c *controller) record(state State, step Step, err error) {
 		if len(state.Claims) > 0 && state.Claims[0].Approved {
 			c.tellApproved(rule, sourceReference(state), fmt.Sprintf("the clones of rule %q are emptied like this source", rule))
 		}
+		if left := c.approvals.of(rule).Leftovers; left != nil && (step.Reason == Pruned || step.Reason == Released) {
+			c.tellApproved(rule, c.ownReference(), left.sentence(rule))
+		}
 	case step.Reason != MassRemoval: // told once for all of them
 		c.log.Debug("clone not written", append(fields, zap.String("message", step.Message))...)
 		c.tell(refusal(state, step), revision(state))
 	}
 }
 
+// logFirstPass says what the pass over all clones at the start has come to.
+func (c *controller) logFirstPass() {
+	c.firstPass.Use(func(p *firstPass) {
+		if sum, ok := p.end(c.now()); ok {
+			c.log.Info("first sync finished", zap.Int("clones", sum.Clones), zap.Int("namespaces", sum.Namespaces),
+				zap.Int("written", sum.Written), zap.Int("failed", sum.Failed), zap.Duration("took", sum.Took.Round(time.Millisecond)))
+		}
+	})
+}
+
 // ruleOf names the rule that what is done in a place is done for: a clone is
 // removed for its own.
 func ruleOf(state State, step Step) string {
-	if len(state.Claims) > 0 && step.Action != Remove && step.Reason != MassRemoval {
+	if len(state.Claims) > 0 && step.Action != Remove && step.Action != Release && step.Reason != MassRemoval {
 		return state.Claims[0].Rule.Name
 	}
 	if state.Clone == nil {
@@ -73,7 +88,8 @@ func (c *controller) noteFailure(state State, rule string, step Step, err error)
 	c.tell(kube.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: CloneFailed, Action: string(step.Action),
-		Note: FailureNote{Rule: rule, Why: err.Error()}.String(),
+		Note:        fmt.Sprintf("rule %q: %v%s", rule, err, retrying),
+		Annotations: map[string]string{EventRule: rule, eventError: cut.To(err.Error(), maxEventError)},
 	}, revision(state))
 }
 
@@ -93,6 +109,7 @@ func (c *controller) noteHeal(state State, step Step, seen change, err error) {
 	c.changes.Use(func(all changes) { since = all.settle(state.Target, seen, step) })
 	if cause, healed := state.heals(step, since); healed {
 		c.metrics.heals.WithLabelValues(ruleOf(state, step), string(cause)).Inc()
+		c.fights.Use(func(f *fights) { f.repaired(state.Target, c.now()) })
 	}
 }
 
@@ -122,33 +139,52 @@ func (c *controller) tellSpread(key spreadKey, whole spread) {
 	if source, _ := c.caches.Sources.Get(key.source); source != nil {
 		about = kube.Reference("v1", string(key.source.Kind), source)
 	}
+	propagation := Propagation{Rule: key.rule, Clones: whole.written, Failing: len(whole.failing), Took: took}
 	c.events.Record(kube.Event{
 		Rule: key.rule, About: about, Reason: Propagated, Action: string(Update),
-		Note: SpreadNote{Rule: key.rule, Clones: whole.written, Failing: len(whole.failing), Took: took}.String(),
+		Note: propagation.String(), Annotations: propagation.annotations(),
 	})
 }
 
-// tellRemovals reports once what is held for a whole rule, or let go on.
-func (c *controller) tellRemovals(state State, verdict verdict) {
-	rule := ruleOf(state, Step{Action: Remove})
+// tellRemovals reports what is held for a whole rule, or what an approval lets
+// pass.
+func (c *controller) tellRemovals(rule string, verdict verdict) {
 	if verdict.pass {
 		c.tellApproved(rule, c.ownReference(), fmt.Sprintf("%d of the %d clones of rule %q are removed",
 			len(verdict.due.targets), verdict.due.total, rule))
 		return
 	}
-	c.log.Warn("removal held", zap.String("rule", rule), zap.String("message", verdict.hold.Message))
-	c.events.Record(kube.Event{
+	c.tell(kube.Event{
 		Rule: rule, About: c.ownReference(), // the source may be gone
-		Related: sourceReference(state), Warning: true,
+		Related: c.sourceOfAny(verdict.due.targets), Warning: true,
 		Reason: string(MassRemoval), Action: string(Hold), Note: verdict.hold.Message,
-	})
+	}, verdict.since.String())
+}
+
+// sourceOfAny is the first source, by name, of these clones; nil when none of
+// them exists any more.
+func (c *controller) sourceOfAny(clones []object.Ref) *corev1.ObjectReference {
+	var first *object.Ref
+	for _, target := range clones {
+		clone, found := c.caches.Clones[target.Kind].Get(target.Namespace, target.Name)
+		if !found {
+			continue
+		}
+		if marks, ours := mark.Of(clone); ours && (first == nil || marks.Source.String() < first.String()) {
+			first = &marks.Source
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return reference(*first)
 }
 
 // tellApproved reports what an approval of rule lets happen.
 func (c *controller) tellApproved(rule string, about *corev1.ObjectReference, what string) {
 	c.tell(kube.Event{
 		Rule: rule, About: about, Reason: Approved, Action: "Approve",
-		Note: what + ", " + c.approvals.of(rule).word(),
+		Note: fmt.Sprintf("%s: %s", what, c.approvals.of(rule)),
 	}, "")
 }
 
@@ -234,6 +270,7 @@ func (c *controller) tell(event kube.Event, revision string) {
 			level = zap.WarnLevel
 		}
 		c.log.Log(level, event.Note, zap.String("reason", event.Reason), zap.String("about", about))
+		event.Persisting = true
 		c.events.Record(event)
 	}
 }

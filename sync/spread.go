@@ -1,9 +1,7 @@
 package sync
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -96,29 +94,4 @@ func (s *spread) arrived(target object.Ref, wrote, failed bool, now time.Time) a
 		a.whole = s
 	}
 	return a
-}
-
-// SpreadNote is the note of the Event about a change that has spread.
-type SpreadNote struct {
-	Rule            string
-	Clones, Failing int
-	Took            time.Duration
-}
-
-const spreadNote = "rule %q: %d clones written in %s, %d failing"
-
-// String is the inverse of ParseSpreadNote.
-func (n SpreadNote) String() string {
-	return fmt.Sprintf(spreadNote, n.Rule, n.Clones, n.Took, n.Failing)
-}
-
-// ParseSpreadNote reads the note of a Propagated Event.
-func ParseSpreadNote(note string) (n SpreadNote, ok bool) {
-	var took string
-	if _, err := fmt.Sscanf(note, "rule %q: %d clones written in %s %d failing", &n.Rule, &n.Clones, &took, &n.Failing); err != nil {
-		return n, false
-	}
-	var err error
-	n.Took, err = time.ParseDuration(strings.TrimSuffix(took, ","))
-	return n, err == nil
 }

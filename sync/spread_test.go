@@ -49,16 +49,3 @@ func TestANewChangeTakesTheOldOnesPlace(t *testing.T) {
 	require.Empty(t, s.looked(targets[0], now7, true, false, now))
 	require.NotNil(t, s.looked(targets[0], now8, true, false, now.Add(3*time.Second))[0].whole)
 }
-
-func TestASpreadNoteIsReadBack(t *testing.T) {
-	for _, note := range []SpreadNote{
-		{Rule: "blog", Clones: 1000, Failing: 3, Took: 620 * time.Millisecond},
-		{Rule: "b-2", Clones: 1, Took: 61 * time.Second},
-	} {
-		read, ok := ParseSpreadNote(note.String())
-		require.True(t, ok)
-		require.Equal(t, note, read)
-	}
-	_, ok := ParseSpreadNote("something else")
-	require.False(t, ok)
-}

@@ -11,6 +11,7 @@ const (
 	Update   Action = "Update"
 	Recreate Action = "Recreate" // delete and create: the API forbids the change on the live object
 	Remove   Action = "Delete"
+	Release  Action = "Release" // take Headwater's marks off; the object stays
 	Leave    Action = "Leave"
 	Refuse   Action = "Refuse" // needs a person: somebody else's object, or a source that must not be cloned
 	Hold     Action = "Hold"   // would do damage: waits until its cause is gone, or a person approves
@@ -43,6 +44,8 @@ const (
 	TooLarge           Reason = "TooLarge"
 	RuleRemoved        Reason = "RuleRemoved"
 	RuleChanged        Reason = "RuleChanged"
+	Pruned             Reason = "Pruned"
+	Released           Reason = "Released"
 	Conflict           Reason = "Conflict"
 	OtherRule          Reason = "OtherRule"
 	MassRemoval        Reason = "MassRemoval"
@@ -59,8 +62,12 @@ type Step struct {
 
 // Writes reports whether carrying the step out writes to the API server.
 func (s Step) Writes() bool {
-	return s.Action == Create || s.Action == Update || s.Action == Recreate || s.Action == Remove
+	return s.Action == Create || s.Action == Update || s.Action == Recreate || s.Action == Remove || s.Action == Release
 }
+
+// isGuarded reports whether the guard is asked before the step: it removes a
+// clone, and no person asked for that by name.
+func (s Step) isGuarded() bool { return s.Action == Remove && s.Reason != Pruned }
 
 func leave(reason Reason) Step { return Step{Action: Leave, Reason: reason} }
 

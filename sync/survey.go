@@ -14,8 +14,9 @@ import (
 // Standing is how a clone stands to what its rule says.
 type Standing string
 
-// The standings. What is retained was left behind on purpose: nobody keeps it
-// right any more.
+// The standings. A retained clone was left behind as its rule said, since the
+// rule, the source or the namespace no longer calls for it; Headwater does not
+// keep it in sync any more.
 const (
 	Current   Standing = "current"
 	Behind    Standing = "behind"   // older than the source or not there yet
@@ -23,13 +24,18 @@ const (
 	Conflicts Standing = "conflict" // somebody else's object, or another rule's clone, is in its place
 	Refused   Standing = "refused"
 	Held      Standing = "held"
+	Fights    Standing = "fighting" // somebody undoes each repair of it
 	Failed    Standing = "failed"
 	Removing  Standing = "removing"
 	Retained  Standing = "retained"
 )
 
+// IsFine reports whether nothing is left to do: the clone is in sync, or is
+// retained, which is counted apart.
+func (s Standing) IsFine() bool { return s == Current || s == Retained }
+
 // Standings lists every Standing, the good one first.
-var Standings = []Standing{Current, Behind, Drifting, Conflicts, Refused, Held, Failed, Removing, Retained}
+var Standings = []Standing{Current, Behind, Drifting, Conflicts, Refused, Held, Fights, Failed, Removing, Retained}
 
 // Finding is what was found out about one place and one rule.
 type Finding struct {
@@ -46,9 +52,9 @@ type Finding struct {
 	Written time.Time
 }
 
-// Look asks the API server what an object is like that lacks the clone label
-// and may be written all the same; nil when that is not known. What a rule may
-// take over counts as a conflict without a Look.
+// Look finds out what an object is like that lacks the clone label and may be
+// written all the same; nil when that is not known. What a rule may take over
+// counts as a conflict then.
 type Look func(target object.Ref) *object.Digested
 
 // Survey reports on every place that a rule wants and on every clone that none
@@ -58,7 +64,7 @@ func (o *Observer) Survey(maxFraction float64, look Look, report func(Finding)) 
 	known := map[string]bool{}
 	for _, rule := range o.live.Load().All() {
 		known[rule.Name] = true
-		held := o.heldRemovals(rule.Name, maxFraction)
+		held := o.heldStep(rule.Name, maxFraction)
 		for _, source := range o.sources(rule.Base) {
 			for _, target := range o.targets(rule, source) {
 				o.survey(rule.Name, target, held, look, report)
@@ -67,15 +73,14 @@ func (o *Observer) Survey(maxFraction float64, look Look, report func(Finding)) 
 		o.surveyLeftovers(rule.Name, held, report)
 	}
 	for _, rule := range o.formerRules(known) {
-		o.surveyLeftovers(rule, o.heldRemovals(rule, maxFraction), report)
+		o.surveyLeftovers(rule, o.heldStep(rule, maxFraction), report)
 	}
 }
 
-// heldRemovals is the step in place of the removals of rule that are held, or
-// nil.
-func (o *Observer) heldRemovals(rule string, maxFraction float64) *Step {
-	due, known := o.dueRemovals(rule)
-	if !known || !due.held(maxFraction, 0) {
+// heldStep is the step in place of the removals of rule that are held, or nil.
+func (o *Observer) heldStep(rule string, maxFraction float64) *Step {
+	due, held := o.heldRemovals(rule, maxFraction)
+	if !held {
 		return nil
 	}
 	step := due.step(rule)
@@ -91,10 +96,17 @@ func (o *Observer) survey(rule string, target object.Ref, held *Step, look Look,
 	if at < 0 {
 		return
 	}
-	if at == 0 && look != nil && state.NeedsFound() {
-		state.Found = look(target)
+	if at == 0 {
+		state.takeLook(look)
 	}
 	state.reportClaim(at, func(string) *Step { return held }, report)
+}
+
+// takeLook finds out what Plan needs to know of an object without the label.
+func (s *State) takeLook(look Look) {
+	if s.NeedsFound() {
+		s.Found = look(s.Target)
+	}
 }
 
 // reportClaim reports on the place for the rule that has this claim on it.
@@ -119,7 +131,7 @@ func (s State) reportLeftover(held func(rule string) *Step, report func(Finding)
 
 // report completes finding; held is asked about removals alone.
 func (s State) report(finding Finding, held func(rule string) *Step, report func(Finding)) {
-	if finding.Step.Action == Remove {
+	if finding.Step.isGuarded() {
 		if step := held(finding.Rule); step != nil {
 			finding.Step = *step
 		}
@@ -165,6 +177,8 @@ func standing(state State, step Step) Standing {
 		return lagging(state)
 	case Remove:
 		return Removing
+	case Release:
+		return Retained
 	case Hold:
 		return Held
 	case Refuse:
@@ -192,6 +206,10 @@ func settled(state State, step Step) Standing {
 	switch {
 	case step.Reason == InSync:
 		return Current
+	case step.Reason == CloneTerminating && len(state.Claims) > 0:
+		return Behind // recreated once it is deleted
+	case step.Reason == CloneTerminating:
+		return Removing
 	case state.Clone != nil && step.Reason != NamespaceGone:
 		return Retained
 	default:
@@ -238,10 +256,10 @@ func newerThan(a, b string) bool {
 // Approvable returns the approval that would let go on what is held of rule.
 func (o *Observer) Approvable(rule string, maxFraction float64, now time.Time) Approval {
 	approval := Approval{At: now, Sources: map[string]string{}}
-	if due, known := o.dueRemovals(rule); known && due.held(maxFraction, 0) {
+	if due, held := o.heldRemovals(rule, maxFraction); held {
 		approval.Removals = len(due.targets)
 	}
-	o.Survey(maxFraction, nil, func(f Finding) {
+	o.Survey(maxFraction, func(object.Ref) *object.Digested { return nil }, func(f Finding) {
 		if f.Rule != rule || f.Step.Reason != SourceEmptied {
 			return
 		}

@@ -1,14 +1,13 @@
 package sync
 
 import (
-	"maps"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // waiting lists the standings of a place that waits for a write.
-var waiting = []Standing{Behind, Drifting, Failed, Removing}
+var waiting = []Standing{Behind, Drifting, Fights, Failed, Removing}
 
 // unsynced is since when places wait for a write: those that did at the latest
 // look at all of them, and that nothing was written to since.
@@ -57,18 +56,29 @@ func (w *waits) add(f Finding, times ...time.Time) {
 	w.oldest[key] = max(w.oldest[key], w.now.Sub(since))
 }
 
-// surveyFailing is Survey that knows which clones failed.
-func (c *controller) surveyFailing(report func(Finding)) {
-	failed := failures{}
-	c.failures.Use(func(f failures) { maps.Copy(failed, f) })
-	c.Survey(c.maxFraction(), nil, func(f Finding) { report(failed.mark(f)) })
+// mark has finding say what this process knows of the write that is due: that it
+// failed, or that somebody undoes it each time.
+func (c *controller) mark(finding Finding, now time.Time) Finding {
+	if !finding.Step.Writes() {
+		return finding
+	}
+	c.fights.Use(func(f *fights) { finding = f.mark(finding, now) })
+	c.failures.Use(func(f failures) { finding = f.mark(finding) })
+	return finding
+}
+
+// surveyFailing is Survey that knows which clones failed, and over which
+// somebody fights.
+func (c *controller) surveyFailing(now time.Time, report func(Finding)) {
+	c.fights.Use(func(f *fights) { f.prune(now) })
+	c.Survey(c.maxFraction(), c.look, func(f Finding) { report(c.mark(f, now)) })
 }
 
 // surveyWaits is surveyFailing that returns how long those wait that do. Of
 // places that do not, no time is kept.
 func (c *controller) surveyWaits(report func(Finding)) ages {
 	waits := newWaits(c.ruleNames(), c.now())
-	c.surveyFailing(func(f Finding) {
+	c.surveyFailing(waits.now, func(f Finding) {
 		report(f)
 		if !f.Step.Writes() {
 			return

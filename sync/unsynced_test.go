@@ -43,11 +43,12 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 	require.Equal(t, time.Hour, oldest(Behind))
 
 	want := `
-# HELP headwater_sync_oldest_unsynced_seconds How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, failed, removing; 0 where none waits.
+# HELP headwater_sync_oldest_unsynced_seconds How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, fighting, failed, removing; 0 where none waits.
 # TYPE headwater_sync_oldest_unsynced_seconds gauge
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="behind"} 3600
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="drifting"} 0
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="failed"} 7200
+headwater_sync_oldest_unsynced_seconds{rule="blog",state="fighting"} 0
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="removing"} 0
 `
 	require.NoError(t, testutil.CollectAndCompare(v.census, strings.NewReader(want), "headwater_sync_oldest_unsynced_seconds"))

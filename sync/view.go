@@ -59,10 +59,10 @@ func (v *View) Survey(report func(Finding)) { v.census.take(report) }
 // finds out about a rule as a whole it keeps: it is for places that are looked
 // at together.
 func (v *View) Glance() func(target object.Ref, report func(Finding)) {
-	held := map[string]*Step{}
+	held, now := map[string]*Step{}, v.controller.now()
 	heldOf := func(rule string) *Step {
 		if _, known := held[rule]; !known {
-			held[rule] = v.controller.heldRemovals(rule, v.controller.maxFraction())
+			held[rule] = v.controller.heldStep(rule, v.controller.maxFraction())
 		}
 		return held[rule]
 	}
@@ -72,9 +72,9 @@ func (v *View) Glance() func(target object.Ref, report func(Finding)) {
 			return
 		}
 		marked := func(f Finding) {
-			v.controller.failures.Use(func(failed failures) { f = failed.mark(f) })
-			report(f)
+			report(v.controller.mark(f, now))
 		}
+		state.takeLook(v.controller.look)
 		for at := range state.Claims {
 			state.reportClaim(at, heldOf, marked)
 		}

@@ -68,6 +68,7 @@ func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
 	require.True(tb, caches.AwaitFull(waitCtx, nil))
 	return newView(&controller{
 		Observer: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
+		fights: locked.New(newFights()), looks: locked.New(looks{}),
 		failures: locked.New(failures{}), unsynced: locked.New(&unsynced{}), spreads: locked.New(spreads{}),
 	})
 }
@@ -137,7 +138,7 @@ func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
 	v.controller.failures.Use(func(f failures) { f.add(failing, "blog", errors.New("exceeded quota"), time.Unix(1000, 0)) })
 	v.Glance()(failing, func(f Finding) {
 		require.Equal(t, time.Unix(1000, 0), f.Since)
-		require.Contains(t, f.Why(), "exceeded quota; tried again")
+		require.Contains(t, f.Why(), "exceeded quota; retrying")
 	})
 }
 

@@ -10,10 +10,12 @@ var whys = map[Reason]string{
 	TakenOver:          "an object of that name was there before; it is being taken over, as the rule says",
 	TypeChanged:        "what changed cannot be changed in place; it is being made anew",
 	WasImmutable:       "what changed cannot be changed in place; it is being made anew",
-	NamespaceUnmatched: "its rule does not reach this namespace any more",
-	SourceDeleted:      "its source is gone",
-	RuleRemoved:        "its rule is gone from the file",
+	NamespaceUnmatched: "its rule no longer selects this namespace",
+	SourceDeleted:      "its source no longer exists",
+	RuleRemoved:        "its rule is no longer in the configuration",
 	RuleChanged:        "its rule now clones to another name",
+	Pruned:             "its rule is no longer in the configuration; it is being deleted, as a person asked",
+	Released:           "its rule is no longer in the configuration; its marks are being taken off, as a person asked",
 	CloneTerminating:   "it is being deleted",
 }
 

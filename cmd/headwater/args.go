@@ -14,6 +14,7 @@ import (
 // oneArgument wants the argument that the command's usage names.
 func oneArgument(command *cobra.Command, args []string) error {
 	_, name, _ := strings.Cut(command.Use, " ")
+	name = strings.Trim(name, "[]") // of one that may be left out
 	switch len(args) {
 	case 1:
 		return nil
@@ -22,6 +23,14 @@ func oneArgument(command *cobra.Command, args []string) error {
 	default:
 		return seeHelp(command, fmt.Errorf("takes one %s, not %d: %s", name, len(args), strings.Join(args, " ")))
 	}
+}
+
+// optionalArgument wants one argument at most.
+func optionalArgument(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return oneArgument(command, args)
 }
 
 func noArguments(command *cobra.Command, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -22,21 +23,49 @@ type checked struct {
 }
 
 func (c checked) Table(out io.Writer) {
-	_, _ = fmt.Fprintf(out, "%s is valid: %d rule(s)\n", c.File, c.Rules)
+	_, _ = fmt.Fprintf(out, "%s is valid: %s\n", c.File, countOf(c.Rules, "rule"))
+}
+
+// countOf is a number of things that form their plural with s.
+func countOf(number int, what string) string {
+	if number != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", number, what)
 }
 
 // stdin is what problems call the standard input.
 const stdin = "<stdin>"
 
-func load(file string, in io.Reader) (*config.Config, error) {
+func read(file string, in io.Reader) (raw []byte, err error) {
 	if file != stdin {
-		return config.Load(file)
+		raw, err = os.ReadFile(file)
+	} else {
+		raw, err = io.ReadAll(in)
 	}
-	raw, err := io.ReadAll(in)
 	if err != nil {
-		return nil, fmt.Errorf("read the standard input: %w", err)
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return config.Parse(stdin, raw)
+	return raw, nil
+}
+
+// check takes what is valid of the configurations in the file, and returns what
+// is wrong with them.
+func (c *checked) check(own string, in io.Reader) error {
+	raw, err := read(c.File, in)
+	if err != nil {
+		return err
+	}
+	found, err := config.CheckFile(own, c.File, raw)
+	if err != nil {
+		return err
+	}
+	c.Valid = true
+	for _, one := range found {
+		c.Rules += len(one.Rules)
+		c.Notes = append(c.Notes, one.Notes...)
+	}
+	return nil
 }
 
 func tellNotes(out io.Writer, notes []config.Problem) {
@@ -51,6 +80,9 @@ func checkCommand() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Validate a configuration file, without a cluster",
 		Long: `Validate a configuration file, or the standard input for -, without a cluster.
+FILE may also be a manifest with a ConfigMap that holds the configuration under
+the key ` + config.ConfigMapKey + `, of one or several documents, or the values of the Helm
+chart with the configuration under config. Lines are those of the file.
 
 Exits 0 when the file is valid, 1 when it is not; every problem is listed with
 its line and path, on the standard error, and with -o json and yaml on the
@@ -58,17 +90,17 @@ standard output, too. So are notes on what is valid and hardly meant.`,
 		Args:              oneArgument,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
+	own := command.Flags().StringP("namespace", "n", "headwater-system", "Headwater's own namespace, from which nothing is cloned, where the file does not name it")
 	format := addOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		found := checked{File: args[0]}
 		if found.File == "-" {
 			found.File = stdin
 		}
-		loaded, err := load(found.File, command.InOrStdin())
+		err := found.check(*own, command.InOrStdin())
 		switch {
 		case err == nil:
-			found.Valid, found.Rules, found.Notes = true, len(loaded.Rules), loaded.Notes
-			tellNotes(command.ErrOrStderr(), loaded.Notes)
+			tellNotes(command.ErrOrStderr(), found.Notes)
 		case *format == inspect.Table || !errors.As(err, &found.Problems):
 			return err
 		}

@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
-	"syscall"
+	"fmt"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
@@ -28,7 +25,10 @@ type inspection struct {
 
 // newConnection is for commands that need no configuration.
 func newConnection(command *cobra.Command) *inspection {
-	in := &inspection{command: command, options: inspect.Options{UserAgent: "headwater-cli/" + app.Version}}
+	in := &inspection{command: command, options: inspect.Options{
+		UserAgent: "headwater-cli/" + app.Version,
+		Warn:      func(text string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), "headwater: warning:", text) },
+	}}
 	addKubeconfig(command.Flags(), &in.options.Kubeconfig)
 	return in
 }
@@ -36,7 +36,7 @@ func newConnection(command *cobra.Command) *inspection {
 func newInspection(command *cobra.Command) *inspection {
 	in := newConnection(command)
 	flags := command.Flags()
-	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: ConfigMap "+inspect.ConfigMapName+" of Headwater's namespace, key "+inspect.ConfigMapKey+")")
+	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: ConfigMap "+config.ConfigMapName+" of Headwater's namespace, key "+config.ConfigMapKey+")")
 	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace; not the one that kubectl would look at")
 	in.format = addOutput(command)
 	return in
@@ -49,44 +49,6 @@ func (in *inspection) show(find func(context.Context, inspect.Options) (inspect.
 		return err
 	}
 	return inspect.Print(in.command.OutOrStdout(), *in.format, found)
-}
-
-func statusCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "status",
-		Short: "Show how the clones of each rule stand",
-		Long: `Show how the clones of each rule stand.
-
-Needs read access to the cluster, not to the running service: list and watch of
-Secrets, ConfigMaps and namespaces, and list of Events, which say why clones
-fail and how long the last change took.
-
-With --watch, a terminal shows the latest counts alone; elsewhere they are
-written anew with each change, with -o json as one line.`,
-		Args: noArguments,
-	}
-	in := newInspection(command)
-	watch := command.Flags().BoolP("watch", "w", false, "show the progress of changes until interrupted")
-	command.RunE = func(command *cobra.Command, _ []string) error {
-		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		command.SetContext(ctx)
-		if *watch {
-			inspector, err := inspect.Open(ctx, in.options)
-			if err != nil {
-				return err
-			}
-			return inspector.Watch(ctx, command.OutOrStdout(), *in.format, term.IsTerminal(int(os.Stdout.Fd())))
-		}
-		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
-			inspector, err := inspect.Open(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return inspector.Status(ctx), nil
-		})
-	}
-	return command
 }
 
 func planCommand() *cobra.Command {

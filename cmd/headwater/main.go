@@ -21,7 +21,7 @@ import (
 func main() {
 	switch err := rootCommand(os.Args[0]).ExecuteContext(context.Background()); {
 	case err == nil:
-	case errors.Is(err, errChanges), errors.Is(err, errNotCarried):
+	case errors.Is(err, errChanges), errors.Is(err, errAttention), errors.Is(err, errNotCarried):
 		os.Exit(2)
 	default:
 		tell(err)
@@ -37,7 +37,22 @@ func tell(err error) {
 		_, _ = fmt.Fprintln(os.Stderr, problems)
 		return
 	}
-	_, _ = fmt.Fprintln(os.Stderr, "headwater:", err)
+	_, _ = fmt.Fprintln(os.Stderr, message(err))
+}
+
+// message is err with the name of the program in front, and in front of each
+// error that errors.Join put into it.
+func message(err error) string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // a list inside a sentence stays there
+		var plain, prefixed []string
+		for _, one := range joined.Unwrap() {
+			plain, prefixed = append(plain, one.Error()), append(prefixed, message(one))
+		}
+		if strings.Join(plain, "\n") == err.Error() {
+			return strings.Join(prefixed, "\n")
+		}
+	}
+	return "headwater: " + err.Error()
 }
 
 // rootCommand is all of them. Called is the name by which the program was
@@ -50,8 +65,9 @@ func rootCommand(called string) *cobra.Command {
 ConfigMaps.
 
 Each command exits 0 when it did what it was asked to, and 1 when it did not,
-with the reason on the standard error. "plan" exits 2 when something would
-change, "migrate" when something is left to decide.`,
+with the reason on the standard error. "status" exits 2 when something needs
+attention, "plan" when something would change, "migrate" when something is left
+to decide.`,
 		Version:       built{app.Build()}.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -63,8 +79,8 @@ change, "migrate" when something is left to decide.`,
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headwater"}
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), whoCanEditCommand(),
-		explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
+	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), releaseCommand(), pruneCommand(),
+		whoCanEditCommand(), explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
 	for _, command := range root.Commands() {
 		if command.ValidArgsFunction == nil {
 			command.ValidArgsFunction = cobra.NoFileCompletions

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +38,8 @@ func TestTheHelpSpeaksTheNameThatItWasCalledBy(t *testing.T) {
 			require.Contains(t, says(t, called, "plan", "--help"), want)
 		})
 	}
-	require.Contains(t, says(t, "headwater", "--help"), `"plan" exits 2`)
+	require.Contains(t, says(t, "headwater", "--help"), `"status" exits 2`)
+	require.Contains(t, says(t, "headwater", "status", "--help"), "  headwater status [RULE] [flags]")
 }
 
 func TestTheVersionSaysWhatItWasBuiltFrom(t *testing.T) {
@@ -50,6 +53,26 @@ func TestTheVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(says(t, "headwater", "version", "-o", "json")), &read))
 	require.Equal(t, build, read)
 	require.Contains(t, says(t, "headwater", "version", "-o", "yaml"), "goVersion: "+build.GoVersion+"\n")
+}
+
+func TestEachOfSeveralErrorsNamesTheProgram(t *testing.T) {
+	one, two := errors.New("one"), errors.New("two")
+	for sentence, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"one error":                     {one, "headwater: one"},
+		"an error of two lines":         {errors.New("one:\n  two"), "headwater: one:\n  two"},
+		"two errors":                    {errors.Join(one, two), "headwater: one\nheadwater: two"},
+		"two errors within one message": {fmt.Errorf("both %w and %w", one, two), "headwater: both one and two"},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, message(test.err)) })
+	}
+}
+
+func TestTheNumberOfRulesHasTheRightPlural(t *testing.T) {
+	require.Equal(t, "1 rule", countOf(1, "rule"))
+	require.Equal(t, "2 rules", countOf(2, "rule"))
 }
 
 func TestCheckListsProblemsAsData(t *testing.T) {
@@ -83,7 +106,7 @@ func TestCheckListsProblemsAsData(t *testing.T) {
 	require.Equal(t, "file: "+file+"\nvalid: true\n", out)
 	out, err = checks("rules: []\n", "table")
 	require.NoError(t, err)
-	require.Equal(t, file+" is valid: 0 rule(s)\n", out)
+	require.Equal(t, file+" is valid: 0 rules\n", out)
 
 	const hardlyMeant = "safety: {maxDeleteFraction: 1}\n"
 	out, err = checks(hardlyMeant, "json")
@@ -107,6 +130,22 @@ func TestShellsAreToldHowToComplete(t *testing.T) {
 	require.Contains(t, says(t, "headwater", "__complete", "run", "--log-level", "w"), "warn\n")
 }
 
+func TestCheckReadsWhatAGitRepositoryHolds(t *testing.T) {
+	const text = "    apiVersion: headwater.dev/v1alpha1\n    kind: Config\n"
+	for sentence, test := range map[string]struct{ file, want string }{
+		"a manifest":        {"kind: ConfigMap\ndata:\n  headwater.yaml: |\n" + text + "    ruls: []\n", ":6: ruls: unknown key"},
+		"values of a chart": {"config:\n  ruls: []\n", ":2: ruls: unknown key"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "values.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(test.file), 0o600))
+			require.Contains(t, fails(t, "check", file), file+test.want)
+			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(test.file, "ruls", "rules")), 0o600))
+			require.Equal(t, file+" is valid: 0 rules\n", says(t, "headwater", "check", file))
+		})
+	}
+}
+
 func TestCheckReadsTheStandardInput(t *testing.T) {
 	checks := func(content string) (string, error) {
 		var out bytes.Buffer
@@ -119,7 +158,7 @@ func TestCheckReadsTheStandardInput(t *testing.T) {
 	}
 	out, err := checks("rules: []\n")
 	require.NoError(t, err)
-	require.Equal(t, "<stdin> is valid: 0 rule(s)\n", out)
+	require.Equal(t, "<stdin> is valid: 0 rules\n", out)
 	_, err = checks("ruls: []\n")
 	require.ErrorContains(t, err, "<stdin>:3: ruls: unknown key")
 }

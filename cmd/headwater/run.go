@@ -32,6 +32,7 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.StringVar(&settings.MetricsAddress, "metrics-address", ":8080", "where /metrics, /healthz and /readyz are served")
 	flags.BoolVar(&settings.MetricsAuth, "metrics-auth", false, "serve these over TLS, and /metrics only to who may get it, as nonResourceURLs of a ClusterRole; asks by TokenReview and SubjectAccessReview")
 	flags.BoolVar(&settings.Page, "page", false, "serve a read-only web page of how things stand on the same address, as /page: to localhost alone, or with --metrics-auth to who may get that")
+	flags.StringVar(&settings.ClusterName, "cluster-name", "", "the name of the cluster, which the web page shows in its header and title")
 	flags.BoolVar(&settings.LeaderElect, "leader-elect", true, "let only one of several replicas write")
 	flags.StringVar(&settings.LogFormat, "log-format", "json", "json or console")
 	flags.StringVar(&settings.LogLevel, "log-level", "info", "debug, info, warn or error")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/log"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -36,7 +35,7 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 // core is the graph without the modules.
 func core(settings Settings, loaded *config.Config, clients *kube.Clients, logger *zap.Logger) fx.Option {
 	return fx.Options(
-		fx.WithLogger(log.Fx),
+		fx.NopLogger, // errors are returned, and printed once by main
 		fx.Supply(settings, loaded, clients, logger),
 		fx.Provide(
 			func() *failure { return &failure{} },
@@ -53,7 +52,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func(s Settings) protect.Options {
 				return protect.Options{
 					Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress,
-					Drain: s.WebhookDrain, Settle: s.WebhookCASettle,
+					Drain: s.WebhookDrain, Settle: s.WebhookCASettle, Configuration: ownConfiguration(s.Namespace),
 				}
 			},
 			newDigestKey,
@@ -67,6 +66,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			kube.NewCaches,
 			kube.NewWriter,
 			newReloader,
+			newLastValid,
 			newBoot,
 			newFeed,
 			newOnlookers,
@@ -180,7 +180,10 @@ func ownPermissions(s Settings) []kube.Permission {
 		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "read the key of its digests"},
 		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "notice that the key of its digests is gone"},
 		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests, and put it back"},
-		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "patch"}, For: "record Events"},
+		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: config.ConfigMapName, For: "know whether the configuration comes from it"},
+		{Resource: "configmaps", Verbs: []string{"get", "update"}, Namespace: s.Namespace, Name: config.LastValidName, For: "keep the last valid configuration for commands"},
+		{Resource: "configmaps", Verbs: []string{"create"}, Namespace: s.Namespace, For: "keep the last valid configuration for commands"},
+		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "get", "patch"}, For: "record Events"},
 	}
 	if s.MetricsAuth {
 		const why = "ask who reads /metrics and the page, and whether they may"

@@ -157,7 +157,7 @@ func (b *boot) identify(ctx context.Context) error {
 		return err
 	}
 	b.identity.Set(user)
-	b.log.Info("connected", zap.String("server", b.clients.Host), zap.String("user", user))
+	b.log.Info("connected to the cluster", zap.String("server", b.clients.Host), zap.String("user", user))
 	return nil
 }
 

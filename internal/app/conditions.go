@@ -13,12 +13,14 @@ import (
 	"github.com/headwater-k8s/headwater/sync"
 )
 
-// conditions tell the page what holds beside how clones stand.
+// conditions report to the page the state of everything but clones.
 type conditions struct {
 	reloader *reloader
 	sync     *sync.View
 	protect  *protect.View
 	reload   *reload.View
+	// namespaces counts those of the cluster.
+	namespaces func() int
 }
 
 // Conditions implements page.Subject.
@@ -29,20 +31,22 @@ func (c conditions) Conditions() page.Conditions {
 	}
 	return page.Conditions{
 		File: fileOf(c.reloader.settings.ConfigFile, c.reloader.invalid.Load()), Rules: c.rules(), Waits: page.NewWaits(waits),
+		Namespaces: c.namespaces(), Refusals: c.protect.Engine() == protect.EngineWebhook,
 	}
 }
 
-// fileOf tells where a file is not valid, and not what is written there.
+// fileOf describes what is wrong with a file, in the words of the log.
 func fileOf(name string, invalid *invalidFile) *page.File {
 	if invalid == nil {
 		return nil
 	}
 	file := &page.File{Name: filepath.Base(name), Since: invalid.since, Faults: []page.Fault{}}
 	var problems config.Problems
-	if errors.As(invalid.err, &problems) {
-		for _, problem := range problems {
-			file.Faults = append(file.Faults, page.Fault{Line: problem.Line, Path: problem.Path})
-		}
+	if !errors.As(invalid.err, &problems) {
+		file.Faults = append(file.Faults, page.Fault{Message: invalid.err.Error()})
+	}
+	for _, problem := range problems {
+		file.Faults = append(file.Faults, page.Fault{Line: problem.Line, Path: problem.Path, Message: problem.Message})
 	}
 	return file
 }

@@ -14,24 +14,31 @@ import (
 	"github.com/headwater-k8s/headwater/reload"
 )
 
-func TestThePageIsToldWhereTheFileIsInvalidAndNotWhatIsThere(t *testing.T) {
-	const secret = "[s3cr3t"
+func TestThePageIsToldWhatIsWrongWithTheFile(t *testing.T) {
+	const token = "T0K3N"
 	_, err := config.Parse("/etc/headwater/headwater.yaml", []byte(`apiVersion: headwater.dev/v1alpha1
 kind: Config
 rules:
 - name: blog
   source: {kind: Secret, namespace: platform, name: blog}
-  sync: {namespaces: {include: ["`+secret+`"]}}
+  sync: {onConflict: Sometimes}
+notify:
+- url: https://`+token+`@hooks.example.com/%zz
 `))
-	require.ErrorContains(t, err, secret, "the log says what is there")
 	since := time.Unix(1000, 0)
 	file := fileOf("/etc/headwater/headwater.yaml", &invalidFile{err, since})
-	require.Equal(t, &page.File{Name: "headwater.yaml", Since: since, Faults: []page.Fault{{Line: 6, Path: "rules[0].sync.namespaces.include[0]"}}}, file)
-	told, err := json.Marshal(file)
+	require.Equal(t, "headwater.yaml", file.Name)
+	require.Equal(t, since, file.Since)
+	require.Len(t, file.Faults, 2)
+	require.Equal(t, 6, file.Faults[0].Line)
+	require.Equal(t, "rules[0].sync.onConflict", file.Faults[0].Path)
+	require.Contains(t, file.Faults[0].Message, "Overwrite", "the message of the log, which names what is allowed")
+	sent, err := json.Marshal(file)
 	require.NoError(t, err)
-	require.NotContains(t, string(told), secret)
+	require.NotContains(t, string(sent), token, "the URL of a receiver is a secret")
 
-	require.Empty(t, fileOf("headwater.yaml", &invalidFile{errors.New("read headwater.yaml: input/output error"), since}).Faults)
+	unreadable := fileOf("headwater.yaml", &invalidFile{errors.New("read headwater.yaml: input/output error"), since})
+	require.Equal(t, []page.Fault{{Message: "read headwater.yaml: input/output error"}}, unreadable.Faults)
 	require.Nil(t, fileOf("headwater.yaml", nil))
 }
 

@@ -88,6 +88,7 @@ type pageParams struct {
 	Settings Settings
 	Feed     *page.Feed
 	Leader   *kube.Leader
+	Caches   *kube.Caches
 	Reloader *reloader
 	Sync     *sync.View
 	Protect  *protect.View
@@ -105,8 +106,11 @@ func newPage(p pageParams) (*page.Page, error) {
 	}
 	return page.New(subject{
 		leader: p.Leader, replica: replica, namespace: p.Settings.Namespace, view: p.Sync,
-		conditions: conditions{p.Reloader, p.Sync, p.Protect, p.Reload},
-	}, p.Feed, Version)
+		conditions: conditions{
+			reloader: p.Reloader, sync: p.Sync, protect: p.Protect, reload: p.Reload,
+			namespaces: func() int { return len(p.Caches.Namespaces.List()) },
+		},
+	}, p.Feed, page.About{Version: Version, Cluster: p.Settings.ClusterName})
 }
 
 // subject answers the page's questions from what the modules know.

@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -9,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -25,7 +27,9 @@ import (
 type reloader struct {
 	settings Settings
 	caches   *kube.Caches
+	clients  *kube.Clients
 	events   *kube.Events
+	kept     *lastValid
 	log      *zap.Logger
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
@@ -56,7 +60,9 @@ type reloaderParams struct {
 	Loaded     *config.Config
 	Sets       config.Sets
 	Caches     *kube.Caches
+	Clients    *kube.Clients
 	Events     *kube.Events
+	Kept       *lastValid
 	Registry   *prometheus.Registry
 	Log        *zap.Logger
 	Safety     *sync.LiveSafety
@@ -71,7 +77,7 @@ type reloaderParams struct {
 func newReloader(p reloaderParams) *reloader {
 	factory := promauto.With(p.Registry)
 	r := &reloader{
-		settings: p.Settings, caches: p.Caches, events: p.Events, log: p.Log.Named("config"),
+		settings: p.Settings, caches: p.Caches, clients: p.Clients, events: p.Events, kept: p.Kept, log: p.Log.Named("config"),
 		current: p.Loaded, sets: p.Sets, safety: p.Safety, notifier: p.Notifier, protection: p.Protection, pace: p.Pace,
 		sync: p.Sync, protect: p.Protect, reload: p.Reload,
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
@@ -89,7 +95,7 @@ func newReloader(p reloaderParams) *reloader {
 // cacheCtx does.
 func (r *reloader) run(ctx, cacheCtx context.Context) {
 	r.tellNotes()
-	config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(cacheCtx) }, func(err error) {
+	config.Watch(ctx, r.settings.ConfigFile, r.current.Revision, func() { r.changed(ctx, cacheCtx) }, func(err error) {
 		r.log.Warn("changes of the configuration file are seen some seconds later: its directory cannot be watched; on Linux, "+
 			"raise fs.inotify.max_user_instances of the node", zap.Error(err))
 	})
@@ -99,14 +105,14 @@ func (r *reloader) trackSources(cacheCtx context.Context) error {
 	return r.caches.Sources.Track(cacheCtx, r.sets.Places())
 }
 
-func (r *reloader) changed(cacheCtx context.Context) {
-	loaded, err := config.Load(r.settings.ConfigFile)
+func (r *reloader) changed(ctx, cacheCtx context.Context) {
+	loaded, err := config.LoadIn(r.settings.Namespace, r.settings.ConfigFile)
 	var sets config.Sets
 	if err == nil {
 		sets, err = loaded.Compile(r.settings.Namespace)
 	}
 	if err != nil {
-		r.refuse(err)
+		r.refuse(ctx, err)
 		return
 	}
 	if loaded.Protect.Certificates != r.current.Protect.Certificates {
@@ -114,7 +120,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 	}
 	r.current, r.sets = loaded, sets
 	if err := r.trackSources(cacheCtx); err != nil {
-		r.refuse(err)
+		r.refuse(ctx, err)
 		return
 	}
 	r.safety.Swap(loaded.Safety)
@@ -129,6 +135,7 @@ func (r *reloader) changed(cacheCtx context.Context) {
 	r.reloads.WithLabelValues("applied").Inc()
 	r.good.Set(1)
 	r.invalid.Store(nil)
+	r.kept.inForce(loaded)
 	r.log.Info("configuration reloaded", zap.Int("rules", len(loaded.Rules)))
 	r.tellNotes()
 }
@@ -140,14 +147,30 @@ func (r *reloader) tellNotes() {
 	}
 }
 
-func (r *reloader) refuse(err error) {
+func (r *reloader) refuse(ctx context.Context, err error) {
 	r.reloads.WithLabelValues("refused").Inc()
 	r.good.Set(0)
 	r.invalid.Store(&invalidFile{err, time.Now()})
 	r.log.Error("configuration not valid, the last good one stays in force", zap.Error(err))
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	r.events.Record(kube.Event{
-		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.settings.Namespace, Namespace: r.settings.Namespace},
-		Warning: true, Reason: "ConfigInvalid", Action: "Reload",
-		Note: "configuration not valid, the last good one stays in force; see the log, or run headwater check",
+		About:   aboutConfiguration(ctx, r.clients.Typed, r.settings, r.log),
+		Warning: true, Reason: "ConfigInvalid", Action: "Reload", Persisting: true,
+		Note: "the configuration is not valid, the last valid one stays in force; the log and headwater check say why: " + whereInvalid(err),
 	})
+}
+
+// whereInvalid says where a configuration is not valid, and not what is written
+// there: it may be a token in the wrong place.
+func whereInvalid(err error) string {
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		return "it cannot be read"
+	}
+	var places []string
+	for _, problem := range problems {
+		places = append(places, strings.TrimSpace(fmt.Sprintf("line %d %s", problem.Line, problem.Path)))
+	}
+	return strings.Join(places, ", ")
 }

@@ -35,10 +35,12 @@ func Run(ctx context.Context, settings Settings) error {
 	}
 	log.BridgeKlog(logger)
 	paceCollections()
-	loaded, err := config.Load(settings.ConfigFile)
+	loaded, err := config.LoadIn(settings.Namespace, settings.ConfigFile)
 	if err != nil {
 		return err
 	}
+	logger.Info("Headwater starts", zap.String("version", Version), zap.String("commit", Commit),
+		zap.String("configuration", settings.ConfigFile), zap.Int("rules", len(loaded.Rules)))
 	clients, err := kube.Connect(settings.Kubeconfig, "headwater/"+Version)
 	if err != nil {
 		return err
@@ -68,7 +70,7 @@ func stop(ctx context.Context, app *fx.App, logger *zap.Logger) error {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
-	logger.Info("stopping; a second signal ends it at once")
+	logger.Info("Headwater is stopping; a second signal ends it at once")
 	stopped := make(chan error, 1)
 	go func() { stopped <- app.Stop(ctx) }()
 	select {
@@ -79,7 +81,7 @@ func stop(ctx context.Context, app *fx.App, logger *zap.Logger) error {
 			logger.Error("stop was not graceful", zap.Error(err))
 			return nil
 		}
-		logger.Info("stopped")
+		logger.Info("Headwater has stopped")
 		return nil
 	}
 }

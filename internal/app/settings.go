@@ -28,7 +28,9 @@ type Settings struct {
 	// MetricsAuth has /metrics, and the page, answer only who may get it, over TLS.
 	MetricsAuth bool
 	// Page has the web page served there too, behind the same gate.
-	Page        bool
+	Page bool
+	// ClusterName is what the page calls the cluster; it may be empty.
+	ClusterName string
 	LeaderElect bool
 	LogFormat   string
 	LogLevel    string

@@ -48,40 +48,56 @@ type Rule struct {
 	Reload  *reload.Config  `json:"reload,omitempty"`
 }
 
-// Load reads, checks and defaults the file at path. What is wrong with its
-// content comes back as Problems.
-func Load(path string) (*Config, error) {
+// Load is LoadIn where Headwater's own namespace is not known.
+func Load(path string) (*Config, error) { return LoadIn("", path) }
+
+// LoadIn reads, checks and defaults the file at path. What is wrong with its
+// content comes back as Problems. own is Headwater's namespace.
+func LoadIn(own, path string) (*Config, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return Parse(path, raw)
+	return ParseIn(own, path, raw)
 }
 
-// Parse checks and defaults the configuration in raw, which came from the file
-// called name. What is wrong with it comes back as Problems.
-func Parse(name string, raw []byte) (*Config, error) {
+// Parse is ParseIn where Headwater's own namespace is not known.
+func Parse(name string, raw []byte) (*Config, error) { return ParseIn("", name, raw) }
+
+// ParseIn checks and defaults the configuration in raw, which came from the file
+// called name. What is wrong with it comes back as Problems. own is Headwater's
+// namespace, which some notes are about.
+func ParseIn(own, name string, raw []byte) (*Config, error) {
 	doc, err := readDocument(name, raw)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkShape(doc); err != nil {
+	config, err := doc.config(own)
+	if err != nil {
 		return nil, err
 	}
-	config, err := decode(doc.root)
+	config.Revision = RevisionOf(raw)
+	return config, nil
+}
+
+// config checks, decodes and defaults the values of d.
+func (d *document) config(own string) (*Config, error) {
+	if err := checkShape(d); err != nil {
+		return nil, err
+	}
+	config, err := decode(d.root)
 	switch {
-	case err != nil && len(doc.problems) == 0:
-		return nil, fmt.Errorf("decode %s: %w", name, err)
+	case err != nil && len(d.problems) == 0:
+		return nil, fmt.Errorf("decode %s: %w", d.file, err)
 	case err == nil:
 		config.Default()
-		checkMeaning(doc, config)
-		config.Revision = revision(raw)
+		checkMeaning(d, config)
 	}
-	if len(doc.problems) > 0 {
-		return nil, doc.problems.sorted()
+	if len(d.problems) > 0 {
+		return nil, d.problems.sorted()
 	}
-	takeNotes(doc, config)
-	config.Notes = doc.notes.sorted()
+	takeNotes(d, config, own)
+	config.Notes = d.notes.sorted()
 	return config, nil
 }
 
@@ -122,7 +138,8 @@ func decode(root any) (*Config, error) {
 	return &config, nil
 }
 
-func revision(raw []byte) string {
+// RevisionOf identifies the bytes of a configuration; see Config.Revision.
+func RevisionOf(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])
 }

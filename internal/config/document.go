@@ -9,9 +9,14 @@ import (
 // document is a YAML file as data, with the line of every value and what was
 // found to be wrong, or hardly meant, so far.
 type document struct {
-	file     string
-	root     any
-	lines    map[string]int
+	file  string
+	root  any
+	lines map[string]int
+	// lineOf, when set, translates the lines of the text that is being parsed to
+	// those of the file around it.
+	lineOf func(int) int
+	// written holds, by path, how the file writes what is no text.
+	written  map[string]string
 	problems Problems
 	notes    Problems
 	// faulty holds the paths whose values cannot be relied on.
@@ -19,7 +24,7 @@ type document struct {
 }
 
 func newDocument(file string) *document {
-	return &document{file: file, lines: map[string]int{}, faulty: map[string]bool{}}
+	return &document{file: file, lines: map[string]int{}, written: map[string]string{}, faulty: map[string]bool{}}
 }
 
 // fault reports that the value at path is not usable. Only the first report

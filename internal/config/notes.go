@@ -12,15 +12,17 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/reload"
 )
 
-// takeNotes has doc tell of what is valid and hardly meant. It is silent about
-// what depends on the cluster.
-func takeNotes(doc *document, config *Config) {
+// takeNotes reports what is valid and probably a mistake. It is silent about
+// what depends on the cluster. own is Headwater's namespace, if it is known.
+func takeNotes(doc *document, config *Config, own string) {
 	for i, rule := range config.Rules {
 		at := field.NewPath("rules").Index(i)
 		if rule.Sync != nil {
-			noteNamespaces(doc, at.Child("sync", "namespaces"), rule)
+			noteNamespaces(doc, at.Child("sync", "namespaces"), rule.clonesTo(), "the rule clones")
+			noteSource(doc, at.Child("source", "namespace"), rule.Source, own)
 		}
 		if rule.Protect != nil && allowsNobody(rule.Protect.Allow) {
 			doc.note(at.Child("protect", "allow"),
@@ -28,6 +30,10 @@ func takeNotes(doc *document, config *Config) {
 		}
 	}
 	noteSharedPlaces(doc, config.Rules)
+	for i, section := range config.Reload.Namespaces {
+		noteSection(doc, field.NewPath("reload", "namespaces").Index(i), section)
+	}
+	noteReceivers(doc, config.Notify)
 	at := field.NewPath("safety", "maxDeleteFraction")
 	switch *config.Safety.MaxDeleteFraction {
 	case 0:
@@ -44,33 +50,57 @@ func allowsNobody(allow protect.Allow) bool {
 // systemNamespaces are those of Kubernetes itself.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
+// chosen are namespaces as a section of the file chooses them. own, if any, is
+// left out beside.
+type chosen struct {
+	rules.Namespaces
+
+	own string
+}
+
+func (r Rule) clonesTo() chosen { return chosen{r.Sync.Namespaces, r.Source.Namespace} }
+
 // noteNamespaces takes an empty exclude, an include that begins as the name of a
-// system namespace does, and any selector for meant.
-func noteNamespaces(doc *document, at *field.Path, rule Rule) {
-	chosen := rule.Sync.Namespaces
-	if !slices.ContainsFunc(chosen.Include, func(glob string) bool { return !excluded(glob, rule) }) {
-		doc.note(at.Child("include"), fmt.Sprintf("the rule clones nowhere: exclude (%s) and the source's own namespace leave nothing of it",
-			strings.Join(chosen.Exclude, ", ")))
+// system namespace does, and any selector for meant. does says what is done in
+// the namespaces.
+func noteNamespaces(doc *document, at *field.Path, in chosen, does string) {
+	if !slices.ContainsFunc(in.Include, func(glob string) bool { return !in.excludes(glob) }) {
+		what := "leaves"
+		if in.own != "" {
+			what = "and the source's own namespace leave"
+		}
+		doc.note(at.Child("include"), fmt.Sprintf("%s nowhere: exclude (%s) %s nothing of it", does, strings.Join(in.Exclude, ", "), what))
 	}
-	named := slices.ContainsFunc(chosen.Include, func(glob string) bool { return strings.HasPrefix(glob, "kube-") })
-	if len(chosen.Exclude) == 0 || named || !allLabels(chosen) {
+	named := slices.ContainsFunc(in.Include, func(glob string) bool { return strings.HasPrefix(glob, "kube-") })
+	if len(in.Exclude) == 0 || named || !allLabels(in.Namespaces) {
 		return
 	}
 	reached := slices.DeleteFunc(slices.Clone(systemNamespaces), func(name string) bool {
-		included := slices.ContainsFunc(chosen.Include, func(glob string) bool { return rules.Within(name, glob) })
-		return !included || excluded(name, rule)
+		included := slices.ContainsFunc(in.Include, func(glob string) bool { return rules.Within(name, glob) })
+		return !included || in.excludes(name)
 	})
 	if len(reached) > 0 {
-		doc.note(at.Child("exclude"), fmt.Sprintf("takes the place of its default, kube-*: the rule clones into %s; "+
-			"add kube-*, or name them in include if that is meant", strings.Join(reached, ", ")))
+		doc.note(at.Child("exclude"), fmt.Sprintf("takes the place of its default, kube-*: %s into %s; "+
+			"add kube-*, or name them in include if that is meant", does, strings.Join(reached, ", ")))
 	}
 }
 
-// excluded reports whether rule surely clones into no namespace that glob
-// matches.
-func excluded(glob string, rule Rule) bool {
-	return glob == rule.Source.Namespace ||
-		slices.ContainsFunc(rule.Sync.Namespaces.Exclude, func(out string) bool { return rules.Within(glob, out) })
+// noteSection reports what a section of reload.namespaces hardly means.
+func noteSection(doc *document, at *field.Path, section reload.NamespaceSection) {
+	noteNamespaces(doc, at, chosen{Namespaces: section.Namespaces}, "the section reaches")
+	objects := section.Objects
+	if !slices.ContainsFunc(objects.Include, func(glob string) bool {
+		return !slices.ContainsFunc(objects.Exclude, func(out string) bool { return rules.Within(glob, out) })
+	}) {
+		doc.note(at.Child("objects", "include"), fmt.Sprintf("the section is about no object: exclude (%s) leaves nothing of it",
+			strings.Join(objects.Exclude, ", ")))
+	}
+}
+
+// excludes reports whether no namespace that glob matches is chosen.
+func (c chosen) excludes(glob string) bool {
+	return glob == c.own && c.own != "" ||
+		slices.ContainsFunc(c.Exclude, func(out string) bool { return rules.Within(glob, out) })
 }
 
 func allLabels(n rules.Namespaces) bool { return labelsOf(n) == labelsOf(rules.Namespaces{}) }
@@ -115,7 +145,7 @@ func meet(a, b Rule) bool {
 			} else if !rules.Within(glob, other) {
 				continue
 			}
-			if !excluded(narrow, a) && !excluded(narrow, b) {
+			if !a.clonesTo().excludes(narrow) && !b.clonesTo().excludes(narrow) {
 				return true
 			}
 		}

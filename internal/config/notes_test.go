@@ -38,25 +38,42 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 		"an include of nothing":                {namespaces("include: []"), []string{nowhere + "kube-*" + nothing}},
 		"an include of which something stays":  {namespaces("include: ['*-ci'], exclude: ['a-*', 'kube-*']"), nil},
 
-		"two rules for all namespaces":            {two("", ""), []string{"f.yaml:9: " + shared}},
-		"a rule for some of another's":            {two("namespaces: {include: [team-*]}", "namespaces: {include: [x, team-a]}"), []string{"f.yaml:9: " + shared}},
-		"a rule for what another selects":         {two("namespaces: {selector: {matchLabels: {a: b}}}", ""), []string{"f.yaml:9: " + shared}},
-		"two rules for the same labels":           {two("namespaces: {selector: {matchLabels: {a: b}}}", "namespaces: {selector: {matchLabels: {a: b}}}"), []string{"f.yaml:9: " + shared}},
-		"two rules for different labels":          {two("namespaces: {selector: {matchLabels: {a: b}}}", "namespaces: {selector: {matchLabels: {a: c}}}"), nil},
-		"two rules for different names":           {two("namespaces: {include: [team-*]}", "namespaces: {include: [ops-*]}"), nil},
-		"a rule for what another excludes":        {two("namespaces: {exclude: [team-*, 'kube-*']}", "namespaces: {include: [team-a, team-b-*]}"), nil},
-		"a rule for another's source alone":       {two("", "namespaces: {include: [p]}"), nil},
-		"two rules that name clones differently":  {two("", "target: {name: other}"), nil},
-		"two rules that name clones alike":        {two("target: {name: t}", "target: {name: t}"), []string{"f.yaml:9: rules[1].sync: rule a in line 4 comes first where both clone a Secret named t into one namespace; keep their namespaces apart, or give one another target.name"}},
-		"two rules of which one guards alone":     {file("rules:", "- name: a", "  source: {kind: Secret, namespace: p, name: s}", "  sync: {}", "- name: b", "  source: {kind: Secret, namespace: q, name: s}", "  protect: {}"), nil},
+		"two rules for all namespaces":           {two("", ""), []string{"f.yaml:9: " + shared}},
+		"a rule for some of another's":           {two("namespaces: {include: [team-*]}", "namespaces: {include: [x, team-a]}"), []string{"f.yaml:9: " + shared}},
+		"a rule for what another selects":        {two("namespaces: {selector: {matchLabels: {a: b}}}", ""), []string{"f.yaml:9: " + shared}},
+		"two rules for the same labels":          {two("namespaces: {selector: {matchLabels: {a: b}}}", "namespaces: {selector: {matchLabels: {a: b}}}"), []string{"f.yaml:9: " + shared}},
+		"two rules for different labels":         {two("namespaces: {selector: {matchLabels: {a: b}}}", "namespaces: {selector: {matchLabels: {a: c}}}"), nil},
+		"two rules for different names":          {two("namespaces: {include: [team-*]}", "namespaces: {include: [ops-*]}"), nil},
+		"a rule for what another excludes":       {two("namespaces: {exclude: [team-*, 'kube-*']}", "namespaces: {include: [team-a, team-b-*]}"), nil},
+		"a rule for another's source alone":      {two("", "namespaces: {include: [p]}"), nil},
+		"two rules that name clones differently": {two("", "target: {name: other}"), nil},
+		"two rules that name clones alike":       {two("target: {name: t}", "target: {name: t}"), []string{"f.yaml:9: rules[1].sync: rule a in line 4 comes first where both clone a Secret named t into one namespace; keep their namespaces apart, or give one another target.name"}},
+		"two rules of which one guards alone":    {file("rules:", "- name: a", "  source: {kind: Secret, namespace: p, name: s}", "  sync: {}", "- name: b", "  source: {kind: Secret, namespace: q, name: s}", "  protect: {}"), nil},
+		"a section with an exclude without kube-*": {file("reload: {namespaces: [{exclude: [team-x]}]}"), []string{
+			"f.yaml:3: reload.namespaces[0].exclude: takes the place of its default, kube-*: the section reaches into kube-system, kube-public, kube-node-lease" + add,
+		}},
+		"a section that the default excludes": {file("reload: {namespaces: [{}, {include: [kube-system]}]}"), []string{
+			"f.yaml:3: reload.namespaces[1].include: the section reaches nowhere: exclude (kube-*) leaves nothing of it",
+		}},
+		"a section about no object": {file("reload: {namespaces: [{objects: {include: [a-b], exclude: [a-*]}}]}"), []string{
+			"f.yaml:3: reload.namespaces[0].objects.include: the section is about no object: exclude (a-*) leaves nothing of it",
+		}},
+		"a section for some of all": {file("reload: {namespaces: [{include: [team-*], objects: {kinds: [Secret], exclude: [a-*]}}]}"), nil},
+
 		"protection from all but override":        {oneRule("  protect: {allow: {clusterRoles: []}}"), []string{"f.yaml:6: rules[0].protect.allow: allows nobody: only Headwater and holders of the verb override may change the source"}},
 		"protection from all but a user":          {oneRule("  protect: {allow: {clusterRoles: [], users: [u]}}"), nil},
+		"a source in kube-system":                 {fromKubeSystem(""), []string{"f.yaml:5: rules[0].source.namespace: the rule clones nothing: a source in kube-system is cloned only with allowSystemNamespace: true beside it"}},
+		"a source in kube-system, on purpose":     {fromKubeSystem(", allowSystemNamespace: true"), nil},
+		"a source in Headwater's own namespace":   {file("rules:", "- name: a", "  source: {kind: Secret, namespace: own, name: s}", "  sync: {}"), []string{"f.yaml:5: rules[0].source.namespace: the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another"}},
+		"a source there that is only protected":   {file("rules:", "- name: a", "  source: {kind: Secret, namespace: own, name: s}", "  protect: {}"), nil},
+		"a password in clear text":                {file("notify:", "- url: http://user:topsecret@10.0.0.1/x"), []string{"f.yaml:4: notify[0].url: sends the password of the URL without encryption; write https://"}},
+		"a password over TLS":                     {file("notify:", "- url: https://user:topsecret@10.0.0.1/x"), nil},
 		"a fraction that holds everything":        {file("safety: {maxDeleteFraction: 0}"), []string{"f.yaml:3: safety.maxDeleteFraction: holds every removal of a clone until it is approved, that of a single one, too"}},
 		"a fraction that holds nothing":           {file("safety: {maxDeleteFraction: 1.0}"), []string{"f.yaml:3: safety.maxDeleteFraction: never holds the removal of clones, however many go at once"}},
 		"a fraction that holds more than a tenth": {file("safety: {maxDeleteFraction: 0.1}"), nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			parsed, err := config.Parse("f.yaml", test.raw)
+			parsed, err := config.ParseIn("own", "f.yaml", test.raw)
 			require.NoError(t, err)
 			var told []string
 			for _, note := range parsed.Notes {
@@ -65,6 +82,10 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 			require.Equal(t, test.want, told)
 		})
 	}
+}
+
+func fromKubeSystem(more string) []byte {
+	return file("rules:", "- name: a", "  source: {kind: Secret, namespace: kube-system, name: s"+more+"}", "  sync: {}")
 }
 
 func namespaces(chosen string) []byte { return oneRule("  sync: {namespaces: {" + chosen + "}}") }

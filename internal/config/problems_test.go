@@ -61,7 +61,7 @@ func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 				`f.yaml:12: rules[2].name: "b" is the name of the rule in line 8 already; choose another`,
 				`f.yaml:14: rules[2].sync.target.keys[0]: must be a mapping, not "a"; write {from: "a"}`,
 				`f.yaml:15: rules[2].protect.operations[0]: must be Create, Update or Delete, not "update"`,
-				`f.yaml:16: notify[0].on[0]: must be Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated or Reloaded, not "failed"`,
+				`f.yaml:16: notify[0].on[0]: must be Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded or RolloutStuck, not "failed"`,
 				`f.yaml:16: notify[0].url: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL`,
 				`f.yaml:16: notify[1]: must be a mapping, not "https://…"`,
 			},
@@ -145,6 +145,27 @@ func TestParseReportsWrongShapes(t *testing.T) {
 			raw:  oneRule("  sync:", "    target:", "      labels:", "        a.example/Tier: 1"),
 			want: []string{`f.yaml:9: rules[0].sync.target.labels[a.example/Tier]: must be text; put it in quotes: "1"`},
 		},
+		"numbers and booleans in place of text, as they are written": {
+			raw: oneRule("  sync:", "    target:", "      labels: {version: 1.0, hex: 0x1F, big: 1_000, yes: True}"),
+			want: []string{
+				`f.yaml:8: rules[0].sync.target.labels[big]: must be text; put it in quotes: "1_000"`,
+				`f.yaml:8: rules[0].sync.target.labels[hex]: must be text; put it in quotes: "0x1F"`,
+				`f.yaml:8: rules[0].sync.target.labels[version]: must be text; put it in quotes: "1.0"`,
+				`f.yaml:8: rules[0].sync.target.labels[yes]: must be text; put it in quotes: "True"`,
+			},
+		},
+		"a key of all rules in one of them": {
+			raw: oneRule("  windows: []", "  reload: {windows: [], maxConcurrentRollouts: 1}"),
+			want: []string{
+				`f.yaml:6: rules[0].windows: unknown key here; it belongs to reload at the top level of the file, which is about all rules`,
+				`f.yaml:7: rules[0].reload.maxConcurrentRollouts: unknown key here; it belongs to reload at the top level of the file, which is about all rules`,
+				`f.yaml:7: rules[0].reload.windows: unknown key here; it belongs to reload at the top level of the file, which is about all rules`,
+			},
+		},
+		"a key of a rule's section beside it": {
+			raw:  oneRule("  sync: {}", "  onConflict: Skip"),
+			want: []string{`f.yaml:7: rules[0].onConflict: unknown key here; it belongs to sync of a rule`},
+		},
 		"a mapping in place of text": {
 			raw:  oneRule("  protect: {message: {text: no}}"),
 			want: []string{`f.yaml:6: rules[0].protect.message: must be text, not a mapping`},
@@ -174,6 +195,12 @@ func TestParseReportsWrongShapes(t *testing.T) {
 		},
 	})
 }
+
+const (
+	labelKey = "a label's key is NAME or PREFIX/NAME; NAME is at most 63 letters, digits, '-', '_' and '.', " +
+		"and begins and ends with a letter or digit; PREFIX is a DNS name"
+	labelValue = "a label's value is at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit"
+)
 
 func TestParseReportsWrongMeanings(t *testing.T) {
 	var manyValues []string
@@ -254,6 +281,45 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 				`f.yaml:12: rules[2].sync.target.name: would give the clones of all selected sources one name; remove it`,
 			},
 		},
+		"selectors, with all that is wrong in each": {
+			raw: file("rules:",
+				"- name: a",
+				"  source:",
+				"    kind: Secret",
+				"    namespace: p",
+				"    selector:",
+				"      matchLabels: {'a/b/c': x, good: -bad}",
+				"      matchExpressions:",
+				"      - {key: 'a b', operator: in}",
+				"      - {key: c, operator: In}",
+				"      - {key: d, operator: Exists, values: [x]}",
+				"  sync: {namespaces: {selector: {matchExpressions: [{key: '-', operator: NotIn, values: ['a b']}]}}}",
+				"  reload: {workloads: {selector: {matchLabels: {'': x}}}}"),
+			want: []string{
+				`f.yaml:9: rules[0].source.selector.matchLabels[a/b/c]: "a/b/c" cannot be used: ` + labelKey,
+				`f.yaml:9: rules[0].source.selector.matchLabels[good]: "-bad" cannot be used: ` + labelValue,
+				`f.yaml:11: rules[0].source.selector.matchExpressions[0].key: "a b" cannot be used: ` + labelKey,
+				`f.yaml:11: rules[0].source.selector.matchExpressions[0].operator: must be In, NotIn, Exists or DoesNotExist, not "in"`,
+				`f.yaml:12: rules[0].source.selector.matchExpressions[1].values: operator In needs at least one value`,
+				`f.yaml:13: rules[0].source.selector.matchExpressions[2].values: operator Exists takes no values; remove them, or write In or NotIn`,
+				`f.yaml:14: rules[0].sync.namespaces.selector.matchExpressions[0].key: "-" cannot be used: ` + labelKey,
+				`f.yaml:14: rules[0].sync.namespaces.selector.matchExpressions[0].values[0]: "a b" cannot be used: ` + labelValue,
+				`f.yaml:15: rules[0].reload.workloads.selector.matchLabels[]: name the label`,
+			},
+		},
+		"fields of a schedule": {
+			raw: file("reload:", "  windows:",
+				"  - {schedule: 0 25 * * *, duration: 1h}",
+				"  - {schedule: 0 2 * * 7, duration: 1h}",
+				"  - {schedule: 0 2 * foo 1, duration: 1h}",
+				"  - {schedule: 0 2 * *, duration: 1h}"),
+			want: []string{
+				`f.yaml:5: reload.windows[0].schedule: "0 25 * * *" cannot be used: "25" cannot be the hour; write 0 to 23, *, or a list, range or step of these`,
+				`f.yaml:6: reload.windows[1].schedule: "0 2 * * 7" cannot be used: "7" cannot be the day of the week; write 0 (Sunday) to 6, or SUN to SAT, *, or a list, range or step of these`,
+				`f.yaml:7: reload.windows[2].schedule: "0 2 * foo 1" cannot be used: "foo" cannot be the month; write 1 to 12, or JAN to DEC, *, or a list, range or step of these`,
+				`f.yaml:8: reload.windows[3].schedule: "0 2 * *" cannot be used: write a cron expression of five fields, such as "0 2 * * 6": minute, hour, day of the month, month, day of the week`,
+			},
+		},
 		"clones denied by a rule that makes none": {
 			raw:  oneRule("  protect:", "    clones: Deny"),
 			want: []string{`f.yaml:7: rules[0].protect.clones: the rule makes no clones; add sync: {}, or remove it`},
@@ -261,6 +327,23 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 		"other tools' opt-in where there is none": {
 			raw:  file("reload: {optIn: false, compatibility: [Wave]}"),
 			want: []string{`f.yaml:3: reload.compatibility: would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them`},
+		},
+		"a section for namespaces that cannot be": {
+			raw: file("reload:",
+				"  namespaces:",
+				"  - {include: ['a[']}",
+				"  - {action: None}",
+				"  - {objects: {kinds: [Pod], exclude: ['']}, workload: {}}",
+				"  - {objects: {kinds: []}, namespaces: {}}"),
+			want: []string{
+				`f.yaml:5: reload.namespaces[0].include[0]: "a[" cannot be used: not a glob: check its brackets and backslashes`,
+				`f.yaml:6: reload.namespaces[1].action: must be Auto, Restart or Refresh, not "None"`,
+				`f.yaml:7: reload.namespaces[2].objects.exclude[0]: an empty pattern matches nothing; remove it`,
+				`f.yaml:7: reload.namespaces[2].objects.kinds[0]: must be Secret or ConfigMap, not "Pod"`,
+				`f.yaml:7: reload.namespaces[2].workload: unknown key; did you mean "workloads"?`,
+				`f.yaml:8: reload.namespaces[3].namespaces: unknown key; remove it, or use action, exclude, include, objects, selector or workloads`,
+				`f.yaml:8: reload.namespaces[3].objects.kinds: an empty list selects nothing; write [Secret], [ConfigMap], or both`,
+			},
 		},
 		"a certificate of Headwater's own making": {
 			raw:  file("protect: {certificates: {secretName: headwater-webhook-tls}}"),

@@ -173,6 +173,7 @@ func (r *reader) scalar(node *yaml.Node, at *field.Path) any {
 		if number, ok := value.(float64); ok && (math.IsNaN(number) || math.IsInf(number, 0)) {
 			return r.fault(node, at, node.Value+" is not a usable number; write one with digits")
 		}
+		r.doc.written[text(at)] = node.Value
 		return value
 	default:
 		return r.fault(node, at, "the tag "+tag+" is not supported; remove it")

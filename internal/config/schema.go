@@ -91,6 +91,28 @@ func (n node) property(name string) node {
 	return found
 }
 
+// homes are the sections that have a key of that name, in words, for one that is
+// at the top of the file or in a rule. Elsewhere a name says too little.
+func (s *schema) homes(at []string, key string) []string {
+	if len(at) > 0 && at[0] != "rules" {
+		return nil
+	}
+	var homes []string
+	add := func(of node, section, words string) {
+		url, _ := of.property(section)["$ref"].(string)
+		if place := s.at(url); place.property(key) != nil {
+			homes = append(homes, fmt.Sprintf(words, section))
+		}
+	}
+	for _, section := range []string{"protect", "reload", "safety"} {
+		add(s.at("#"), section, "%s at the top level of the file, which is about all rules")
+	}
+	for _, section := range []string{"source", "sync", "protect", "reload"} {
+		add(s.at("#/$defs/rule"), section, "%s of a rule")
+	}
+	return homes
+}
+
 func (n node) text(keyword string) string {
 	text, _ := n[keyword].(string)
 	return text

@@ -140,6 +140,15 @@ func TestSchemaShowsTheTopicsThatAreReportedByDefault(t *testing.T) {
 	require.Equal(t, readSchema(t).at("notify", "[]", "on")["default"], texts(receiver.On...))
 }
 
+func TestSchemaShowsTheDefaultsOfASectionForNamespaces(t *testing.T) {
+	raw, err := json.Marshal(parse(t, file("reload: {namespaces: [{}]}")).Reload.Namespaces[0])
+	require.NoError(t, err)
+	var parsed map[string]any
+	require.NoError(t, json.Unmarshal(raw, &parsed))
+	s := readSchema(t)
+	s.requireDefaults(t, "reload.namespaces[]", parsed, s.at("reload", "namespaces", "[]"))
+}
+
 func (s schemaFile) requireDefaults(t *testing.T, at string, value any, p place) {
 	t.Helper()
 	if inner, ok := value.(map[string]any); ok {
@@ -173,6 +182,8 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))
 	require.Equal(t, texts(protect.EngineWebhook, protect.EnginePolicy, protect.EngineBoth), s.at("protect", "engine")["enum"])
 	require.Equal(t, texts(reload.Reloader, reload.Wave), s.at("reload", "compatibility", "[]")["enum"])
+	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh), s.at("reload", "namespaces", "[]", "action")["enum"])
+	require.Equal(t, texts(object.Kinds...), s.at("reload", "namespaces", "[]", "objects", "kinds", "[]")["enum"])
 	require.Equal(t, texts(notify.Topics()...), s.at("notify", "[]", "on", "[]")["enum"])
 	require.Equal(t, config.APIVersion, s.at("apiVersion")["const"])
 	require.Equal(t, config.Kind, s.at("kind")["const"])

@@ -125,7 +125,7 @@ func currentRevision(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return revision(raw), nil
+	return RevisionOf(raw), nil
 }
 
 // settler waits for quiet, but never longer than patience.

@@ -35,7 +35,7 @@ func watchWith(t *testing.T, path string, under watcher) *watched {
 	leaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
 	w := &watched{t: t, path: path, changes: make(chan string, 100), checks: make(chan struct{}, 100)}
-	under.path, under.known, under.onChange, under.checked = path, revision([]byte("one")), w.changed, w.checked
+	under.path, under.known, under.onChange, under.checked = path, RevisionOf([]byte("one")), w.changed, w.checked
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -178,7 +178,7 @@ func TestWatchFromReportsWhatChangedBefore(t *testing.T) {
 	path := mount(t, "two")
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	Watch(ctx, path, revision([]byte("one")), func() {
+	Watch(ctx, path, RevisionOf([]byte("one")), func() {
 		calls++
 		cancel()
 	}, func(err error) { require.NoError(t, err) })
@@ -190,7 +190,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	unwanted := func() { require.Fail(t, "nothing has changed") }
-	Watch(ctx, mount(t, "one"), revision([]byte("one")), unwanted, func(err error) { require.NoError(t, err) })
+	Watch(ctx, mount(t, "one"), RevisionOf([]byte("one")), unwanted, func(err error) { require.NoError(t, err) })
 	goleak.VerifyNone(t, leaks)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/headwater-k8s/headwater/internal/cut"
+	"github.com/headwater-k8s/headwater/internal/suggest"
 )
 
 // maxQuoted is what is shown of a value that is text, in bytes.
@@ -26,11 +27,14 @@ func explain(doc *document, schema *schema, violation *jsonschema.ValidationErro
 	tokens, place := violation.InstanceLocation, schema.at(violation.SchemaURL)
 	switch why := violation.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
-		return each(tokens, why.Properties, func(key string) string { return unknownKey(key, place) })
+		return each(tokens, why.Properties, func(key string) string { return unknownKey(key, place, schema.homes(tokens, key)) })
 	case *kind.Required:
 		return each(tokens, why.Missing, func(key string) string { return missingKey(key, place.property(key)) })
 	}
-	value, _ := doc.at(tokens)
+	value, path := doc.at(tokens)
+	if written, ok := doc.written[text(path)]; ok {
+		value = scalar{value, written}
+	}
 	return []fault{{tokens: tokens, message: badValue(value, place, violation)}}
 }
 
@@ -42,10 +46,24 @@ func each(tokens, keys []string, message func(key string) string) []fault {
 	return faults
 }
 
-func unknownKey(key string, place node) string {
+// scalar is a number or a boolean, and how the file writes it: 1.0 is the number
+// 1, and quotes must not change it.
+type scalar struct {
+	value   any
+	written string
+}
+
+// String returns s as it is written.
+func (s scalar) String() string { return s.written }
+
+// unknownKey is about a key that place does not have, while homes do.
+func unknownKey(key string, place node, homes []string) string {
 	known := place.properties()
-	if meant := closest(key, known); meant != "" {
+	if meant := suggest.Closest(key, known); meant != "" {
 		return fmt.Sprintf("unknown key; did you mean %q?", meant)
+	}
+	if len(homes) > 0 {
+		return "unknown key here; it belongs to " + oneOf(homes)
 	}
 	return "unknown key; remove it, or use " + oneOf(known)
 }
@@ -137,9 +155,11 @@ func wrongText(value any) string {
 }
 
 func isNumber(value any) bool {
-	switch value.(type) {
+	switch value := value.(type) {
 	case int, int64, uint64, float64:
 		return true
+	case scalar:
+		return isNumber(value.value)
 	default:
 		return false
 	}

@@ -22,13 +22,18 @@ func readDocument(file string, raw []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := reader{doc: doc, open: map[*yaml.Node]bool{}}
+	return doc, doc.read(node)
+}
+
+// read takes the values of d from node.
+func (d *document) read(node *yaml.Node) error {
+	reader := reader{doc: d, open: map[*yaml.Node]bool{}}
 	root := reader.value(node, nil)
-	if _, ok := root.(map[string]any); !ok && len(doc.problems) == 0 {
-		return nil, doc.only(node.Line, "must be a mapping that starts with "+header)
+	if _, ok := root.(map[string]any); !ok && len(d.problems) == 0 {
+		return d.only(node.Line, "must be a mapping that starts with "+header)
 	}
-	doc.root = root
-	return doc, nil
+	d.root = root
+	return nil
 }
 
 func parse(doc *document, raw []byte) (*yaml.Node, error) {
@@ -71,6 +76,9 @@ func encodingFault(raw []byte) (line int, message string) {
 }
 
 func (d *document) only(line int, message string) error {
+	if d.lineOf != nil {
+		line = d.lineOf(line)
+	}
 	return Problems{{File: d.file, Line: line, Message: message}}
 }
 
@@ -85,12 +93,26 @@ func (d *document) syntax(raw []byte, err error) error {
 	if strings.Contains(message, "found a tab character") {
 		return d.only(lineWith(raw, line, regexp.MustCompile(`^\s*\t`)), "is indented with a tab; use spaces")
 	}
+	if strings.Contains(message, "found character that cannot start any token") {
+		return d.only(d.cannotStart(raw, line))
+	}
 	if found := regexp.MustCompile(`^unknown anchor '(.+)'`).FindStringSubmatch(message); found != nil {
 		name := found[1]
 		alias := regexp.MustCompile(`\*` + regexp.QuoteMeta(name) + `\b`)
 		return d.only(lineWith(raw, line, alias), "the anchor "+name+" is not defined above; define it with &"+name)
 	}
 	return d.only(line, "is not YAML, here or just after: "+message)
+}
+
+// cannotStart says which character of the line, or of one below, no value can
+// begin with.
+func (d *document) cannotStart(raw []byte, line int) (at int, message string) {
+	tab, sign := regexp.MustCompile(`^[^#"']*\t`), regexp.MustCompile("(^|[-:,\\[{]) *[@`%]")
+	at = lineWith(raw, line, tab)
+	if lines := bytes.Split(raw, []byte("\n")); at <= len(lines) && tab.Match(lines[at-1]) {
+		return at, "holds a tab; write spaces"
+	}
+	return lineWith(raw, line, sign), "a value begins with @, ` or %; put it in quotes"
 }
 
 // lineWith returns the first line, not before from, that pattern matches; else

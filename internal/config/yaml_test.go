@@ -31,12 +31,14 @@ func TestParseReportsWhatIsNotOneDocument(t *testing.T) {
 
 func TestParseReportsSyntax(t *testing.T) {
 	requireReports(t, map[string]badFile{
-		"a tab":             {raw: file("rules:", "- name: a", "\tsource: {}"), want: []string{"f.yaml:5: is indented with a tab; use spaces"}},
-		"wrong indentation": {raw: file("rules:", "- name: a", "   sync: {}"), want: []string{"f.yaml:5: is not YAML, here or just after: mapping values are not allowed in this context"}},
-		"a missing colon":   {raw: file("rules", "- name: a"), want: []string{"f.yaml:3: is not YAML, here or just after: could not find expected ':'"}},
-		"an open bracket":   {raw: file("rules: ["), want: []string{"f.yaml:3: is not YAML, here or just after: did not find expected node content"}},
-		"an open quote":     {raw: file(`rules: "`), want: []string{"f.yaml:3: is not YAML, here or just after: found unexpected end of stream"}},
-		"an unknown anchor": {raw: file("rules:", "- name: *a"), want: []string{"f.yaml:4: the anchor a is not defined above; define it with &a"}},
+		"a tab before a value":             {raw: file("rules:", "-\tname:\ta", "  sync: {}", "  source:", "    kind:\tSecret", "-\t\t- x"), want: []string{"f.yaml:4: holds a tab; write spaces"}},
+		"a sign that YAML keeps to itself": {raw: file("rules:", "- name: @a"), want: []string{"f.yaml:4: a value begins with @, ` or %; put it in quotes"}},
+		"a tab":                            {raw: file("rules:", "- name: a", "\tsource: {}"), want: []string{"f.yaml:5: is indented with a tab; use spaces"}},
+		"wrong indentation":                {raw: file("rules:", "- name: a", "   sync: {}"), want: []string{"f.yaml:5: is not YAML, here or just after: mapping values are not allowed in this context"}},
+		"a missing colon":                  {raw: file("rules", "- name: a"), want: []string{"f.yaml:3: is not YAML, here or just after: could not find expected ':'"}},
+		"an open bracket":                  {raw: file("rules: ["), want: []string{"f.yaml:3: is not YAML, here or just after: did not find expected node content"}},
+		"an open quote":                    {raw: file(`rules: "`), want: []string{"f.yaml:3: is not YAML, here or just after: found unexpected end of stream"}},
+		"an unknown anchor":                {raw: file("rules:", "- name: *a"), want: []string{"f.yaml:4: the anchor a is not defined above; define it with &a"}},
 	})
 }
 

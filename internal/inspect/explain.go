@@ -157,10 +157,11 @@ func words(reason reload.Reason) string {
 		reload.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
 		reload.ReasonAsked:       "a restart is asked for",
 		reload.ReasonReadAtStart: "read when containers start, and never again",
+		reload.ReasonReadByInit:  "an init container reads the files, and has ended",
 		reload.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
 		reload.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
 		reload.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
-		reload.ReasonOnlyRefresh: "a refresh would not help, and no restart is wanted",
+		reload.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
 		reload.ReasonMounted:     "the kubelet rewrites the files",
 		reload.ReasonKept:        "the rule keeps its fields at the values",
 	}
@@ -201,16 +202,60 @@ func (e Explanation) headline() string {
 		text += "volumes to be refreshed, since this changed: " + objects
 	case e.Step == reload.StepAdopt:
 		text += "the data of now is to be put on record as what it runs"
+	case e.Rollout != nil && (e.Rollout.PodsBehind > 0 || e.Rollout.Health == reload.Stuck):
+		text += rollingOut(*e.Rollout)
 	default:
 		text += "nothing to do now"
 	}
 	if e.RestartedAt != nil {
 		text += "; last restarted " + ago(*e.RestartedAt)
 	}
-	if e.WaitsUntil != nil {
-		text += "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waits(e.Waits)
+	return text + e.waiting()
+}
+
+// waiting says why a restart that is due does not begin.
+func (e Explanation) waiting() string {
+	switch {
+	case e.WaitsUntil != nil:
+		return "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waits(e.Waits)
+	case e.Waits != "":
+		return "; it waits: " + waits(e.Waits)
+	default:
+		return ""
+	}
+}
+
+// rollingOut says how far the last restart is, and why it is no further.
+func rollingOut(is reload.RolloutState) string {
+	text := fmt.Sprintf("rolling out: %d of %d pods still run older data", is.PodsBehind, is.Pods)
+	if is.PodsBehind == 0 {
+		text = "rolling out"
+	}
+	switch {
+	case is.Health == reload.Stuck:
+		text += "; the rollout is stuck: " + string(is.Reason)
+	case is.Kept != "":
+		text += ": " + kept(is.Kept)
+	}
+	if is.Pod != "" {
+		text += ", as in pod " + is.Pod
+	}
+	if is.FailedBefore {
+		text += "; it was failing before the restart already"
 	}
 	return text
+}
+
+// kept says for people why pods with older data are not replaced.
+func kept(reason reload.KeptReason) string {
+	known := map[reload.KeptReason]string{
+		reload.KeptPaused:    "its rollout is paused",
+		reload.KeptOnDelete:  "its update strategy is OnDelete, so delete the pods",
+		reload.KeptPartition: "the partition of its update strategy keeps them",
+		reload.KeptRefused:   "new pods are refused, as by a quota; see its condition ReplicaFailure",
+		reload.KeptJob:       "they belong to jobs that are still running",
+	}
+	return cmp.Or(known[reason], string(reason))
 }
 
 // waits says for people why a restart waits.
@@ -220,6 +265,7 @@ func waits(reason reload.WaitReason) string {
 		reload.WaitWindow:   "no window of reload.windows is open",
 		reload.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
 		reload.WaitInterval: "its last restart was too recent, see minInterval",
+		reload.WaitRollouts: "as many rollouts are in progress as maxConcurrentRollouts and maxConcurrentRolloutsPerNamespace allow",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
@@ -236,12 +282,15 @@ func cells(use reload.Use) []string {
 		by = "rule " + use.Rule
 	case use.OptIn == reload.Headwater:
 		by = "annotation"
+	case use.OptIn == reload.Sections:
+		by = "reload.namespaces"
 	case use.OptIn != "":
 		by = "annotation of " + string(use.OptIn)
 	}
 	standing := string(use.Standing)
 	if use.Pods > 0 {
-		standing = fmt.Sprintf("%s (%d of %d pods)", standing, use.Pods-use.PodsBehind, use.Pods)
+		standing = fmt.Sprintf("%s (%s)", standing, strings.TrimSuffix(
+			fmt.Sprintf("%d of %d pods, %s", use.Pods-use.PodsBehind, use.Pods, use.Kept), ", "))
 	}
 	in := cmp.Or(strings.Join(use.Containers, ", "), use.Through, "-")
 	return []string{consumed, in, by, string(use.OnChange), standing, words(use.Reason)}

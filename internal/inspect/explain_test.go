@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,4 +76,34 @@ func TestWhatIsDoneNowInWords(t *testing.T) {
 		e.Table(&table)
 		require.Regexp(t, `Secret/team/s +Env k +app, setup \(init\) +annotation of Reloader +Restart +a restart is asked for`, table.String())
 	}
+}
+
+func TestTheTableOfConsumersUsesTheWordsOfExplain(t *testing.T) {
+	document, err := os.ReadFile("../../configs/CONSUMERS.md")
+	require.NoError(t, err)
+	for sentence, row := range map[string]struct {
+		modes []reload.Mode
+		step  reload.Step
+		why   reload.Reason
+	}{
+		"variables":                     {[]reload.Mode{reload.Env, reload.EnvFrom}, reload.StepRestart, reload.ReasonReadAtStart},
+		"a subPath":                     {[]reload.Mode{reload.SubPath}, reload.StepRestart, reload.ReasonReadAtStart},
+		"an init container's volume":    {[]reload.Mode{reload.InitVolume}, reload.StepRestart, reload.ReasonReadByInit},
+		"a volume":                      {[]reload.Mode{reload.Volume}, reload.StepRefresh, reload.ReasonMounted},
+		"an immutable object":           {nil, reload.StepRestart, reload.ReasonImmutable},
+		"an object that an owner lists": {[]reload.Mode{reload.Listed}, reload.StepRestart, reload.ReasonListed},
+		"what the node reads":           {[]reload.Mode{reload.ImagePull, reload.CSI, reload.Mount}, reload.StepNothing, reload.ReasonReadByNode},
+		"what a driver provides":        {[]reload.Mode{reload.Provided}, reload.StepNothing, reload.ReasonProvided},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var names []string
+			for _, mode := range row.modes {
+				names = append(names, "`"+string(mode)+"`")
+			}
+			first := regexp.QuoteMeta(strings.Join(names, ", "))
+			last := regexp.QuoteMeta("| " + string(row.step) + " | " + words(row.why) + " |")
+			require.Regexp(t, `(?m)^\| `+first+`.*`+last+`$`, string(document))
+		})
+	}
+	require.Contains(t, string(document), `"`+words(reload.ReasonOnlyRefresh)+`"`)
 }

@@ -5,13 +5,10 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -19,13 +16,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/sync"
-)
-
-// The ConfigMap of Headwater's own namespace, and its key, in which the
-// configuration is looked up when no file is given.
-const (
-	ConfigMapName = "headwater"
-	ConfigMapKey  = "headwater.yaml"
 )
 
 // readTimeout bounds how long the cluster may take to be read.
@@ -40,6 +30,8 @@ type Options struct {
 	Namespace string
 	// UserAgent tells the requests apart in the API server's audit log.
 	UserAgent string
+	// Warn, when set, shows a line to the person who asks.
+	Warn func(text string)
 }
 
 // Inspector has read everything that the rules are about, and follows it.
@@ -52,6 +44,7 @@ type Inspector struct {
 	protecting *rules.Set[protect.Rule]
 	bases      []rules.Base
 	observer   *sync.Observer
+	caches     *kube.Caches
 	writer     *kube.Writer
 	key        *kube.DigestKey
 }
@@ -80,7 +73,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	}
 	return &Inspector{
 		options: options, user: c.user, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect, bases: c.sets.Bases,
-		observer: observer, writer: kube.NewWriter(c.clients), key: key,
+		observer: observer, caches: caches, writer: kube.NewWriter(c.clients), key: key,
 	}, nil
 }
 
@@ -103,7 +96,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := loadConfig(ctx, clients, options)
+	loaded, err := loadConfig(ctx, clients.Typed, options)
 	if err != nil {
 		return nil, err
 	}
@@ -129,22 +122,6 @@ func (c *connection) fill(ctx context.Context, caches *kube.Caches) error {
 		return fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
 	}
 	return nil
-}
-
-func loadConfig(ctx context.Context, clients *kube.Clients, options Options) (*config.Config, error) {
-	if options.ConfigFile != "" {
-		return config.Load(options.ConfigFile)
-	}
-	name := fmt.Sprintf("ConfigMap %s/%s, key %s", options.Namespace, ConfigMapName, ConfigMapKey)
-	found, err := clients.Typed.CoreV1().ConfigMaps(options.Namespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the configuration from %s: %w; or pass --config FILE", name, err)
-	}
-	text, there := found.Data[ConfigMapKey]
-	if err != nil || !there {
-		return nil, errors.New("no configuration: there is no " + name + "; pass --config FILE, or name Headwater's namespace with --namespace")
-	}
-	return config.Parse(name, []byte(text))
 }
 
 func permissions() []kube.Permission {

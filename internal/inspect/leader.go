@@ -21,8 +21,8 @@ type Leadership struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// leadership reads the Lease; the note says why it cannot tell.
-func (i *Inspector) leadership(ctx context.Context) (*Leadership, string) {
+// lease reads the Lease; the note says why there is none.
+func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, note string) {
 	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Namespace).Get(ctx, kube.LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -31,8 +31,7 @@ func (i *Inspector) leadership(ctx context.Context) (*Leadership, string) {
 	case err != nil:
 		return nil, "whether a replica leads is not shown: " + err.Error()
 	}
-	found := leadershipOf(lease, time.Now())
-	return &found, ""
+	return lease, ""
 }
 
 // leadershipOf is what lease says. A leader that stops gives it back without a

@@ -64,9 +64,3 @@ func (i *Inspector) missing() []Missing {
 func (p Plan) Changes() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return sync.Step{Action: s.Action}.Writes() })
 }
-
-func compareProblems(a, b Problem) int {
-	return cmp.Or(
-		cmp.Compare(slices.Index(sync.Standings, a.Standing), slices.Index(sync.Standings, b.Standing)),
-		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}

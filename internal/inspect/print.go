@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
+	"github.com/headwater-k8s/headwater/internal/plural"
 	"github.com/headwater-k8s/headwater/sync"
 )
 
@@ -77,6 +78,29 @@ func (s Status) Table(out io.Writer) {
 	if s.Leader.gone() {
 		_, _ = fmt.Fprintln(out, s.Leader.words()+"\n")
 	}
+	if len(s.Rules) == 0 {
+		_, _ = fmt.Fprintln(out, "no rule clones anything here")
+	} else {
+		s.rules(out)
+	}
+	for _, namespace := range s.MissingNamespaces {
+		_, _ = fmt.Fprintf(out, "\nnamespace %s does not exist\n", namespace)
+	}
+	for _, rule := range s.Rules {
+		if rule.Missing != "" {
+			_, _ = fmt.Fprintf(out, "\n%s: %s\n", rule.Name, rule.Missing)
+		}
+		for _, group := range groupProblems(rule.Problems) {
+			group.table(out, rule.Name)
+		}
+	}
+	s.retained(out)
+	protections(out, s.Protection, s.Leader)
+	writeNotes(out, s.Notes)
+}
+
+// rules writes a row per rule.
+func (s Status) rules(out io.Writer) {
 	columns := []string{"RULE", "SOURCES", "CLONES"}
 	shown := []sync.Standing{sync.Current, sync.Behind, sync.Drifting, sync.Conflicts, sync.Held, sync.Failed}
 	for _, standing := range sync.Standings {
@@ -96,14 +120,18 @@ func (s Status) Table(out io.Writer) {
 		rows = append(rows, append(row, rule.lastChange()))
 	}
 	writeTable(out, rows)
+}
+
+// retained writes a line per rule that left clones behind.
+func (s Status) retained(out io.Writer) {
 	for _, rule := range s.Rules {
-		if rule.Missing != "" {
-			_, _ = fmt.Fprintf(out, "\n%s: %s\n", rule.Name, rule.Missing)
+		for _, group := range groupProblems(rule.Retained) {
+			group.table(out, rule.Name)
+			if group.of[0].Reason == sync.RuleRemoved {
+				_, _ = fmt.Fprintf(out, "  the rule no longer exists: `headwater release %[1]s` takes Headwater's marks off them, `headwater prune %[1]s` deletes them\n", rule.Name)
+			}
 		}
-		rule.problems(out)
 	}
-	protections(out, s.Protection, s.Leader)
-	writeNotes(out, s.Notes)
 }
 
 func (r *RuleStatus) title() string {
@@ -143,30 +171,7 @@ func (r *RuleStatus) lastChange() string {
 		return text
 	}
 	took := time.Duration(last.Spread.Seconds * float64(time.Second))
-	return fmt.Sprintf("%s, to %d clones in %s", text, last.Spread.Clones, took)
-}
-
-// problems lists the first few names of each kind of problem.
-func (r *RuleStatus) problems(out io.Writer) {
-	for rest := r.Problems; len(rest) > 0; {
-		first := rest[0]
-		end := slices.IndexFunc(rest, func(p Problem) bool { return p.Standing != first.Standing || p.Reason != first.Reason })
-		if end < 0 {
-			end = len(rest)
-		}
-		_, _ = fmt.Fprintf(out, "\n%s: %d %s (%s)\n", r.Name, end, first.Standing, first.Reason)
-		for _, problem := range rest[:min(end, shownNames)] {
-			_, _ = fmt.Fprintf(out, "  %s/%s/%s", problem.Kind, problem.Namespace, problem.Name)
-			if problem.Message != "" {
-				_, _ = fmt.Fprintf(out, ": %s", problem.Message)
-			}
-			_, _ = fmt.Fprintln(out)
-		}
-		if end > shownNames {
-			_, _ = fmt.Fprintf(out, "  and %d more\n", end-shownNames)
-		}
-		rest = rest[end:]
-	}
+	return fmt.Sprintf("%s, to %s in %s", text, plural.Of(last.Spread.Clones, "clone"), took)
 }
 
 // Table writes a row per kind of step of each rule.
@@ -224,11 +229,7 @@ func names(steps []Step) string {
 	for _, step := range steps[:min(len(steps), shownNames)] {
 		shown = append(shown, step.Namespace+"/"+step.Name)
 	}
-	text := strings.Join(shown, ", ")
-	if more := len(steps) - shownNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return andMore(shown, len(steps))
 }
 
 func ago(at time.Time) string { return duration.HumanDuration(time.Since(at)) + " ago" }

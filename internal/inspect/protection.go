@@ -29,19 +29,29 @@ type Protection struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// protection reads what the service has recorded; the note says why it cannot.
-func (i *Inspector) protection(ctx context.Context) (all []Protection, note string) {
-	recorded, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, protect.ProofsConfigMap, metav1.GetOptions{})
+// proofs reads what the service recorded of each rule; the note says why it
+// cannot.
+func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, note string) {
+	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, protect.ProofsConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		note = "whether rules protect is not shown: " + err.Error()
 	}
+	return found.Data, note
+}
+
+// protection is about the protecting rules in scope, as recorded.
+func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protection {
 	var tried *time.Time
-	if at, err := time.Parse(time.RFC3339, recorded.Data[protect.LastTried]); err == nil {
+	if at, err := time.Parse(time.RFC3339, recorded[protect.LastTried]); err == nil {
 		tried = &at
 	}
+	var all []Protection
 	for _, rule := range i.protecting.All() {
+		if !scope.hasRule(rule.Name) || len(scope.Namespaces) > 0 {
+			continue // protection is about sources, not about target namespaces
+		}
 		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.observer.MissingSource(rule.Base)}
-		if text, known := recorded.Data[rule.Name]; known && rule.Mode == protect.Enforce {
+		if text, known := recorded[rule.Name]; known && rule.Mode == protect.Enforce {
 			standing, err := protect.ParseStanding(text)
 			if err != nil {
 				p.Why = err.Error()
@@ -51,7 +61,7 @@ func (i *Inspector) protection(ctx context.Context) (all []Protection, note stri
 		}
 		all = append(all, p)
 	}
-	return all, note
+	return all
 }
 
 func protections(out io.Writer, all []Protection, leader *Leadership) {

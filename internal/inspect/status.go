@@ -5,12 +5,6 @@ import (
 	"slices"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-
-	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync"
 )
 
@@ -21,6 +15,11 @@ type Status struct {
 	Rules  []*RuleStatus `json:"rules"`
 	// Protection is about the rules that protect.
 	Protection []Protection `json:"protection,omitempty"`
+	// MissingNamespaces were asked about by name and do not exist.
+	MissingNamespaces []string `json:"missingNamespaces,omitempty"`
+	// Attention lists in words what is not as the rules say; empty when every
+	// clone is in sync.
+	Attention []string `json:"attention,omitempty"`
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -36,6 +35,9 @@ type RuleStatus struct {
 	Clones  map[sync.Standing]int `json:"clones"`
 	// Problems are the clones that are not as they should be.
 	Problems []Problem `json:"problems,omitempty"`
+	// Retained are the clones that were left behind, as the rule said, and are not
+	// kept in sync any more.
+	Retained []Problem `json:"retained,omitempty"`
 }
 
 // SourceStatus is how things stand with one source of a rule.
@@ -55,74 +57,94 @@ type Spread struct {
 	Seconds float64   `json:"seconds"`
 }
 
-// Problem is one clone that is not as it should be.
-type Problem struct {
-	Standing  sync.Standing `json:"standing"`
-	Kind      object.Kind   `json:"kind"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	Reason    sync.Reason   `json:"reason"`
-	Message   string        `json:"message,omitempty"`
-}
-
-// Total is the number of places that the rule is about.
+// Total is the number of clones that the rule calls for; those that are retained
+// are counted apart.
 func (r *RuleStatus) Total() int {
 	total := 0
-	for _, count := range r.Clones {
-		total += count
+	for standing, count := range r.Clones {
+		if standing != sync.Retained {
+			total += count
+		}
 	}
 	return total
 }
 
-// Status finds out how things stand.
-func (i *Inspector) Status(ctx context.Context) Status {
-	told := i.events(ctx)
-	status := Status{Notes: told.notes}
-	byName := map[string]*RuleStatus{}
+// Status finds out how things stand with what scope covers.
+func (i *Inspector) Status(ctx context.Context, scope Scope) (Status, error) {
+	return i.status(ctx, scope, i.read(ctx))
+}
+
+// status is Status with what was learned by requests before.
+func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Status, error) {
+	status := Status{Rules: i.surveyed(ctx, scope, read.told)}
+	if err := i.unknownRule(scope, status.Rules); err != nil {
+		return Status{}, err
+	}
+	for _, name := range scope.names() {
+		if _, found := i.caches.Namespaces.Get("", name); !found {
+			status.MissingNamespaces = append(status.MissingNamespaces, name)
+		}
+	}
+	status.Leader = read.leader()
+	status.Protection = i.protection(scope, read.proofs)
+	status.Notes = read.notes
+	status.Attention = status.attention()
+	return status, nil
+}
+
+// surveyed is how things stand with each rule that clones into scope.
+func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*RuleStatus {
+	all, byName := []*RuleStatus{}, map[string]*RuleStatus{}
 	add := func(name string) *RuleStatus {
 		rule := &RuleStatus{Name: name, Sources: []SourceStatus{}, Clones: map[sync.Standing]int{}}
 		byName[name] = rule
-		status.Rules = append(status.Rules, rule)
+		all = append(all, rule)
 		return rule
 	}
 	for _, rule := range i.rules.All() {
+		if !scope.hasRule(rule.Name) || !i.reaches(scope, rule) {
+			continue
+		}
 		status := add(rule.Name)
 		status.Sources, status.Missing = i.sources(rule, told), i.observer.MissingSource(rule.Base)
 	}
 	i.observer.Survey(i.maxFraction(), i.look(ctx), func(finding sync.Finding) {
+		if !scope.has(finding) {
+			return
+		}
 		rule := byName[finding.Rule]
 		if rule == nil {
 			rule = add(finding.Rule)
-			rule.Removed = true
+			_, known := i.rules.Named(finding.Rule)
+			rule.Removed = !known
 		}
-		rule.take(finding, told.failures[failureKey{finding.Rule, finding.Target}])
+		rule.take(told.fought(finding), told.failures[failureKey{finding.Rule, finding.Target}])
 	})
-	for _, rule := range status.Rules {
+	for _, rule := range all {
 		slices.SortFunc(rule.Problems, compareProblems)
+		slices.SortFunc(rule.Retained, compareProblems)
 	}
-	var unled, unprotected string
-	status.Leader, unled = i.leadership(ctx)
-	status.Protection, unprotected = i.protection(ctx)
-	status.Notes = append(status.Notes, unled, unprotected)
-	status.Notes = slices.DeleteFunc(status.Notes, func(note string) bool { return note == "" })
-	return status
+	return all
 }
 
-// take counts finding. What was told of a failure is no news of a place that was
-// written since, or that waits for a source that was.
+// take counts finding. A failure that was reported before the place or its source
+// was last written is over.
 func (r *RuleStatus) take(finding sync.Finding, failure failure) {
 	message := finding.Step.Message
-	if failure.note != "" && finding.Step.Writes() && !failure.at.Before(finding.Written) {
-		finding.Standing, message = sync.Failed, failure.note
+	if failure.message != "" && finding.Step.Writes() && !failure.at.Before(finding.Written) {
+		finding.Standing, message = sync.Failed, failure.message
 	}
 	r.Clones[finding.Standing]++
-	if finding.Standing == sync.Current {
-		return
-	}
-	r.Problems = append(r.Problems, Problem{
+	problem := Problem{
 		Standing: finding.Standing, Kind: finding.Target.Kind, Namespace: finding.Target.Namespace, Name: finding.Target.Name,
 		Reason: finding.Step.Reason, Message: message,
-	})
+	}
+	switch {
+	case finding.Standing == sync.Retained:
+		r.Retained = append(r.Retained, problem)
+	case !finding.IsFine():
+		r.Problems = append(r.Problems, problem)
+	}
 }
 
 func (i *Inspector) sources(rule sync.Rule, told told) []SourceStatus {
@@ -149,72 +171,4 @@ func lastChange(state sync.SourceState, spread *Spread) *time.Time {
 		return nil
 	}
 	return &at
-}
-
-// told is what the running service said by Events.
-type told struct {
-	failures map[failureKey]failure
-	spreads  map[spreadKey]*Spread
-	notes    []string
-}
-
-type failureKey struct {
-	rule   string
-	target object.Ref
-}
-
-type failure struct {
-	note string
-	at   time.Time
-}
-
-type spreadKey struct {
-	rule   string
-	source object.Ref
-}
-
-// events reads what the service told. It needs no more than read access, and
-// does without where there is none.
-func (i *Inspector) events(ctx context.Context) told {
-	told := told{failures: map[failureKey]failure{}, spreads: map[spreadKey]*Spread{}}
-	for reason, take := range map[string]func(eventsv1.Event){
-		sync.CloneFailed: func(event eventsv1.Event) {
-			key, at := failureKey{sync.FailedRule(event.Note), regarding(event)}, lastSeen(event)
-			if told.failures[key].at.Before(at) {
-				told.failures[key] = failure{event.Note, at}
-			}
-		},
-		sync.Propagated: func(event eventsv1.Event) {
-			note, ok := sync.ParseSpreadNote(event.Note)
-			key, at := spreadKey{note.Rule, regarding(event)}, lastSeen(event)
-			if known := told.spreads[key]; ok && (known == nil || known.At.Before(at)) {
-				told.spreads[key] = &Spread{At: at, Clones: note.Clones, Failing: note.Failing, Seconds: note.Took.Seconds()}
-			}
-		},
-	} {
-		list, err := i.clients.Typed.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector("reason", reason).String(),
-		})
-		if err != nil {
-			told.notes = append(told.notes, "why clones fail, and how long changes took, is not shown: "+err.Error())
-			break
-		}
-		for _, event := range list.Items {
-			if event.ReportingController == kube.ReportingController {
-				take(event)
-			}
-		}
-	}
-	return told
-}
-
-func regarding(event eventsv1.Event) object.Ref {
-	return object.Ref{Kind: object.Kind(event.Regarding.Kind), Namespace: event.Regarding.Namespace, Name: event.Regarding.Name}
-}
-
-func lastSeen(event eventsv1.Event) time.Time {
-	if event.Series != nil {
-		return event.Series.LastObservedTime.Time
-	}
-	return event.EventTime.Time
 }

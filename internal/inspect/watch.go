@@ -10,104 +10,122 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
-
-	"github.com/headwater-k8s/headwater/sync"
 )
 
 const (
 	watchInterval = 250 * time.Millisecond
-	barWidth      = 40
+	// readEvery is how often a watch sends the requests that a reading takes.
+	readEvery = 2 * time.Second
+	// tellEvery bounds how often a wait says what it waits for.
+	tellEvery = 2 * time.Second
 	// clearScreen is ECMA-48's: cursor home, erase to the end.
 	clearScreen = "\x1b[H\x1b[J"
 )
 
-// Progress is how far the clones of each rule have got.
-type Progress struct {
-	Rules []RuleProgress `json:"rules"`
-}
-
-// RuleProgress is how many clones of a rule stand how.
-type RuleProgress struct {
-	Name   string                `json:"name"`
-	Clones map[sync.Standing]int `json:"clones"`
-}
-
-// Watch shows how far the clones of each rule have got until ctx ends. A
-// terminal shows the latest state of a table alone, another writer each that
-// there is: JSON as a line, YAML as a document.
-func (i *Inspector) Watch(ctx context.Context, out io.Writer, format Format, terminal bool) error {
-	last := ""
-	var failure error
-	_ = wait.PollUntilContextCancel(ctx, watchInterval, true, func(ctx context.Context) (bool, error) {
-		var text string
-		if text, failure = i.progress(ctx).frame(format, terminal); failure == nil && text != last {
-			last = text
-			_, failure = io.WriteString(out, text)
+// follow calls take with the Status of every watchInterval, until take returns
+// true, an error occurs or ctx ends.
+func (i *Inspector) follow(ctx context.Context, scope Scope, take func(Status) (done bool, err error)) error {
+	var read reading
+	return wait.PollUntilContextCancel(ctx, watchInterval, true, func(ctx context.Context) (bool, error) {
+		if time.Since(read.at) >= readEvery {
+			read = i.read(ctx)
 		}
-		return failure != nil, nil
+		status, err := i.status(ctx, scope, read)
+		if err != nil || ctx.Err() != nil {
+			return false, err
+		}
+		return take(status)
 	})
-	return failure
 }
 
-func (i *Inspector) progress(ctx context.Context) Progress {
-	progress := Progress{Rules: []RuleProgress{}}
-	counts := map[string]map[sync.Standing]int{}
-	of := func(rule string) map[sync.Standing]int {
-		if counts[rule] == nil {
-			counts[rule] = map[sync.Standing]int{}
-			progress.Rules = append(progress.Rules, RuleProgress{rule, counts[rule]})
+// Watch writes the Status with the time until ctx ends, whenever it changed. A
+// terminal shows the latest table alone; elsewhere each follows the last: JSON as
+// a line, YAML as a document.
+func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, format Format, terminal bool) error {
+	last := ""
+	err := i.follow(ctx, scope, func(status Status) (bool, error) {
+		frame, err := status.frame(format, terminal, time.Now())
+		if err != nil {
+			return false, err
 		}
-		return counts[rule]
+		shown := frame
+		if !terminal || format != Table { // there a time that passes is no news
+			if shown, err = status.facts(); err != nil {
+				return false, err
+			}
+		}
+		if shown != last {
+			last = shown
+			_, err = io.WriteString(out, frame)
+		}
+		return false, err
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the caller ended the watch
 	}
-	for _, rule := range i.rules.All() {
-		of(rule.Name)
-	}
-	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f sync.Finding) { of(f.Rule)[f.Standing]++ })
-	return progress
+	return err
 }
 
-// frame is what is written of p.
-func (p Progress) frame(format Format, terminal bool) (string, error) {
+// frame is what a watch writes of s.
+func (s Status) frame(format Format, terminal bool, now time.Time) (string, error) {
 	switch format {
 	case JSON:
-		text, err := json.Marshal(p)
+		text, err := json.Marshal(s)
 		return string(text) + "\n", err
 	case YAML:
-		text, err := yaml.Marshal(p)
+		text, err := yaml.Marshal(s)
 		return "---\n" + string(text), err
 	default:
 		var table strings.Builder
 		if terminal {
 			table.WriteString(clearScreen)
 		}
-		p.Table(&table)
+		table.WriteString(now.Format(time.RFC3339) + "\n")
+		s.Table(&table)
+		if !terminal {
+			table.WriteString("\n")
+		}
 		return table.String(), nil
 	}
 }
 
-// Table writes a bar per rule.
-func (p Progress) Table(out io.Writer) {
-	if len(p.Rules) == 0 {
-		_, _ = fmt.Fprintln(out, "no rule clones anything")
+// facts is s as text without what changes by itself.
+func (s Status) facts() (string, error) {
+	protection := make([]Protection, 0, len(s.Protection))
+	for _, p := range s.Protection {
+		p.Tried = nil
+		protection = append(protection, p)
 	}
-	for _, rule := range p.Rules {
-		_, _ = fmt.Fprintln(out, bar(rule.Name, rule.Clones))
-	}
+	s.Protection = protection
+	text, err := json.Marshal(s)
+	return string(text), err
 }
 
-func bar(rule string, counts map[sync.Standing]int) string {
-	total := 0
-	var rest []string
-	for _, standing := range sync.Standings {
-		total += counts[standing]
-		if standing != sync.Current && counts[standing] > 0 {
-			rest = append(rest, fmt.Sprintf("%d %s", counts[standing], standing))
+// Wait returns the first Status that needs no attention, or the last one when
+// timeout is over or ctx ends; without a timeout it waits for as long as ctx
+// lasts. It writes to progress what it waits for.
+func (i *Inspector) Wait(ctx context.Context, scope Scope, timeout time.Duration, progress io.Writer) (last Status, err error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	var told time.Time
+	said := ""
+	err = i.follow(ctx, scope, func(status Status) (bool, error) {
+		last = status
+		text := strings.Join(status.Attention, "; ")
+		if text != "" && text != said && time.Since(told) >= tellEvery {
+			said, told = text, time.Now()
+			_, _ = fmt.Fprintln(progress, "waiting for:", text)
 		}
+		return text == "", nil
+	})
+	if ctx.Err() != nil && last.Rules != nil {
+		return last, nil
 	}
-	if total == 0 {
-		return fmt.Sprintf("%-20s no clones yet", rule)
+	if err != nil {
+		return last, fmt.Errorf("read the state: %w", err)
 	}
-	done := barWidth * counts[sync.Current] / total
-	return strings.TrimRight(fmt.Sprintf("%-20s [%s%s] %d/%d current  %s", rule,
-		strings.Repeat("#", done), strings.Repeat("-", barWidth-done), counts[sync.Current], total, strings.Join(rest, ", ")), " ")
+	return last, nil
 }

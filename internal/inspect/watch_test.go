@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -9,25 +11,33 @@ import (
 )
 
 func TestWhatIsWatchedIsWrittenInTheFormThatIsAskedFor(t *testing.T) {
-	spreading := Progress{[]RuleProgress{{"shared", map[sync.Standing]int{sync.Current: 3, sync.Behind: 1}}, {"new", map[sync.Standing]int{}}}}
-	const bars = "shared               [##############################----------] 3/4 current  1 behind\nnew                  no clones yet\n"
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	status := Status{Rules: []*RuleStatus{{Name: "shared", Sources: []SourceStatus{}, Clones: map[sync.Standing]int{sync.Current: 3}}}}
 	for sentence, test := range map[string]struct {
-		progress Progress
 		format   Format
 		terminal bool
 		want     string
 	}{
-		"lines that follow each other":     {spreading, Table, false, bars},
-		"a terminal, which is cleared":     {spreading, Table, true, clearScreen + bars},
-		"JSON on a line":                   {spreading, JSON, false, `{"rules":[{"name":"shared","clones":{"behind":1,"current":3}},{"name":"new","clones":{}}]}` + "\n"},
-		"JSON on a terminal":               {Progress{[]RuleProgress{}}, JSON, true, `{"rules":[]}` + "\n"},
-		"YAML as documents":                {Progress{spreading.Rules[:1]}, YAML, false, "---\nrules:\n- clones:\n    behind: 1\n    current: 3\n  name: shared\n"},
-		"a file of rules that do not sync": {Progress{}, Table, false, "no rule clones anything\n"},
+		"tables that follow each other, each with its time": {Table, false, "2026-05-04T03:02:01Z\nRULE"},
+		"a terminal, which is cleared":                      {Table, true, clearScreen + "2026-05-04T03:02:01Z\nRULE"},
+		"JSON on a line":                                    {JSON, false, `{"rules":[{"name":"shared","sources":[],"clones":{"current":3}}]}` + "\n"},
+		"JSON on a terminal":                                {JSON, true, `{"rules":[{"name":"shared","sources":[],"clones":{"current":3}}]}` + "\n"},
+		"YAML as documents":                                 {YAML, false, "---\nrules:\n- clones:\n    current: 3\n  name: shared\n  sources: []\n"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			text, err := test.progress.frame(test.format, test.terminal)
+			text, err := status.frame(test.format, test.terminal, at)
 			require.NoError(t, err)
-			require.Equal(t, test.want, text)
+			require.True(t, strings.HasPrefix(text, test.want), text)
 		})
 	}
+}
+
+func TestWhenProtectionWasTriedLastIsNoNewsOfAWatch(t *testing.T) {
+	facts := func(tried time.Time, why string) string {
+		text, err := Status{Protection: []Protection{{Rule: "shared", Tried: &tried, Why: why}}}.facts()
+		require.NoError(t, err)
+		return text
+	}
+	require.Equal(t, facts(time.Unix(1, 0), ""), facts(time.Unix(2, 0), ""))
+	require.NotEqual(t, facts(time.Unix(1, 0), ""), facts(time.Unix(1, 0), "refused nothing"))
 }

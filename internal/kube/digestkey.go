@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +31,9 @@ type DigestKey struct {
 }
 
 type keyInUse struct {
-	key    []byte
-	hasher *digest.Hasher
+	key       []byte
+	hasher    *digest.Hasher
+	installed time.Time
 }
 
 // NewDigestKey returns a key that lives in namespace and is not loaded yet.
@@ -43,7 +45,7 @@ func NewDigestKey(client kubernetes.Interface, namespace string) *DigestKey {
 // with one another and stored nowhere.
 func NewPassingDigestKey() (*DigestKey, error) {
 	k := &DigestKey{}
-	if err := k.use(newKey()); err != nil {
+	if err := k.use(newKey(), time.Time{}); err != nil {
 		return nil, fmt.Errorf("passing digest key: %w", err)
 	}
 	return k, nil
@@ -55,6 +57,18 @@ func (k *DigestKey) Hasher() (*digest.Hasher, error) {
 		return inUse.hasher, nil
 	}
 	return nil, errors.New("the digest key is not loaded yet")
+}
+
+// InstalledAt is when the key was created, and so when Headwater was installed, by
+// the API server's clock in whole seconds. It is zero before Load succeeded, and
+// for a passing key. A Secret that Headwater put back keeps the time of the first.
+// Once every replica is down, deleting the Secret is a new installation: baselines
+// that were made with the old key are lost, too.
+func (k *DigestKey) InstalledAt() time.Time {
+	if inUse := k.inUse.Load(); inUse != nil {
+		return inUse.installed
+	}
+	return time.Time{}
 }
 
 // Read reads the key as Load does, and makes none. A caller who may not read it,
@@ -73,7 +87,7 @@ func (k *DigestKey) Load(ctx context.Context) error {
 	secrets := k.client.CoreV1().Secrets(k.namespace)
 	secret, err := secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		secret, err = secrets.Create(ctx, k.secret(newKey()), metav1.CreateOptions{FieldManager: mark.FieldManager})
+		secret, err = secrets.Create(ctx, k.secret(newKey(), time.Time{}), metav1.CreateOptions{FieldManager: mark.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			secret, err = secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
 		}
@@ -85,26 +99,40 @@ func (k *DigestKey) Load(ctx context.Context) error {
 }
 
 func (k *DigestKey) take(secret *corev1.Secret) error {
-	if err := k.use(secret.Data[digestKeyField]); err != nil {
+	if err := k.use(secret.Data[digestKeyField], installedAt(secret)); err != nil {
 		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.namespace, DigestKeySecret, err)
 	}
 	return nil
 }
 
-func (k *DigestKey) use(key []byte) error {
+// installedAt is the time that the Secret bears, unless it is later than the
+// Secret itself.
+func installedAt(secret *corev1.Secret) time.Time {
+	created := secret.CreationTimestamp.Time
+	if kept := mark.ParseTime(secret.Annotations[mark.InstalledAt]); !kept.IsZero() && kept.Before(created) {
+		return kept
+	}
+	return created
+}
+
+func (k *DigestKey) use(key []byte, installed time.Time) error {
 	hasher, err := digest.New(key)
 	if err != nil {
 		return err
 	}
-	k.inUse.Store(&keyInUse{key, hasher})
+	k.inUse.Store(&keyInUse{key, hasher, installed})
 	return nil
 }
 
-func (k *DigestKey) secret(key []byte) *corev1.Secret {
-	return &corev1.Secret{
+func (k *DigestKey) secret(key []byte, installed time.Time) *corev1.Secret {
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: DigestKeySecret},
 		Data:       map[string][]byte{digestKeyField: key},
 	}
+	if !installed.IsZero() {
+		secret.Annotations = map[string]string{mark.InstalledAt: mark.FormatTime(installed)}
+	}
+	return secret
 }
 
 func newKey() []byte {

@@ -79,7 +79,7 @@ func (k *DigestKey) putBack(ctx context.Context, stored *storedKey, log *zap.Log
 		}
 		return nil
 	}
-	_, err := k.client.CoreV1().Secrets(k.namespace).Create(ctx, k.secret(inUse.key), metav1.CreateOptions{FieldManager: mark.FieldManager})
+	_, err := k.client.CoreV1().Secrets(k.namespace).Create(ctx, k.secret(inUse.key, inUse.installed), metav1.CreateOptions{FieldManager: mark.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil // looked at once the watch brings it
 	}

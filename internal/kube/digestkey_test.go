@@ -4,16 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 func TestReplicasAgreeOnOneDigestKey(t *testing.T) {
@@ -66,7 +70,7 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
 			var stored *storedKey
 			if test.stored != nil {
-				secret, err := secrets.Create(t.Context(), key.secret(test.stored), metav1.CreateOptions{})
+				secret, err := secrets.Create(t.Context(), key.secret(test.stored, time.Time{}), metav1.CreateOptions{})
 				require.NoError(t, err)
 				if test.seen {
 					stored, err = keepStoredKey(secret)
@@ -115,4 +119,43 @@ func TestARightDigestKeyIsLeftAlone(t *testing.T) {
 	require.NoError(t, key.putBack(t.Context(), stored, zap.New(core)))
 	require.Empty(t, client.Actions())
 	require.Empty(t, logged.All())
+}
+
+func TestTheTimeOfTheInstallationOutlivesTheSecret(t *testing.T) {
+	const namespace = "headwater-system"
+	client := fake.NewClientset()
+	secrets := client.CoreV1().Secrets(namespace)
+	installed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	created := installed
+	client.PrependReactor("create", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		create, _ := action.(k8stesting.CreateAction)
+		secret, _ := create.GetObject().(*corev1.Secret)
+		secret.CreationTimestamp = metav1.NewTime(created)
+		return false, nil, nil
+	})
+	key := NewDigestKey(client, namespace)
+	require.Zero(t, key.InstalledAt(), "it is not loaded yet")
+	require.NoError(t, key.Load(t.Context()))
+	require.Equal(t, installed, key.InstalledAt().UTC())
+
+	for range 2 { // it is put back again and again
+		created = created.Add(time.Hour)
+		require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
+		require.NoError(t, key.putBack(t.Context(), nil, zap.NewNop()))
+		key = NewDigestKey(client, namespace)
+		require.NoError(t, key.Load(t.Context()))
+		require.Equal(t, installed, key.InstalledAt().UTC())
+	}
+
+	forged, err := secrets.Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	for text, want := range map[string]time.Time{"": created, "x": created, mark.FormatTime(created.Add(time.Hour)): created} {
+		forged.Annotations = map[string]string{mark.InstalledAt: text}
+		require.Equal(t, want, installedAt(forged).UTC())
+	}
+
+	require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
+	key = NewDigestKey(client, namespace)
+	require.NoError(t, key.Load(t.Context()))
+	require.Equal(t, created, key.InstalledAt().UTC(), "a key that nobody had any more is a new installation")
 }

@@ -116,25 +116,42 @@ func (e *Events) write(ctx context.Context, s *series) {
 	e.dropped.Inc()
 }
 
-// send makes the Event of s, or counts on the one that is there.
+// send creates the Event of s, or counts a repeat on the one that exists.
 func (e *Events) send(ctx context.Context, s *series) error {
-	client, repeats := e.client.Events(s.namespace()), s.repeats()
-	if s.name != "" && repeats != nil {
-		patch, err := json.Marshal(map[string]*eventsv1.EventSeries{"series": repeats})
-		if err != nil {
-			return fmt.Errorf("event: %w", err)
-		}
-		_, err = client.Patch(ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	client := e.client.Events(s.namespace())
+	if s.name != "" {
+		err := count(ctx, client, s)
 		if err == nil || !apierrors.IsNotFound(err) {
 			return err
 		}
-		s.anew() // the API server has forgotten it
+		s.restart() // the API server has forgotten it
 	}
-	made := s.object(e.instance)
-	_, err := client.Create(ctx, made, metav1.CreateOptions{})
-	if err == nil {
-		s.name = made.Name
+	created := s.object(e.instance)
+	_, err := client.Create(ctx, created, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		s.name = created.Name
+		return nil
+	case !apierrors.IsAlreadyExists(err):
+		return err
 	}
+	stored, err := client.Get(ctx, created.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if !s.resume(stored) {
+		return nil
+	}
+	return count(ctx, client, s)
+}
+
+// count stores how often s was repeated.
+func count(ctx context.Context, client eventsclient.EventInterface, s *series) error {
+	patch, err := json.Marshal(map[string]*eventsv1.EventSeries{"series": s.repeats()})
+	if err != nil {
+		return fmt.Errorf("event: %w", err)
+	}
+	_, err = client.Patch(ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 
@@ -158,6 +175,13 @@ type Event struct {
 	Action  string
 	// Note is cut to what an Event holds.
 	Note string
+	// Annotations hold what commands read of the Event; they must never hold a
+	// value of a Secret.
+	Annotations map[string]string
+	// Persisting is true for a condition rather than an occurrence: the caller
+	// records it again while it lasts, and after each start of the process. What
+	// was stored less than again.After ago is then not counted a second time.
+	Persisting bool
 
 	at time.Time
 }

@@ -6,7 +6,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -16,11 +18,14 @@ import (
 // caches. Errors are the API server's own, wrapped, and can be told apart with
 // apierrors.
 type Reader struct {
-	client kubernetes.Interface
+	client   kubernetes.Interface
+	metadata metadata.Interface
 }
 
 // NewReader returns a Reader over clients.
-func NewReader(clients *Clients) Reader { return Reader{client: clients.Typed} }
+func NewReader(clients *Clients) Reader {
+	return Reader{client: clients.Typed, metadata: clients.Metadata}
+}
 
 // Get reads an object.
 func (r Reader) Get(ctx context.Context, ref object.Ref) (*object.Full, error) {
@@ -54,4 +59,18 @@ func (r Reader) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*
 	described := describe(found, hasher)
 	described.MadeByUs = mark.MadeByUs(found.ManagedFields)
 	return described, nil
+}
+
+// LastOtherManager names the field manager that wrote the object since Headwater
+// did, as mark.LastOther, and reports whether the object exists.
+func (r Reader) LastOtherManager(ctx context.Context, ref object.Ref) (manager string, exists bool, err error) {
+	resource := schema.GroupVersionResource{Version: "v1", Resource: ref.Kind.Resource()}
+	found, err := r.metadata.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("get %s: %w", ref, err)
+	}
+	return mark.LastOther(found.ManagedFields), true, nil
 }

@@ -2,15 +2,19 @@ package kube
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record/util"
 	"k8s.io/utils/lru"
+
+	"github.com/headwater-k8s/headwater/internal/again"
 )
 
 const (
@@ -41,6 +45,12 @@ func subjectOf(event Event) subject {
 type seriesKey struct {
 	subject
 	note string
+	// annotations are those of the Event as one text: maps cannot be compared.
+	annotations string
+}
+
+func seriesKeyOf(event Event) seriesKey {
+	return seriesKey{subjectOf(event), event.Note, fmt.Sprint(event.Annotations)}
 }
 
 // series is an Event and its repeats.
@@ -74,7 +84,7 @@ func newAgenda(dropped func()) *agenda {
 // add takes event in, and returns what is to be written at once, or nil.
 func (a *agenda) add(event Event, now time.Time) *series {
 	of := subjectOf(event)
-	key := seriesKey{of, event.Note}
+	key := seriesKeyOf(event)
 	if known, again := a.known.Get(key); again {
 		s, _ := known.(*series)
 		s.count, s.last = s.count+1, event.at
@@ -86,7 +96,7 @@ func (a *agenda) add(event Event, now time.Time) *series {
 	s := &series{Event: event, last: event.at, count: 1}
 	a.known.Add(key, s)
 	if former := a.later[of]; former != nil {
-		a.known.Remove(seriesKey{of, former.Note})
+		a.known.Remove(seriesKeyOf(former.Event))
 		a.dropped()
 	}
 	a.later[of] = s
@@ -152,20 +162,68 @@ func (s *series) repeats() *eventsv1.EventSeries {
 	return &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
 }
 
-// anew has s begin with its latest repeat.
-func (s *series) anew() { s.name, s.at, s.count = "", s.last, 1 }
+// restart begins the series with its latest repeat.
+func (s *series) restart() { s.name, s.at, s.count = "", s.last, 1 }
+
+// resume goes on with a series that this process, or one before it, has stored.
+// It reports whether anything of s has to be added to it.
+func (s *series) resume(stored *eventsv1.Event) (more bool) {
+	s.name = stored.Name
+	count, last := int32(1), stored.EventTime.Time
+	if stored.Series != nil {
+		count, last = stored.Series.Count, stored.Series.LastObservedTime.Time
+	}
+	own := stored.Series == nil && stored.EventTime.Equal(&metav1.MicroTime{Time: s.at.Truncate(time.Microsecond)})
+	if own { // the answer to the request that created it was lost
+		count = 0
+	}
+	if s.Persisting && s.count == 1 && s.last.Sub(last) < again.After {
+		s.count = max(count, 1)
+		return false
+	}
+	s.count += count
+	return s.count > 1
+}
 
 func (s *series) object(instance string) *eventsv1.Event {
-	kind := corev1.EventTypeNormal
-	if s.Warning {
-		kind = corev1.EventTypeWarning
-	}
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: s.namespace(), Name: util.GenerateEventName(s.About.Name, s.at.UnixNano())},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: s.namespace(), Name: s.objectName(), Annotations: s.Annotations},
 		EventTime:           metav1.NewMicroTime(s.at),
 		Series:              s.repeats(),
 		ReportingController: ReportingController, ReportingInstance: instance,
-		Action: s.Action, Reason: s.Reason, Note: s.Note, Type: kind,
+		Action: s.Action, Reason: s.Reason, Note: s.Note, Type: s.kind(),
 		Regarding: *s.About, Related: s.Related,
 	}
+}
+
+func (s *series) kind() string {
+	if s.Warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+// objectName is the same for the same Event in every process, so that a process
+// that starts finds what the one before it stored.
+func (s *series) objectName() string {
+	hash := fnv.New64a()
+	related := corev1.ObjectReference{}
+	if s.Related != nil {
+		related = *s.Related
+	}
+	for _, part := range []string{
+		spelled(*s.About), spelled(related), s.kind(), s.Reason, s.Action, s.Note, fmt.Sprint(s.Annotations),
+	} {
+		_, _ = fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	suffix := fmt.Sprintf(".%016x", hash.Sum64())
+	name := s.About.Name + suffix
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 { // such as system:node
+		name = ReportingController + suffix
+	}
+	return name
+}
+
+func spelled(ref corev1.ObjectReference) string {
+	return fmt.Sprintf("%q", []string{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name, string(ref.UID), ref.FieldPath})
 }

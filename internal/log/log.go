@@ -1,5 +1,5 @@
 // Package log builds the process's logger and routes the logs of client-go
-// and fx through it.
+// through it.
 package log
 
 import (
@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/go-logr/zapr"
-	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
@@ -96,12 +95,4 @@ func plainFields(fields []zapcore.Field) []zapcore.Field {
 		}
 	}
 	return plain
-}
-
-// Fx makes fx report what it wires at debug level.
-func Fx(logger *zap.Logger) fxevent.Logger {
-	bridge := &fxevent.ZapLogger{Logger: logger.Named("fx")}
-	bridge.UseLogLevel(zapcore.DebugLevel)
-	bridge.UseErrorLevel(zapcore.DebugLevel) // the error itself is returned and told once, by main
-	return bridge
 }

@@ -51,7 +51,7 @@ func (l Loop) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			l.Log.Warn("will retry", zap.Duration("after", delay), zap.Error(err))
+			l.Log.Warn("a step failed, will retry", zap.Duration("after", delay), zap.Error(err))
 			again, delay = delay, min(2*delay, retryMax)
 		} else {
 			delay = RetryBase

@@ -5,6 +5,7 @@ package mark
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,9 @@ const Domain = "headwater.dev/"
 const (
 	// CloneLabel is "true" on every clone; it is what the clone caches select.
 	CloneLabel = Domain + "clone"
-	// Rule names the rule the clone belongs to.
+	// Rule names the rule the clone belongs to. It is an annotation, which
+	// Headwater reads, and a label, by which people select clones: a rule's name
+	// is a DNS label, which every label value may be.
 	Rule = Domain + "rule"
 	// Source is the source's reference, as object.Ref formats it.
 	Source = Domain + "source"
@@ -70,6 +73,11 @@ const (
 	ReloadKeys = Domain + "reload-keys"
 )
 
+// InstalledAt on the Secret of the digest key says when the first Secret of that
+// key was created, by the API server's clock, if this one replaces it; see
+// FormatTime.
+const InstalledAt = Domain + "installed-at"
+
 // FieldManager owns every field that Headwater writes. It must never change:
 // clones that lost their label are recognised by it, see MadeByUs.
 const FieldManager = "headwater"
@@ -89,7 +97,7 @@ type Clone struct {
 // Stamp puts the marks of c on meta. The maps of meta are replaced, never
 // modified, since they may be shared with a cache.
 func Stamp(meta *metav1.ObjectMeta, c Clone) {
-	meta.Labels = object.Merged(meta.Labels, map[string]string{CloneLabel: "true"})
+	meta.Labels = object.Merged(meta.Labels, map[string]string{CloneLabel: "true", Rule: c.Rule})
 	meta.Annotations = object.Merged(meta.Annotations, map[string]string{
 		Rule:      c.Rule,
 		Source:    c.Source.String(),
@@ -103,8 +111,29 @@ func Stamp(meta *metav1.ObjectMeta, c Clone) {
 	}
 }
 
+// Unstamp takes every mark off meta, and what Headwater's field manager owns, so
+// that nothing tells any more that Headwater made the object. The maps of meta
+// are replaced. The update of an object with this metadata does as it says: an
+// entry without content has the API server drop all that are there, see
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields.
+func Unstamp(meta *metav1.ObjectMeta) {
+	meta.Labels, meta.Annotations = unmarked(meta.Labels), unmarked(meta.Annotations)
+	ours := func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == FieldManager }
+	meta.ManagedFields = slices.DeleteFunc(slices.Clone(meta.ManagedFields), ours)
+	if len(meta.ManagedFields) == 0 {
+		meta.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	}
+}
+
+func unmarked(m map[string]string) map[string]string {
+	left := maps.Clone(m)
+	maps.DeleteFunc(left, func(key, _ string) bool { return strings.HasPrefix(key, Domain) })
+	return left
+}
+
 // Of reads the marks of a clone; ok is false when meta does not carry all of
-// them in readable form: a rule's name is a DNS label.
+// them in readable form: a rule's name is a DNS label. The rule's label is not
+// read: clones from before it was written lack it.
 func Of(meta metav1.Object) (clone Clone, ok bool) {
 	if meta.GetLabels()[CloneLabel] != "true" {
 		return Clone{}, false
@@ -218,4 +247,22 @@ func Ours(m map[string]string) map[string]string {
 		}
 	}
 	return ours
+}
+
+// LastOther names the field manager that wrote the object since Headwater did;
+// empty when the API server does not tell, as of a write that only removes.
+func LastOther(entries []metav1.ManagedFieldsEntry) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		if entry.Time == nil || last.Time != nil && entry.Time.Before(last.Time) {
+			continue
+		}
+		if entry.Manager != FieldManager || last.Time == nil || last.Time.Before(entry.Time) {
+			last = entry // of two in the same second, the other's
+		}
+	}
+	if last.Manager == FieldManager {
+		return ""
+	}
+	return last.Manager
 }

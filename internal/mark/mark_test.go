@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -18,6 +19,7 @@ func TestStampedMarksAreReadBack(t *testing.T) {
 	read, ok := Of(&meta)
 	require.True(t, ok)
 	require.Equal(t, clone, read)
+	require.Equal(t, "blog", meta.Labels[Rule], "people select the clones of a rule by it")
 	require.Equal(t, map[string]string{"team": "a"}, shared, "a map shared with a cache must not be modified")
 }
 
@@ -37,6 +39,50 @@ func TestUnreadableMarksAreNotOurs(t *testing.T) {
 			strip(&meta)
 			_, ok := Of(&meta)
 			require.False(t, ok)
+		})
+	}
+}
+
+func TestAClonesMarksAreReadWithoutTheLabelOfItsRule(t *testing.T) {
+	clone := Clone{Rule: "blog", Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}}
+	var meta metav1.ObjectMeta
+	Stamp(&meta, clone)
+	meta.Labels[Rule] = "other"
+	read, ok := Of(&meta)
+	require.True(t, ok)
+	require.Equal(t, clone, read)
+	delete(meta.Labels, Rule)
+	read, ok = Of(&meta)
+	require.True(t, ok)
+	require.Equal(t, clone, read)
+}
+
+func TestTheLongestNameOfARuleIsALabelValue(t *testing.T) {
+	longest := strings.Repeat("r", validation.DNS1123LabelMaxLength)
+	require.Empty(t, validation.IsDNS1123Label(longest))
+	require.Empty(t, validation.IsValidLabelValue(longest))
+}
+
+func TestAnUnstampedObjectIsNobodys(t *testing.T) {
+	labels := map[string]string{"team": "a"}
+	ours := metav1.ManagedFieldsEntry{
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:data":{".":{}},"f:type":{}}`),
+	}
+	theirs := metav1.ManagedFieldsEntry{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:team":{}}}}`)}
+	for sentence, test := range map[string]struct{ before, after []metav1.ManagedFieldsEntry }{
+		"others keep what they own":                          {[]metav1.ManagedFieldsEntry{ours, theirs}, []metav1.ManagedFieldsEntry{theirs}},
+		"where nobody else owns anything, it is all dropped": {[]metav1.ManagedFieldsEntry{ours}, []metav1.ManagedFieldsEntry{{}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"note": "n"}, ManagedFields: test.before}
+			Stamp(&meta, Clone{Rule: "blog", Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}, SourceUID: "u"})
+			stamped := meta.Labels
+			Unstamp(&meta)
+			require.Equal(t, labels, meta.Labels)
+			require.Equal(t, map[string]string{"note": "n"}, meta.Annotations)
+			require.Equal(t, test.after, meta.ManagedFields)
+			require.False(t, MadeByUs(meta.ManagedFields))
+			require.Len(t, stamped, 3, "a map shared with a cache must not be modified")
 		})
 	}
 }

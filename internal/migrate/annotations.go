@@ -154,6 +154,36 @@ func commonGlobs(f *finding, a, b []string) []string {
 	return distinct(common)
 }
 
+// apart are the same alternatives, where each leaves out what one before it
+// selects by name alone: two rules must not clone one source into one namespace.
+func apart(terms []where) []where {
+	var all, others []where
+	var taken []string
+	for _, term := range terms {
+		if term.Selector != nil || term.wide() {
+			others = append(others, term)
+			continue
+		}
+		all = append(all, term)
+		taken = distinct(taken, term.Names)
+	}
+	for _, term := range others {
+		if !term.wide() {
+			term.Names = slices.DeleteFunc(slices.Clone(term.Names), func(name string) bool {
+				return slices.ContainsFunc(taken, func(glob string) bool { return rules.Within(name, glob) })
+			})
+			if len(term.Names) == 0 {
+				continue
+			}
+		}
+		term.Exclude = slices.DeleteFunc(slices.Clone(taken), func(glob string) bool {
+			return !term.wide() && !slices.ContainsFunc(term.Names, func(name string) bool { return !disjoint(name, glob) })
+		})
+		all = append(all, term)
+	}
+	return all
+}
+
 // selectorOf reads a label selector as kubectl takes it.
 func selectorOf(annotation string) (*metav1.LabelSelector, error) {
 	if strings.TrimSpace(annotation) == "" {
@@ -176,7 +206,7 @@ func referred(kind object.Kind, annotation string) (object.Ref, bool) {
 // does by default.
 func wideExclude(f *finding, w where) where {
 	if w.wide() || slices.Contains(w.Names, "*") {
-		w.Exclude = []string{"kube-*"}
+		w.Exclude = append([]string{"kube-*"}, w.Exclude...)
 		f.note("%s copies into kube-* as well; take that from sync.namespaces.exclude if it is meant", f.Tool)
 	}
 	return w

@@ -29,7 +29,8 @@ func (b *builder) build(found []finding) {
 		{func(f finding) bool { return f.Sync != nil }, b.addSync},
 		{func(f finding) bool { return f.Protect != nil }, b.addProtect},
 		{func(f finding) bool { return f.Reload != nil }, b.addReload},
-		{func(f finding) bool { return f.Sync == nil && f.Protect == nil && f.Reload == nil }, b.leave},
+		{func(f finding) bool { return f.Section != nil }, b.addSection},
+		{func(f finding) bool { return f.Sync == nil && f.Protect == nil && f.Reload == nil && f.Section == nil }, b.leave},
 	} {
 		for _, f := range found {
 			if part.is(f) {

@@ -24,8 +24,8 @@ const (
 	Replicator Tool = "kubernetes-replicator"
 )
 
-// finding is one thing that a tool was told to do: one of Sync, Protect and
-// Reload.
+// finding is one thing that a tool was told to do: one of Sync, Protect, Reload
+// and Section.
 type finding struct {
 	Tool Tool
 	// From names the policy or object that says so.
@@ -38,6 +38,8 @@ type finding struct {
 	Sync    *syncPart
 	Protect *protectPart
 	Reload  *reloadPart
+	// Section has neither Source nor Everywhere.
+	Section *sectionPart
 
 	// Notes say what is not as it was; Less, that some of it is left out.
 	Notes []string

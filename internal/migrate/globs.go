@@ -7,6 +7,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	names "k8s.io/apimachinery/pkg/util/validation"
 )
 
 const (
@@ -32,17 +34,34 @@ type reading struct {
 var errNoGlob = errors.New("it is no glob")
 
 // globsOf reads an expression that has to match a whole name. It never returns
-// globs that match more.
+// globs that match more, nor any that no namespace's name matches.
 func globsOf(expression string) (reading, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
 		return reading{}, errNoGlob
 	}
-	read, err := globs(unanchored(parsed))
-	if err == nil && slices.Contains(read.globs, "") {
-		read.globs = slices.DeleteFunc(read.globs, func(glob string) bool { return glob == "" })
+	parsed = unanchored(parsed)
+	read, err := globReader{maxRepeats}.globs(parsed)
+	if err != nil {
+		return read, err
 	}
-	return read, err
+	read.globs = slices.DeleteFunc(read.globs, isNoName)
+	if read.less { // unless one more repetition adds no name, as in team-*
+		more, err := globReader{maxRepeats + 1}.globs(parsed)
+		more.globs = slices.DeleteFunc(more.globs, isNoName)
+		read.less = err != nil || len(more.globs) > len(read.globs)
+	}
+	return read, nil
+}
+
+// isNoName reports whether no namespace can have a name that the glob matches:
+// names are DNS labels.
+func isNoName(glob string) bool {
+	literal := strings.ReplaceAll(oneChar.ReplaceAllString(glob, "a"), "?", "a")
+	possible := func(any string) bool {
+		return len(names.IsDNS1123Label(strings.ReplaceAll(literal, "*", any))) == 0
+	}
+	return !possible("") && !possible("a")
 }
 
 // firstMatchOf is globsOf for a tool that takes the first match there is and
@@ -92,7 +111,10 @@ func unanchored(r *syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: sub, Flags: r.Flags}
 }
 
-func globs(r *syntax.Regexp) (reading, error) {
+// globReader repeats what repeats without end so often.
+type globReader struct{ repeats int }
+
+func (g globReader) globs(r *syntax.Regexp) (reading, error) {
 	switch r.Op {
 	case syntax.OpEmptyMatch:
 		return reading{globs: []string{""}}, nil
@@ -106,22 +128,22 @@ func globs(r *syntax.Regexp) (reading, error) {
 	case syntax.OpCharClass:
 		return class(r.Rune)
 	case syntax.OpCapture:
-		return globs(r.Sub[0])
+		return g.globs(r.Sub[0])
 	case syntax.OpConcat:
-		return joined(r.Sub)
+		return g.joined(r.Sub)
 	case syntax.OpAlternate:
-		return chosen(r.Sub)
+		return g.chosen(r.Sub)
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
-		return repeated(r)
+		return g.repeated(r)
 	default:
 		return reading{}, errNoGlob
 	}
 }
 
-func joined(parts []*syntax.Regexp) (reading, error) {
+func (g globReader) joined(parts []*syntax.Regexp) (reading, error) {
 	all := reading{globs: []string{""}}
 	for _, part := range parts {
-		read, err := globs(part)
+		read, err := g.globs(part)
 		if err != nil {
 			return reading{}, err
 		}
@@ -139,10 +161,10 @@ func joined(parts []*syntax.Regexp) (reading, error) {
 	return all, nil
 }
 
-func chosen(parts []*syntax.Regexp) (reading, error) {
+func (g globReader) chosen(parts []*syntax.Regexp) (reading, error) {
 	all := reading{choice: true}
 	for _, part := range parts {
-		read, err := globs(part)
+		read, err := g.globs(part)
 		if err != nil {
 			return reading{}, err
 		}
@@ -168,7 +190,7 @@ func bounds(r *syntax.Regexp) (least, most int) {
 	}
 }
 
-func repeated(r *syntax.Regexp) (reading, error) {
+func (g globReader) repeated(r *syntax.Regexp) (reading, error) {
 	least, most := bounds(r)
 	if r.Flags&syntax.NonGreedy != 0 {
 		return reading{}, errNoGlob
@@ -178,10 +200,10 @@ func repeated(r *syntax.Regexp) (reading, error) {
 	}
 	all := reading{less: most < 0, variable: 1}
 	if most < 0 {
-		most = max(least, maxRepeats)
+		most = max(least, g.repeats)
 	}
 	for n := least; n <= most; n++ {
-		read, err := joined(slices.Repeat([]*syntax.Regexp{r.Sub[0]}, n))
+		read, err := g.joined(slices.Repeat([]*syntax.Regexp{r.Sub[0]}, n))
 		if err != nil {
 			return reading{}, err
 		}

@@ -30,7 +30,15 @@ type Policy struct {
 		Overrides               []json.RawMessage `json:"validationFailureActionOverrides"`
 		EmitWarning             bool              `json:"emitWarning"`
 		GenerateExisting        bool              `json:"generateExisting"`
+		// GenerateExistingOnPolicyUpdate is what GenerateExisting was called before.
+		GenerateExistingOnPolicyUpdate bool `json:"generateExistingOnPolicyUpdate"`
 	} `json:"spec"`
+}
+
+// generatesExisting reports whether namespaces that exist when the policy is
+// created or changed get clones, too.
+func (p Policy) generatesExisting() bool {
+	return p.Spec.GenerateExisting || p.Spec.GenerateExistingOnPolicyUpdate
 }
 
 func (p Policy) name() string { return policyName(p.Kind, p.Metadata) }

@@ -40,8 +40,14 @@ func conditioned(raw json.RawMessage) ([]string, error) {
 		var block struct {
 			Any []condition `json:"any"`
 			All []condition `json:"all"`
+			// Conditions are how some write the same one level deeper.
+			Conditions json.RawMessage `json:"conditions"`
 		}
-		if err := json.Unmarshal(raw, &block); err != nil || len(block.Any)+len(block.All) != 1 {
+		err := json.Unmarshal(raw, &block)
+		if err == nil && given(block.Conditions) && len(block.Any)+len(block.All) == 0 {
+			return conditioned(block.Conditions)
+		}
+		if err != nil || len(block.Any)+len(block.All) != 1 {
 			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
 		}
 		list = slices.Concat(block.Any, block.All)
@@ -49,15 +55,20 @@ func conditioned(raw json.RawMessage) ([]string, error) {
 	if len(list) != 1 || !isVariable(list[0].Key, "request.operation", "request.operation || ''", "request.operation || 'BACKGROUND'") {
 		return nil, errors.New("its deny conditions ask more than which operation it is")
 	}
+	return operationsOf(list[0])
+}
+
+// operationsOf are the operations that a condition on the operation leaves.
+func operationsOf(c condition) ([]string, error) {
 	var values []string
-	if err := json.Unmarshal(list[0].Value, &values); err != nil {
+	if err := json.Unmarshal(c.Value, &values); err != nil {
 		var one string
-		if err := json.Unmarshal(list[0].Value, &one); err != nil {
+		if err := json.Unmarshal(c.Value, &one); err != nil {
 			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
 		}
 		values = []string{one}
 	}
-	switch list[0].Operator {
+	switch c.Operator {
 	case "Equals", "Equal", "In", "AnyIn", "AllIn":
 		return values, nil
 	case "NotEquals", "NotEqual", "NotIn", "AnyNotIn", "AllNotIn":
@@ -65,6 +76,6 @@ func conditioned(raw json.RawMessage) ([]string, error) {
 			return slices.Contains(values, operation)
 		}), nil
 	default:
-		return nil, fmt.Errorf("the operator %s of its deny conditions has no counterpart here", list[0].Operator)
+		return nil, fmt.Errorf("the operator %s of its deny conditions has no counterpart here", c.Operator)
 	}
 }

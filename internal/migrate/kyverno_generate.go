@@ -38,7 +38,7 @@ func (p Policy) generate(from string, rule kyvernoRule, left []Left) ([]finding,
 	}
 	c := cloning{
 		from: from, sources: sources, target: target, namespace: g.Namespace, ofPolicy: p.Kind == PolicyKind,
-		synchronize: g.Synchronize, existing: p.Spec.GenerateExisting, others: slices.DeleteFunc(slices.Clone(g.CloneList.Kinds), isShared),
+		synchronize: g.Synchronize, existing: p.generatesExisting(), others: slices.DeleteFunc(slices.Clone(g.CloneList.Kinds), isShared),
 	}
 	if g.GenerateExisting != nil {
 		c.existing = *g.GenerateExisting

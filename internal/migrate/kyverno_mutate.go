@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,43 +20,52 @@ var rolled = []string{"Deployment", "StatefulSet", "DaemonSet"}
 // mutate translates a rule that restarts workloads when a Secret or ConfigMap
 // changes.
 func (p Policy) mutate(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
-	if err := rule.Mutate.stamps(); err != nil {
-		return nil, append(left, Left{from, err.Error()})
-	}
 	matched, err := rule.Match.alternatives()
-	if err != nil {
+	if err == nil && rule.Mutate.annotatesPods() {
+		return p.sections(from, rule, matched, left)
+	}
+	if err := cmp.Or(rule.Mutate.stamps(), err); err != nil {
 		return nil, append(left, Left{from, err.Error()})
 	}
 	var found []finding
 	for _, f := range matched {
-		kinds := f.shared()
+		of, more := p.restarts(from, rule, f)
+		found, left = append(found, of...), append(left, more...)
+	}
+	return found, left
+}
+
+// restarts translates a rule that restarts workloads when an object changes that f
+// selects.
+func (p Policy) restarts(from string, rule kyvernoRule, f filter) (found []finding, left []Left) {
+	kinds := f.shared()
+	if len(kinds) == 0 {
+		return nil, []Left{{from, "it is not triggered by a Secret or ConfigMap"}}
+	}
+	sources, everywhere, err := p.covered(f, kinds)
+	if err != nil {
+		if one, err := p.sectionOfWorkloads(from, rule, f); err == nil {
+			return []finding{one}, nil
+		}
+		return nil, []Left{{from, fmt.Sprintf("%s. Have the owners of workloads ask: annotation %s: Restart", err, mark.Reload)}}
+	}
+	for _, source := range sources {
+		one := finding{From: from, Source: source, Everywhere: everywhere}
+		named, kinds := rule.Mutate.toRestart(&one)
+		if named > 0 {
+			left = append(left, namedTargets(from, rule.Mutate, source.Kind, source.Name)...)
+		}
 		if len(kinds) == 0 {
-			left = append(left, Left{from, "it is not triggered by a Secret or ConfigMap"})
+			if named == 0 {
+				left = append(left, Left{from, strings.Join(one.Notes, "; ")})
+			}
 			continue
 		}
-		sources, everywhere, err := p.covered(f, kinds)
-		if err != nil {
-			left = append(left, Left{from, fmt.Sprintf("%s. Have the owners of workloads ask: annotation %s: Restart", err, mark.Reload)})
-			continue
+		rule.Mutate.only(&one, kinds)
+		if err := f.dependsOnMore(rule); err != nil {
+			one.off("%s", err)
 		}
-		for _, source := range sources {
-			one := finding{From: from, Source: source, Everywhere: everywhere}
-			named, kinds := rule.Mutate.toRestart(&one)
-			if named > 0 {
-				left = append(left, namedTargets(from, rule.Mutate, source.Kind, source.Name)...)
-			}
-			if len(kinds) == 0 {
-				if named == 0 {
-					left = append(left, Left{from, strings.Join(one.Notes, "; ")})
-				}
-				continue
-			}
-			rule.Mutate.only(&one, kinds)
-			if err := f.dependsOnMore(rule); err != nil {
-				one.off("%s", err)
-			}
-			found = append(found, one)
-		}
+		found = append(found, one)
 	}
 	return found, left
 }
@@ -90,10 +100,23 @@ func (m mutation) stamps() error {
 	case given(m.ForEach):
 		return errors.New("it changes workloads by foreach, which is not read; if that restarts them, give the rule of the object a reload section")
 	case slices.ContainsFunc(m.Targets, func(target mutated) bool { return target.Kind == "Pod" }):
-		return errors.New("it changes pods. If that has their volumes rewritten, give the rule of the object a reload section with action: Refresh")
+		return errors.New("it changes pods. If that has their volumes refreshed, write a section of reload.namespaces with action: Refresh")
 	default:
 		return errors.New("it does not put an annotation on pod templates, which is what restarts")
 	}
+}
+
+// sectionOfWorkloads is a section for a rule that restarts workloads that it does
+// not name for objects that are no source.
+func (p Policy) sectionOfWorkloads(from string, rule kyvernoRule, f filter) (finding, error) {
+	var kinds []string
+	for _, target := range rule.Mutate.Targets {
+		if target.named() || !slices.Contains(rolled, target.Kind) {
+			return finding{}, errors.New("it restarts more than workloads that are restarted here")
+		}
+		kinds = append(kinds, target.Kind)
+	}
+	return p.section(from, rule, f, kinds)
 }
 
 // toRestart gives f a reload section if the rule restarts workloads that it
@@ -118,7 +141,7 @@ func (m mutation) only(f *finding, kinds []string) {
 	for _, target := range m.Targets {
 		where := target.Namespace
 		elsewhere := where != "" && where != "*" && where != f.Source.Namespace &&
-			!isVariable(where, "request.namespace", "request.object.metadata.namespace")
+			!ownNamespace(where)
 		err := firstOf(
 			doubt{given(target.Preconditions) || given(target.Context), "preconditions and context of a target have no counterpart here"},
 			doubt{wildLabels(target.Selector), "a wildcard in labels has no counterpart in label selectors"},

@@ -35,9 +35,14 @@ func translatedFrom(t *testing.T, raw interface{ Read([]byte) (int, error) }) (m
 	result := migrate.Translate(in)
 	file, err := result.Render()
 	require.NoError(t, err)
-	parsed, err := config.Parse("headwater.yaml", file)
-	require.NoError(t, err, string(file))
-	return result, string(file), parsed
+	return result, string(file), parsedFrom(t, string(file))
+}
+
+func parsedFrom(t *testing.T, file string) *config.Config {
+	t.Helper()
+	parsed, err := config.Parse("headwater.yaml", []byte(file))
+	require.NoError(t, err, file)
+	return parsed
 }
 
 // cluster are namespaces that tell patterns and labels apart.
@@ -45,7 +50,7 @@ var cluster = map[string]map[string]string{
 	"platform": {}, "team-a": {}, "team-b": {"pull": "yes", "registry": "own"}, "team-c": {"stage": "prod"},
 	"team-legacy": {"pull": "yes"}, "team-old-1": {}, "shop": {"registry": "shared"}, "elsewhere": {"pull": "yes", "flags": "on"},
 	"kube-system": {"pull": "yes", "flags": "on"}, "kyverno": {"pull": "yes"}, "audit": {}, "corp": {"trust": "corporate", "stage": "test"},
-	"off": {"flags": "off"}, "app-": {}, "app-7": {}, "app-1234": {}, "app-12345": {}, "app-x": {}, "edge-12": {}, "edge-": {}, "team-x": {}, "intruder": {},
+	"off": {"flags": "off"}, "app-7": {}, "app-1234": {}, "app-12345": {}, "app-x": {}, "edge-12": {}, "edge-": {}, "team-x": {}, "intruder": {},
 }
 
 // selected are the namespaces that get a clone, as the compiled rule says.
@@ -96,7 +101,7 @@ func TestClonesGoWhereTheToolsPutThemAndNowhereElse(t *testing.T) {
 			{"wildcard-tls-2", "Secret/platform/wildcard-tls", "my-tls", []string{"team-x"}},
 		},
 		"replicator.yaml": {
-			{"flags", "ConfigMap/platform/flags", "", []string{"app-", "app-1234", "app-7", "kube-system", "team-a"}},
+			{"flags", "ConfigMap/platform/flags", "", []string{"app-1234", "app-7", "kube-system", "team-a"}},
 			{"flags-2", "ConfigMap/platform/flags", "", []string{"elsewhere"}},
 			{"bare", "Secret/platform/bare", "", []string{"team-a", "team-b"}},
 			{"pulled", "Secret/platform/pulled", "", []string{"team-a", "team-b"}},
@@ -183,7 +188,7 @@ func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 			"include: [SAY-WHERE-TO]", "neither clones, nor denies", "headwater.dev/reload-on: ConfigMap/flags", "rules: []",
 			"rule first: it is about objects of every namespace", "rule second: it denies nothing about Secrets or ConfigMaps",
 			"it restarts when the object is made", "several filters under all ask",
-			"PolicyException shop/this-one: what it exempts from policy never is not exempt", "give the rule of the object a reload section with action: Refresh",
+			"PolicyException shop/this-one: what it exempts from policy never is not exempt",
 		},
 		"kyverno-cel-partly.yaml": {
 			"GeneratingPolicy all-of-them: its expression is not recognised", "GeneratingPolicy from-template: its expression is not recognised",
@@ -230,6 +235,77 @@ func TestCommentedRulesAreRules(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, len(after.Rules), len(before.Rules))
 	}
+}
+
+// What check would complain about is not what a translation should be.
+func TestOneSourceIsClonedIntoANamespaceByOneRule(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		annotations string
+		want        map[string][]string
+	}{
+		"by names and by labels": {
+			"replicator.v1.mittwald.de/replicate-to: \"team-b,shop\", replicator.v1.mittwald.de/replicate-to-matching: \"pull=yes\"",
+			map[string][]string{"base": {"shop", "team-b"}, "base-2": {"elsewhere", "kyverno", "team-legacy"}},
+		},
+		"by a pattern and by labels": {
+			"replicator.v1.mittwald.de/replicate-to: \"team-.*\", replicator.v1.mittwald.de/replicate-to-matching: \"pull=yes\"",
+			map[string][]string{
+				"base": {"team-a", "team-b", "team-c", "team-legacy", "team-old-1", "team-x"}, "base-2": {"elsewhere", "kyverno"},
+			},
+		},
+		"by what Reflector is allowed, and what it mirrors by itself": {
+			"reflector.v1.k8s.emberstack.com/reflection-allowed: \"true\", reflector.v1.k8s.emberstack.com/reflection-auto-enabled: \"true\", " +
+				"reflector.v1.k8s.emberstack.com/reflection-allowed-namespaces: \"team-a,team-b,shop\", " +
+				"reflector.v1.k8s.emberstack.com/reflection-auto-namespaces: team-a, " +
+				"reflector.v1.k8s.emberstack.com/reflection-auto-namespaces-selector: \"pull=yes\"",
+			map[string][]string{"base": {"team-a"}, "base-2": {"team-b"}},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, text, parsed := translatedFrom(t, strings.NewReader(
+				"apiVersion: v1\nkind: Secret\nmetadata:\n  namespace: platform\n  name: base\n  annotations: {"+test.annotations+"}\n"))
+			got := map[string][]string{}
+			for _, rule := range parsed.Rules {
+				got[rule.Name] = selected(t, rule)
+			}
+			require.Equal(t, test.want, got, text)
+			require.Empty(t, parsed.Notes, text)
+		})
+	}
+}
+
+func TestASourceThatReflectorMayNotCopyIsReported(t *testing.T) {
+	for _, allowed := range []string{`reflector.v1.k8s.emberstack.com/reflection-allowed: "false", `, ""} {
+		result, _, parsed := translatedFrom(t, strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata:\n  namespace: platform\n  name: base\n"+
+			"  annotations: {"+allowed+`reflector.v1.k8s.emberstack.com/reflection-auto-enabled: "true"}`+"\n"))
+		require.Empty(t, parsed.Rules)
+		require.Len(t, result.Left, 1)
+		require.Equal(t, "Secret/platform/base", result.Left[0].From)
+		require.Contains(t, result.Left[0].Why, "reflection-allowed is not")
+	}
+}
+
+func TestKyvernosOlderWordForExistingNamespacesCounts(t *testing.T) {
+	const policy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  generateExistingOnPolicyUpdate: true
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    generate:
+      apiVersion: v1
+      kind: Secret
+      name: base
+      namespace: "{{request.object.metadata.name}}"
+      synchronize: true
+      clone: {namespace: platform, name: base}
+`
+	_, text, _ := translatedFrom(t, strings.NewReader(policy))
+	require.NotContains(t, text, "generateExisting is false")
+	_, text, _ = translatedFrom(t, strings.NewReader(strings.Replace(policy, "PolicyUpdate: true", "PolicyUpdate: false", 1)))
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(text, "#", "")), " "), "generateExisting is false")
 }
 
 func TestTheSameInputGivesTheSameFile(t *testing.T) {

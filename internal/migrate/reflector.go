@@ -26,6 +26,10 @@ func ofReflector(o Object, all objects) []finding {
 		return reflecting(o, all)
 	case isTrue(o.Annotations[reflectorAllowed]) && isTrue(o.Annotations[reflectorAutoEnabled]):
 		return reflected(o)
+	case isTrue(o.Annotations[reflectorAutoEnabled]):
+		f := finding{Tool: Reflector, From: o.String(), Source: sourceNamed(o.Ref)}
+		f.off("%s is true, but %s is not, so that Reflector copies it nowhere", reflectorAutoEnabled, reflectorAllowed)
+		return []finding{f}
 	default:
 		return nil
 	}
@@ -54,10 +58,11 @@ func reflected(o Object) []finding {
 	return perTerm(base, terms, false)
 }
 
-// perTerm is base once for each alternative.
+// perTerm is base once for each alternative. No two of them select one namespace
+// by what an earlier one selects by name.
 func perTerm(base finding, terms []where, labels bool) []finding {
 	var found []finding
-	for _, term := range terms {
+	for _, term := range apart(terms) {
 		f := base
 		f.Notes = append([]string(nil), base.Notes...)
 		f.Sync = &syncPart{Where: wideExclude(&f, term), CopyLabels: labels, OnSourceDeleted: sync.Delete}

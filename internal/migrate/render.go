@@ -90,9 +90,12 @@ func (r Result) Render() ([]byte, error) {
 		comment(&out, fmt.Sprintf("%d. ", i+1), step)
 	}
 	out.WriteString("\napiVersion: headwater.dev/v1alpha1\nkind: Config\n\n")
-	if slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Off == "" }) {
+	switch {
+	case slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Off == "" }):
 		out.WriteString("rules:\n")
-	} else {
+	case len(r.Rules) == 0 && len(r.Sections) > 0:
+		out.WriteString("rules: []\n")
+	default:
 		out.WriteString("rules: [] # take the [] away with the comment signs\n\n")
 	}
 	for i, rule := range r.Rules {
@@ -102,6 +105,9 @@ func (r Result) Render() ([]byte, error) {
 		if err := rule.render(&out); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.renderSections(&out); err != nil {
+		return nil, err
 	}
 	list(&out, "Not carried over", r.Left)
 	list(&out, "Could not be read", r.Unread)
@@ -222,17 +228,21 @@ func selectorKeysOf(s *metav1.LabelSelector) *selectorKeys {
 	return keys
 }
 
+func (w where) keys() namespacesKeys {
+	keys := namespacesKeys{Include: w.Names, Selector: selectorKeysOf(w.Selector)}
+	exclude := append([]string{}, w.Exclude...)
+	if !slices.Equal(exclude, []string{"kube-*"}) && (len(exclude) > 0 || w.reachesKube()) {
+		keys.Exclude = &exclude
+	}
+	return keys
+}
+
 func (s syncPart) keys() *syncKeys {
 	keys := &syncKeys{OnConflict: string(sync.ConflictAdoptIfEqual)}
 	if s.OnSourceDeleted == sync.Delete {
 		keys.OnSourceDeleted = string(sync.Delete)
 	}
-	namespaces := namespacesKeys{Include: s.Where.Names, Selector: selectorKeysOf(s.Where.Selector)}
-	exclude := append([]string{}, s.Where.Exclude...)
-	if !slices.Equal(exclude, []string{"kube-*"}) && (len(exclude) > 0 || s.Where.reachesKube()) {
-		namespaces.Exclude = &exclude
-	}
-	if namespaces.Include != nil || namespaces.Exclude != nil || namespaces.Selector != nil {
+	if namespaces := s.Where.keys(); namespaces.Include != nil || namespaces.Exclude != nil || namespaces.Selector != nil {
 		keys.Namespaces = &namespaces
 	}
 	target := targetKeys{Name: s.TargetName}

@@ -11,6 +11,8 @@ import (
 type Result struct {
 	// Rules are in the order of the file.
 	Rules []Rule
+	// Sections are those of reload.namespaces.
+	Sections []Section
 	// Left is what no rule says, not even one that is a comment.
 	Left []Left
 	// Unread is what could not be read, at FILE:LINE.
@@ -44,11 +46,11 @@ type Rule struct {
 func (r Result) Carried() bool {
 	return len(r.Left)+len(r.Unread) == 0 && !slices.ContainsFunc(r.Rules, func(rule Rule) bool {
 		return rule.Off != "" || rule.Less || rule.Reload != nil && rule.Reload.Off != ""
-	})
+	}) && !slices.ContainsFunc(r.Sections, func(section Section) bool { return section.Off != "" })
 }
 
 // Empty reports whether nothing was found of any tool in what could be read.
-func (r Result) Empty() bool { return len(r.Rules) == 0 && len(r.Left) == 0 }
+func (r Result) Empty() bool { return len(r.Rules) == 0 && len(r.Sections) == 0 && len(r.Left) == 0 }
 
 // Translate is pure: the same input always gives the same result.
 func Translate(in Input) Result {
@@ -78,7 +80,7 @@ func Translate(in Input) Result {
 	for _, f := range found {
 		result.Tools[f.Tool] = true
 		if f.Tool == Kyverno {
-			result.Clones, result.Denies, result.Restarts = result.Clones || f.Sync != nil, result.Denies || f.Protect != nil, result.Restarts || f.Reload != nil
+			result.Clones, result.Denies, result.Restarts = result.Clones || f.Sync != nil, result.Denies || f.Protect != nil, result.Restarts || f.Reload != nil || f.Section != nil
 		}
 	}
 	b := builder{result: &result}

@@ -2,8 +2,10 @@ package notify
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -51,6 +53,13 @@ func (r Receiver) Validate(at *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// SendsPasswordInClear reports whether the URL holds a user or password, and is
+// plain HTTP.
+func (r Receiver) SendsPasswordInClear() bool {
+	at, err := url.Parse(strings.TrimSpace(r.URL))
+	return err == nil && at.Scheme == "http" && at.User != nil
 }
 
 // ValidateAll reports everything that is wrong with receivers.

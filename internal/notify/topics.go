@@ -18,17 +18,19 @@ const (
 	Invalid    Topic = "Invalid"    // a file or a certificate that cannot be used
 	Propagated Topic = "Propagated" // a change that reached the last clone
 	Reloaded   Topic = "Reloaded"   // consumers that were made to pick a change up
+	// RolloutStuck: workloads that were restarted and do not complete their rollout.
+	RolloutStuck Topic = "RolloutStuck"
 )
 
 // Topics are all of them.
 func Topics() []Topic {
-	return []Topic{Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded}
+	return []Topic{Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck}
 }
 
 // byDefault is what calls for a person of the platform team. What others bring
 // about at will is not in it.
 func byDefault() []Topic {
-	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid}
+	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck}
 }
 
 // topics are those of Events, by reason. What is not in it concerns the owner
@@ -53,6 +55,7 @@ var topics = map[string]Topic{
 	"Conflict":       Conflict,
 	"OtherRule":      Conflict,
 	"TargetConflict": Conflict,
+	"Fighting":       Conflict,
 
 	"ForbiddenType":   Refused,
 	"SystemNamespace": Refused,
@@ -73,6 +76,8 @@ var topics = map[string]Topic{
 
 	"Propagated": Propagated,
 
+	"RolloutStuck": RolloutStuck,
+
 	"Reloaded":     Reloaded, // of each consumer its owner sees an Event
 	"FieldsSet":    Reloaded,
 	"FieldsHealed": Reloaded,
@@ -82,6 +87,9 @@ var topics = map[string]Topic{
 func topicOf(event kube.Event) Topic {
 	if event.Reason == "RestartWaits" && !event.Warning {
 		return ""
+	}
+	if event.Reason == "RolloutStuck" && event.Action == "Reload" {
+		return "" // that of the object that changed counts what those of the workloads name
 	}
 	return topics[event.Reason]
 }
@@ -94,5 +102,5 @@ func (t Topic) seenByAll() bool { return t == Invalid }
 // lasting reports whether t is how something stands, rather than what happened:
 // Events repeat that, since they are forgotten after an hour.
 func (t Topic) lasting() bool {
-	return t == Missing || t == Failed || t == Held || t == Conflict || t == Refused
+	return t == Missing || t == Failed || t == Held || t == Conflict || t == Refused || t == RolloutStuck
 }

@@ -5,14 +5,19 @@ import "time"
 // waitsMost bounds the restarts that wait that are named.
 const waitsMost = 50
 
-// Conditions are what holds now beside how clones stand. They name objects, and
-// never have a value.
+// Conditions are the state of everything but clones. They name objects, and
+// never hold a value.
 type Conditions struct {
 	// File is nil while the configuration on disk is the one in force.
 	File *File `json:"file"`
 	// Rules are those in force, in their order.
 	Rules []Rule `json:"rules"`
 	Waits Waits  `json:"waits"`
+	// Namespaces is how many the cluster has, with or without clones.
+	Namespaces int `json:"namespaces"`
+	// Refusals is false where the API server's policies refuse before Headwater
+	// is asked, so that no refusal can be shown.
+	Refusals bool `json:"refusals"`
 }
 
 // File is a configuration on disk that is not valid. The last one that was
@@ -20,16 +25,17 @@ type Conditions struct {
 type File struct {
 	Name string `json:"name"`
 	// Since is when it was read.
-	Since time.Time `json:"since"`
-	// Faults are empty where the file as a whole cannot be read.
-	Faults []Fault `json:"faults"`
+	Since  time.Time `json:"since"`
+	Faults []Fault   `json:"faults"`
 }
 
-// Fault is where a configuration is not valid. What is written there is not
-// told: it may be nobody's business.
+// Fault is one thing that is wrong with a configuration.
 type Fault struct {
+	// Line and Path are empty where the fault is about the file as a whole.
 	Line int    `json:"line"`
 	Path string `json:"path"`
+	// Message says what is wrong.
+	Message string `json:"message"`
 }
 
 // Rule is a rule in force.

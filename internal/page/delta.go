@@ -48,7 +48,7 @@ func (c *changes) note(row, slot int, before, after State) {
 
 // Snapshot is all of g.
 func (g *Grid) Snapshot() Snapshot {
-	s := Snapshot{Rules: g.rules, Namespaces: append([]string{}, g.names...), Cells: make([]string, len(g.rules))}
+	s := Snapshot{Rules: append([]string{}, g.rules...), Namespaces: append([]string{}, g.names...), Cells: make([]string, len(g.rules))}
 	for row := range g.cells {
 		letters := make([]byte, len(g.names))
 		for slot, at := range g.cells[row] {

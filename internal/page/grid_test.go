@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,8 +27,8 @@ func filled(places ...Place) *Grid {
 
 func TestASnapshotIsEveryCell(t *testing.T) {
 	g := filled(at("one", "a", Current), at("two", "a", Failed), at("two", "b", Behind), at("gone", "a", Current))
-	require.Equal(t, Snapshot{Rules: []string{"one", "two"}, Namespaces: []string{"a", "b"}, Cells: []string{"ba", "je"}}, g.Snapshot())
-	require.Equal(t, Snapshot{Rules: []string{}, Namespaces: []string{}, Cells: []string{}}, NewGrid([]string{}).Snapshot())
+	require.Equal(t, Snapshot{Rules: []string{"one", "two"}, Namespaces: []string{"a", "b"}, Cells: []string{"ba", "ke"}}, g.Snapshot())
+	require.Equal(t, Snapshot{Rules: []string{}, Namespaces: []string{}, Cells: []string{}}, NewGrid(nil).Snapshot(), "none of them is null")
 }
 
 func TestADeltaIsWhatChanged(t *testing.T) {
@@ -124,7 +125,7 @@ func TestACellStandsAsItsWorstPlace(t *testing.T) {
 	other := at("one", "a", Failed)
 	other.Name = "other"
 	g := filled(at("one", "a", Current), other)
-	require.Equal(t, []string{"j", "a"}, g.Snapshot().Cells)
+	require.Equal(t, []string{"k", "a"}, g.Snapshot().Cells)
 	require.Equal(t, []State{Failed, Current}, []State{g.At("one", "a")[0].State, g.At("one", "a")[1].State})
 	g.Set(other.Target, nil, later)
 	require.Equal(t, []string{"b", "a"}, g.Snapshot().Cells)
@@ -148,32 +149,75 @@ func TestSinceIsWhenItCameToStandSo(t *testing.T) {
 	require.False(t, g.At("one", "a")[0].Seen)
 }
 
-func TestAListIsTheWorstFirst(t *testing.T) {
-	g := filled(at("one", "a", Behind), at("one", "b", Failed), at("one", "c", Current), at("two", "a", Failed), at("two", "c", Conflict))
+func TestAListIsTheWorstGroupsFirst(t *testing.T) {
+	g := filled(at("one", "a", Behind), at("one", "b", Failed), at("one", "c", Current), at("one", "d", Retained),
+		at("two", "a", Failed), at("two", "c", Conflict))
 	for sentence, test := range map[string]struct {
 		filter Filter
 		want   []string
 		total  int
 	}{
-		"all that is not in sync":  {Filter{Most: 9}, []string{"one b", "two a", "two c", "one a"}, 4},
-		"the first of them":        {Filter{Most: 2}, []string{"one b", "two a"}, 4},
-		"of a rule":                {Filter{Rule: "two", Most: 9}, []string{"two a", "two c"}, 2},
-		"of namespaces":            {Filter{Text: "a", Most: 9}, []string{"two a", "one a"}, 2},
-		"of a state":               {Filter{States: []State{Failed}, Most: 9}, []string{"one b", "two a"}, 2},
-		"what is in sync as well":  {Filter{States: []State{Current}, Most: 9}, []string{"one c"}, 1},
-		"of a rule there is not":   {Filter{Rule: "three", Most: 9}, nil, 0},
-		"of a namespace there not": {Filter{Text: "zzz", Most: 9}, nil, 0},
+		"all that needs attention":      {Filter{Most: 9}, []string{"failed: one b, two a", "conflict: two c"}, 3},
+		"the first of each group":       {Filter{Most: 1}, []string{"failed: one b", "conflict: two c"}, 3},
+		"of a rule":                     {Filter{Rule: "two", Most: 9}, []string{"failed: two a", "conflict: two c"}, 2},
+		"of namespaces":                 {Filter{Text: "a", Most: 9}, []string{"failed: two a"}, 1},
+		"of states":                     {Filter{States: []State{Behind, Retained}, Most: 9}, []string{"waiting: one a", "retained: one d"}, 2},
+		"what is in sync":               {Filter{States: []State{Current}, Most: 9}, []string{"in sync: one c"}, 1},
+		"of one group":                  {Filter{Key: at("two", "c", Conflict).key(), Most: 9}, []string{"conflict: two c"}, 1},
+		"of a rule that does not exist": {Filter{Rule: "three", Most: 9}, nil, 0},
+		"of a namespace without clones": {Filter{Text: "zzz", Most: 9}, nil, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			list := g.List(test.filter)
 			var found []string
-			for _, place := range list.Places {
-				found = append(found, place.Rule+" "+place.Namespace)
+			for _, group := range list.Groups {
+				var places []string
+				for _, place := range group.Places {
+					places = append(places, place.Rule+" "+place.Namespace)
+				}
+				found = append(found, group.State.word().Text+": "+strings.Join(places, ", "))
 			}
 			require.Equal(t, test.want, found)
 			require.Equal(t, test.total, list.Total)
 		})
 	}
+}
+
+func TestPlacesWithTheSameProblemAreOneGroup(t *testing.T) {
+	var places []Place
+	for i := range 300 {
+		place := at("one", fmt.Sprintf("team-%03d", i), Failed)
+		place.Why = fmt.Sprintf("create Secret %s/one-secret: quota exceeded in %[1]s", place.Namespace)
+		place.Since = noon.Add(-time.Duration(i) * time.Minute)
+		places = append(places, place)
+	}
+	other := at("two", "team-001", Failed)
+	other.Why = "create Secret team-0012/one-secret: quota exceeded in team-001"
+	g := filled(append(places, other)...)
+	list := g.List(Filter{Most: 3})
+	require.Equal(t, 301, list.Total)
+	require.Len(t, list.Groups, 2)
+	group := list.Groups[0]
+	require.Equal(t, 300, group.Total)
+	require.Equal(t, 1, group.Rules)
+	require.Equal(t, noon.Add(-299*time.Minute), group.Since, "the earliest")
+	require.Len(t, group.Places, 3)
+	require.Equal(t, "team-000", group.Places[0].Namespace)
+	require.Equal(t, "team-001", list.Groups[1].Places[0].Namespace, "its message names a namespace that is not its own")
+	require.Len(t, g.List(Filter{Key: group.Key, Most: 200}).Groups[0].Places, 200)
+}
+
+func TestAListNamesNoMoreGroupsThanAPageCanShow(t *testing.T) {
+	var places []Place
+	for i := range groupsMost + 7 {
+		place := at("one", fmt.Sprintf("team-%d", i), Failed)
+		place.Why = fmt.Sprintf("cause number %d", i)
+		places = append(places, place)
+	}
+	list := filled(places...).List(Filter{Most: 3})
+	require.Len(t, list.Groups, groupsMost)
+	require.Equal(t, 7, list.Hidden)
+	require.Equal(t, groupsMost+7, list.Total)
 }
 
 // What a large cluster costs while somebody looks: 10 rules, 10,000 namespaces.

@@ -1,42 +1,66 @@
 package page
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 )
 
-// Filter chooses places. What is left empty chooses all.
+// groupsMost bounds the groups that a List names.
+const groupsMost = 100
+
+// Filter chooses places. A field that is left empty chooses all.
 type Filter struct {
 	Rule string
 	// Text is part of the name of a namespace.
 	Text string
-	// States are those that are wanted; none means every one that is not as it
-	// should be.
+	// States are the wanted ones; none means every state that needs attention.
 	States []State
-	// Most bounds how many are returned.
+	// Key is that of one Group.
+	Key string
+	// Most bounds how many places of each group are named.
 	Most int
 }
 
-// List is the worst places that a Filter chooses, and how many it chooses.
-type List struct {
-	Total  int
+// Group is the places that are in the same state for the same reason.
+type Group struct {
+	// Key tells the group from the others.
+	Key    string
+	State  State
+	Reason string
+	// Why is the sentence about one of its places; that of the others differs in
+	// names alone.
+	Why string
+	// Total counts its places, Rules the rules that these belong to.
+	Total, Rules int
+	// Since is the earliest of its places, and Seen as there.
+	Since time.Time
+	Seen  bool
+	// Places are the first, by rule and namespace.
 	Places []Place
+
+	rules map[string]bool
 }
 
-// wants reports whether the filter chooses places that stand so.
+// List is what a Filter chooses: the worst groups first, of these the largest.
+type List struct {
+	// Total counts places, Hidden the groups that are left out.
+	Total, Hidden int
+	Groups        []Group
+}
+
+// wants reports whether the filter chooses places in this state.
 func (f Filter) wants(state State) bool {
 	if len(f.States) == 0 {
-		return state > Current
+		return state >= Held
 	}
 	return slices.Contains(f.States, state)
 }
 
-// List returns the places that filter chooses, the worst first and then by
-// name.
+// List returns the places that filter chooses.
 func (g *Grid) List(filter Filter) List {
-	// A place is only looked at when it may be among the first of its state.
-	byState := make([][]Place, len(stateWords))
-	counts := make([]int, len(stateWords))
+	groups := map[string]*Group{}
 	for row, rule := range g.rules {
 		if filter.Rule != "" && filter.Rule != rule {
 			continue
@@ -47,19 +71,93 @@ func (g *Grid) List(filter Filter) List {
 			}
 			for _, place := range at {
 				if filter.wants(place.State) {
-					counts[place.State]++
-					byState[place.State] = append(byState[place.State], place)
+					collect(groups, place, filter)
 				}
 			}
 		}
 	}
-	var list List
-	for state := len(stateWords) - 1; state >= 0; state-- {
-		list.Total += counts[state]
-		if room := filter.Most - len(list.Places); room > 0 {
-			slices.SortFunc(byState[state], comparePlaces)
-			list.Places = append(list.Places, byState[state][:min(room, len(byState[state]))]...)
-		}
+	return ranked(groups, filter.Most)
+}
+
+func collect(groups map[string]*Group, place Place, filter Filter) {
+	key := place.key()
+	if filter.Key != "" && filter.Key != key {
+		return
 	}
+	group := groups[key]
+	if group == nil {
+		group = &Group{
+			Key: key, State: place.State, Reason: place.Reason, Why: place.Why, Since: place.Since, Seen: place.Seen, rules: map[string]bool{},
+		}
+		groups[key] = group
+	}
+	group.Total++
+	group.rules[place.Rule] = true
+	if place.Since.Before(group.Since) {
+		group.Since, group.Seen = place.Since, place.Seen
+	}
+	group.Places = append(group.Places, place)
+	if len(group.Places) > 2*filter.Most+groupsMost {
+		group.cut(filter.Most) // a group may have every namespace of the cluster
+	}
+}
+
+func (g *Group) cut(most int) {
+	slices.SortFunc(g.Places, comparePlaces)
+	g.Places = g.Places[:min(most, len(g.Places))]
+}
+
+func ranked(groups map[string]*Group, most int) List {
+	var list List
+	for _, group := range groups {
+		group.cut(most)
+		group.Rules = len(group.rules)
+		list.Total += group.Total
+		list.Groups = append(list.Groups, *group)
+	}
+	slices.SortFunc(list.Groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Key, b.Key))
+	})
+	shown := min(groupsMost, len(list.Groups))
+	list.Hidden = len(list.Groups) - shown
+	list.Groups = list.Groups[:shown]
 	return list
+}
+
+// key is that of the place's group: the sentence about it without the names
+// that differ from clone to clone.
+func (p Place) key() string {
+	why := p.Why
+	for _, name := range []string{p.Source, p.Namespace, p.Name, p.Rule} {
+		why = withoutWord(why, name)
+	}
+	return p.State.word().Name + " " + p.Reason + " " + why
+}
+
+// withoutWord puts * in the place of name wherever it is a word of text.
+func withoutWord(text, name string) string {
+	if name == "" || !strings.Contains(text, name) {
+		return text
+	}
+	var out strings.Builder
+	for from := 0; ; {
+		found := strings.Index(text[from:], name)
+		if found < 0 {
+			_, _ = out.WriteString(text[from:])
+			return out.String()
+		}
+		begin, end := from+found, from+found+len(name)
+		_, _ = out.WriteString(text[from:begin])
+		if begin > 0 && isNamePart(text[begin-1]) || end < len(text) && isNamePart(text[end]) {
+			_, _ = out.WriteString(name)
+		} else {
+			_ = out.WriteByte('*')
+		}
+		from = end
+	}
+}
+
+// isNamePart reports whether c may be part of the name of an object.
+func isNamePart(c byte) bool {
+	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

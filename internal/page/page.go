@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"html"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -13,11 +14,19 @@ import (
 // Path is where the page is; all that belongs to it is below.
 const Path = "/page"
 
-// listMost bounds what a list names.
-const listMost = 200
+const (
+	// listMost bounds the clones that the list of one group names, and firstMost
+	// those that the list of all groups names of each.
+	listMost  = 200
+	firstMost = 3
+)
 
-// aboutHere stands in page.html for what does not change while Headwater runs.
-const aboutHere = "{{about}}"
+// aboutHere and titleHere stand in page.html for what does not change while
+// Headwater runs.
+const (
+	aboutHere = "{{about}}"
+	titleHere = "{{title}}"
+)
 
 //go:embed assets
 var assets embed.FS
@@ -34,9 +43,23 @@ type Page struct {
 	html  []byte
 }
 
-// New returns the page of subject, which hears by feed what happens. version is
-// Headwater's.
-func New(subject Subject, feed *Feed, version string) (*Page, error) {
+// About is what the page says of the process that serves it.
+type About struct {
+	Version string
+	// Cluster is the name of the cluster; it may be empty.
+	Cluster string
+}
+
+// title is that of the document.
+func (a About) title() string {
+	if a.Cluster == "" {
+		return "Headwater"
+	}
+	return a.Cluster + " · Headwater"
+}
+
+// New returns the page of subject. feed reports to it what happens.
+func New(subject Subject, feed *Feed, about About) (*Page, error) {
 	p := &Page{board: newBoard(subject, feed), mux: http.NewServeMux()}
 	document, err := assets.ReadFile("assets/page.html")
 	if err != nil {
@@ -44,11 +67,14 @@ func New(subject Subject, feed *Feed, version string) (*Page, error) {
 	}
 	// JSON of encoding/json holds no <, which could end the element that it is
 	// in. A template would do as well, but for what it links in.
-	about, err := json.Marshal(map[string]any{"version": version, "states": stateWords})
+	facts, err := json.Marshal(map[string]any{
+		"version": about.Version, "cluster": about.Cluster, "states": stateWords, "heartbeat": heartbeat.Milliseconds(),
+	})
 	if err != nil {
 		return nil, err
 	}
-	p.html = bytes.Replace(document, []byte(aboutHere), about, 1)
+	p.html = bytes.Replace(document, []byte(aboutHere), facts, 1)
+	p.html = bytes.Replace(p.html, []byte(titleHere), []byte(html.EscapeString(about.title())), 1)
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		return nil, err
@@ -108,11 +134,28 @@ func placesJSON(places []Place) []placeJSON {
 	return all
 }
 
-// list answers with the clones that the query chooses: rule, text, and states
-// by name with commas between.
+// groupJSON is a Group as the page reads it.
+type groupJSON struct {
+	Key    string      `json:"key"`
+	State  State       `json:"state"`
+	Reason string      `json:"reason"`
+	Why    string      `json:"why"`
+	Total  int         `json:"total"`
+	Rules  int         `json:"rules"`
+	Since  time.Time   `json:"since"`
+	Seen   bool        `json:"seen"`
+	Places []placeJSON `json:"places"`
+}
+
+// list answers with groups of the clones that the query chooses: rule, text,
+// and states by name with commas between. With the key of a group it answers
+// with that group alone, and names more of its clones.
 func (p *Page) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	filter := Filter{Rule: query.Get("rule"), Text: query.Get("text"), Most: listMost}
+	filter := Filter{Rule: query.Get("rule"), Text: query.Get("text"), Key: query.Get("key"), Most: firstMost}
+	if filter.Key != "" {
+		filter.Most = listMost
+	}
 	for name := range strings.SplitSeq(query.Get("states"), ",") {
 		state, known := StateNamed(name)
 		switch {
@@ -124,11 +167,18 @@ func (p *Page) list(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer := struct {
-		Total  int         `json:"total"`
-		Places []placeJSON `json:"places"`
-	}{Places: []placeJSON{}}
+		Total int `json:"total"`
+		// Hidden is how many groups are left out.
+		Hidden int         `json:"hidden"`
+		Groups []groupJSON `json:"groups"`
+	}{Groups: []groupJSON{}}
 	if list := p.board.list(filter); list != nil {
-		answer.Total, answer.Places = list.Total, placesJSON(list.Places)
+		answer.Total, answer.Hidden = list.Total, list.Hidden
+		for _, group := range list.Groups {
+			answer.Groups = append(answer.Groups, groupJSON{
+				group.Key, group.State, group.Reason, group.Why, group.Total, group.Rules, group.Since, group.Seen, placesJSON(group.Places),
+			})
+		}
 	}
 	writeJSON(w, answer)
 }

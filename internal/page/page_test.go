@@ -90,7 +90,7 @@ func serve(t *testing.T, places ...Place) *served {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	s := &served{T: t, service: newService(places...), feed: NewFeed()}
-	page, err := New(s.service, s.feed, "v1.2.3")
+	page, err := New(s.service, s.feed, About{Version: "v1.2.3", Cluster: "prod <1>"})
 	require.NoError(t, err)
 	server := httptest.NewServer(page)
 	s.url = server.URL
@@ -150,6 +150,8 @@ func TestTheDocumentLoadsFromItsOwnOriginAlone(t *testing.T) {
 	response, body := s.get(Path)
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.Contains(t, body, "v1.2.3")
+	require.Contains(t, body, "<title>prod &lt;1&gt; · Headwater</title>")
+	require.NotContains(t, body, "{{")
 	require.Contains(t, body, `"name":"current"`)
 	require.NotContains(t, body, "://", "an address of somebody else")
 	policy := response.Header.Get("Content-Security-Policy")
@@ -207,7 +209,17 @@ func TestTheStreamTellsWhatChanges(t *testing.T) {
 	next("standing", &standing)
 	require.Equal(t, Standing{Leader: "other"}, standing)
 	_, body := s.get(Path + "/list")
-	require.JSONEq(t, `{"total":0,"places":[]}`, body, "what is not kept current is not shown")
+	require.JSONEq(t, `{"total":0,"hidden":0,"groups":[]}`, body, "what is not kept current is not shown")
+}
+
+// The page warns its reader when heartbeats are missing.
+func TestAQuietStreamHasAHeartbeat(t *testing.T) {
+	s := serve(t)
+	next := s.follow()
+	began := time.Now()
+	next("heartbeat", &struct{}{})
+	next("heartbeat", &struct{}{})
+	require.Less(t, time.Since(began), 3*heartbeat)
 }
 
 func TestWhoComesLaterIsToldEverything(t *testing.T) {
@@ -226,7 +238,7 @@ func TestWhoComesLaterIsToldEverything(t *testing.T) {
 	}
 	var grid Snapshot
 	s.follow()("grid", &grid)
-	require.Equal(t, []string{"i", "a"}, grid.Cells)
+	require.Equal(t, []string{"j", "a"}, grid.Cells)
 }
 
 func TestConditionsAreToldWhenTheyChangeAndToWhoComes(t *testing.T) {
@@ -280,9 +292,10 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	s.follow()("grid", &grid)
 	const want = `{"kind":"Secret","namespace":"a","name":"one-secret","rule":"one","source":"Secret/p/s","state":"failed","reason":"Missing","why":"no <room>","since":"2026-03-01T12:00:00Z","seen":false}`
 	_, body := s.get(Path + "/list?rule=&text=&states=")
-	require.JSONEq(t, `{"total":1,"places":[`+want+`]}`, body)
+	require.JSONEq(t, `{"total":1,"hidden":0,"groups":[{"key":"failed Missing no <room>","state":"failed","reason":"Missing","why":"no <room>",
+		"total":1,"rules":1,"since":"2026-03-01T12:00:00Z","seen":false,"places":[`+want+`]}]}`, body)
 	_, body = s.get(Path + "/list?states=held,refused")
-	require.JSONEq(t, `{"total":0,"places":[]}`, body)
+	require.JSONEq(t, `{"total":0,"hidden":0,"groups":[]}`, body)
 	_, body = s.get(Path + "/cell?rule=one&namespace=a")
 	require.JSONEq(t, "["+want+"]", body)
 	response, _ := s.get(Path + "/list?states=splendid")

@@ -6,12 +6,13 @@ type State uint8
 // The states, each worse than those before it. A cell that holds several
 // clones stands as the worst of them.
 const (
-	Empty State = iota // the rule has nothing here
+	Empty State = iota // the rule does not select the namespace
 	Current
 	Retained
 	Removing
 	Behind
 	Drifting
+	Fighting
 	Held
 	Refused
 	Conflict
@@ -29,16 +30,17 @@ type stateWord struct {
 }
 
 var stateWords = []stateWord{
-	{"a", "empty", "nothing here", "the rule does not reach this namespace"},
-	{"b", "current", "in sync", "the clone is what its source and its rule say"},
-	{"c", "retained", "retained", "left behind on purpose; nobody keeps it right any more"},
-	{"d", "removing", "removing", "due to be deleted"},
-	{"e", "behind", "waiting", "older than its source, or not there yet"},
-	{"f", "drifting", "drifting", "changed by somebody; being put right"},
-	{"g", "held", "held", "needs a person's approval, or a cause to go away"},
-	{"h", "refused", "refused", "must not be cloned"},
-	{"i", "conflict", "conflict", "something that is not this rule's is in its place"},
-	{"j", "failed", "failed", "the last write failed; it is tried again"},
+	{"a", "empty", "not selected", "the rule does not select this namespace"},
+	{"b", "current", "in sync", "the clone matches its source and its rule"},
+	{"c", "retained", "retained", "kept on purpose after its rule, source or namespace stopped matching; Headwater no longer updates it"},
+	{"d", "removing", "removing", "Headwater is about to delete it"},
+	{"e", "behind", "waiting", "older than its source, or not created yet"},
+	{"f", "drifting", "drifting", "somebody changed it; Headwater is repairing it"},
+	{"g", "fighting", "fighting", "another client undoes each repair; Headwater repairs it with growing pauses"},
+	{"h", "held", "held", "waits for an approval, or until its cause is gone"},
+	{"i", "refused", "refused", "Headwater must not create this clone"},
+	{"j", "conflict", "conflict", "an object that this rule did not create has the clone's name"},
+	{"k", "failed", "failed", "the last write failed; Headwater tries again"},
 }
 
 // StateNamed returns the state of that name.

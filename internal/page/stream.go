@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// pingEvery shows a proxy that a quiet stream lives.
-	pingEvery = 15 * time.Second
+	// heartbeat is how often the page gets an event while nothing else changes.
+	// The page warns its reader when two of them are missing.
+	heartbeat = 5 * time.Second
 	// streamLasts bounds a stream, so that the right to it is asked about
 	// again. The page connects anew by itself.
 	streamLasts = 5 * time.Minute
@@ -108,15 +109,15 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) }() // the next request may come by this connection
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
-	ping, end := time.NewTicker(pingEvery), time.NewTimer(streamLasts)
-	defer ping.Stop()
+	beat, end := time.NewTicker(heartbeat), time.NewTimer(streamLasts)
+	defer beat.Stop()
 	defer end.Stop()
 	told := []byte("retry: 1000\n\n")
 	for send(w, told) == nil {
 		select {
 		case told = <-v.messages:
-		case <-ping.C:
-			told = []byte(": still here\n\n")
+		case <-beat.C:
+			told = message("heartbeat", struct{}{}) // a comment would not reach the page's script
 		case <-v.tooSlow:
 			return
 		case <-end.C:

@@ -15,6 +15,10 @@ type lanes[K comparable] struct {
 	waiting  map[K]place
 	fresh    list.List
 	bulk     list.List
+	// working counts keys that were popped and are not done; drained is true once
+	// no key waited and none was worked on.
+	working int
+	drained bool
 }
 
 type place struct {
@@ -79,5 +83,25 @@ func (l *lanes[K]) Pop() K {
 	}
 	key, _ := lane.Remove(lane.Front()).(K)
 	delete(l.waiting, key)
+	l.working++
 	return key
+}
+
+// done says that the work on one popped key has ended. The work queue has pushed
+// the key again by then, if it has to be done again.
+func (l *lanes[K]) done() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.working--
+}
+
+// drain reports, once, that no key waits and none is worked on.
+func (l *lanes[K]) drain() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drained || l.working > 0 || len(l.waiting) > 0 {
+		return false
+	}
+	l.drained = true
+	return true
 }

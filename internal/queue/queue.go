@@ -36,6 +36,7 @@ type Runner[K comparable] struct {
 	options   Options
 	reconcile func(ctx context.Context, key K) error
 	added     func(key K)
+	drained   func()
 	metrics   workqueue.MetricsProvider
 
 	mu    sync.Mutex
@@ -45,12 +46,17 @@ type Runner[K comparable] struct {
 
 // New returns a Runner that accepts keys only while it is open.
 func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
-	return &Runner[K]{options: options, reconcile: reconcile, added: func(K) {}, metrics: newMetrics(options.Registry)}
+	return &Runner[K]{options: options, reconcile: reconcile, added: func(K) {}, drained: func() {}, metrics: newMetrics(options.Registry)}
 }
 
 // OnAdd has added called for every key as it is added, also with a delay. It
 // must not wait, and is set before Open.
 func (r *Runner[K]) OnAdd(added func(key K)) { r.added = added }
+
+// OnDrained has drained called once each time the Runner runs: when every key
+// that was added so far is done, but for those with a delay. It is set before
+// Open.
+func (r *Runner[K]) OnDrained(drained func()) { r.drained = drained }
 
 // Open makes the Runner accept keys. It must be called before Run, and be
 // followed by Close; a Runner that was closed may be opened again.
@@ -121,11 +127,17 @@ func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[K], *lanes[K
 
 // Run works until ctx ends, then waits for the calls in flight.
 func (r *Runner[K]) Run(ctx context.Context) {
-	queue, _ := r.current()
+	queue, lanes := r.current()
 	var workers sync.WaitGroup
 	for range r.options.Workers {
 		workers.Go(func() {
-			for r.next(ctx, queue) {
+			if lanes.drain() {
+				r.drained()
+			}
+			for r.next(ctx, queue, lanes) {
+				if lanes.drain() {
+					r.drained()
+				}
 			}
 		})
 	}
@@ -134,11 +146,12 @@ func (r *Runner[K]) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) bool {
+func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], lanes *lanes[K]) bool {
 	key, shutdown := queue.Get()
 	if shutdown {
 		return false
 	}
+	defer lanes.done()
 	defer queue.Done(key)
 	if ctx.Err() != nil {
 		return false
@@ -149,7 +162,7 @@ func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingI
 		return true
 	}
 	if ctx.Err() == nil {
-		r.options.Log.Warn("will retry", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(key)+1), zap.Error(err))
+		r.options.Log.Warn("work on a key failed, will retry", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(key)+1), zap.Error(err))
 		queue.AddRateLimited(key)
 	}
 	return true

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -138,4 +139,31 @@ func TestAClosedRunnerIgnoresKeysAndCanBeOpenedAgain(t *testing.T) {
 	defer run(t, runner)()
 	runner.After("later", time.Millisecond)
 	require.Equal(t, "later", receive(t, done))
+}
+
+func TestAnEmptyQueueIsReportedOnceAndOnlyWhenNothingIsWorkedOn(t *testing.T) {
+	for sentence, keys := range map[string][]string{"without any key": nil, "with some": {"a", "b", "c"}} {
+		t.Run(sentence, func(t *testing.T) {
+			release, drained, finished := make(chan struct{}), make(chan string, 10), atomic.Int32{}
+			runner := New(Options{Name: t.Name(), Workers: 2, Log: zap.NewNop(), Registry: prometheus.NewRegistry()},
+				func(_ context.Context, key string) error {
+					<-release
+					finished.Add(1)
+					return nil
+				})
+			runner.OnDrained(func() { drained <- fmt.Sprint(finished.Load(), " done") })
+			runner.Open()
+			defer runner.Close()
+			for _, key := range keys {
+				runner.Bulk(key)
+			}
+			stop := run(t, runner)
+			close(release)
+			require.Equal(t, fmt.Sprint(len(keys), " done"), receive(t, drained))
+			runner.Bulk("later")
+			require.Eventually(t, func() bool { return int(finished.Load()) == len(keys)+1 }, deadline, time.Millisecond)
+			stop()
+			require.Empty(t, drained)
+		})
+	}
 }

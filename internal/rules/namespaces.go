@@ -44,10 +44,7 @@ func (n Namespaces) Validate(at *field.Path) field.ErrorList {
 	}
 	globs(at.Child("include"), n.Include)
 	globs(at.Child("exclude"), n.Exclude)
-	if _, err := metav1.LabelSelectorAsSelector(n.Selector); err != nil {
-		errs = append(errs, field.Invalid(at.Child("selector"), "", err.Error()))
-	}
-	return errs
+	return append(errs, ValidateSelector(at.Child("selector"), n.Selector)...)
 }
 
 // Matcher is a compiled Namespaces.

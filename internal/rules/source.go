@@ -64,11 +64,10 @@ func (s Source) validateSelector(path *field.Path) field.ErrorList {
 	if s.Name != "" {
 		return field.ErrorList{field.Forbidden(at, "a source has a name or a selector, not both; remove one")}
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s.Selector)
-	if err != nil {
-		return field.ErrorList{field.Invalid(at, "", err.Error())}
+	if errs := ValidateSelector(at, s.Selector); len(errs) > 0 {
+		return errs
 	}
-	if selector.Empty() {
+	if len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Forbidden(at, "would select every object of the namespace; give it a label to match")}
 	}
 	return nil

@@ -58,7 +58,7 @@ type Server struct {
 // New returns a Server for address that does not listen yet. With a gate,
 // /metrics and what is mounted is behind it, and everything is served over TLS,
 // so that no token is sent in the clear. Without one, what is mounted answers
-// localhost alone.
+// localhost alone. The root path redirects to the first mount.
 func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger, mounts ...Mount) *Server {
 	s := &Server{address: address, checks: checks, secure: gate != nil, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMost, Timeout: scrapeTimeout})
@@ -77,6 +77,9 @@ func New(address string, registry *prometheus.Registry, checks []Check, gate *Ga
 		mux.Handle("GET "+mount.Path, handler)
 		mux.Handle("GET "+mount.Path+"/", handler)
 		s.server.RegisterOnShutdown(mount.Close)
+	}
+	if len(mounts) > 0 {
+		mux.Handle("GET /{$}", http.RedirectHandler(mounts[0].Path, http.StatusFound))
 	}
 	return s
 }

@@ -137,3 +137,26 @@ func TestWhatIsMountedIsBehindTheGateToo(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRootLeadsToWhatIsMounted(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		mounts []Mount
+		want   int
+	}{
+		"a page":  {[]Mount{{Path: "/page", Handler: http.NotFoundHandler(), Close: func() {}}}, http.StatusFound},
+		"no page": {nil, http.StatusNotFound},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			handler := New("", prometheus.NewRegistry(), nil, nil, zap.NewNop(), test.mounts...).server.Handler
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			require.Equal(t, test.want, answer.Code)
+			if test.want == http.StatusFound {
+				require.Equal(t, "/page", answer.Header().Get("Location"))
+			}
+			answer = httptest.NewRecorder()
+			handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/elsewhere", nil))
+			require.Equal(t, http.StatusNotFound, answer.Code)
+		})
+	}
+}

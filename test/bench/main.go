@@ -14,6 +14,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
 // pkg names what is measured, for benchstat.
@@ -40,8 +41,17 @@ func run() error {
 			options.unrelated, options.rounds, options.samples, runtime.Version(), runtime.NumCPU()),
 		Of: "Headwater",
 	}
+	like, err := figures.Now("make bench", "BENCH", os.Args[1:])
+	if err != nil {
+		return err
+	}
 	if err := results.Report(measureAll(ctx, options, results), os.Stdout, options.out, pkg); err != nil {
 		return err
+	}
+	if options.figures != "" {
+		if err := figures.Update(options.figures, figures.ByKind(like, results.Figures())); err != nil {
+			return err
+		}
 	}
 	if results.Over() && options.strict {
 		return errOver
@@ -72,6 +82,7 @@ func finishing() []phase {
 		{"idle", (*arena).idle},
 		{"failover", (*arena).failovers},
 		{"workloads", (*arena).workloads},
+		{"sections", (*arena).sections},
 		{"admission", (*arena).admission},
 		{"refresh", (*arena).refreshes},
 	}

@@ -13,7 +13,7 @@ import (
 
 type options struct {
 	clones, consumers, unrelated, rounds, samples, rate, unasked int
-	only, binary, rbac, out                                      string
+	only, binary, rbac, out, figures                             string
 	node, strict                                                 bool
 }
 
@@ -35,6 +35,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.unasked, "unasked", 0, "rounds in which to see how long a kubelet takes by itself, a minute and a half each; part of refresh")
 	flag.BoolVar(&o.strict, "strict", true, "exit with 1 when a row is over its budget")
 	flag.StringVar(&o.out, "o", "", "also write the rounds to this file, in Go's benchmark format, which benchstat compares")
+	flag.StringVar(&o.figures, "figures", "", "the root of a repository of which to replace the figures in deploy/figures.json and in the documents")
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()

@@ -195,6 +195,8 @@ func (a *arena) unasked(ctx context.Context, readers []*reader) error {
 		}
 		all = append(all, took...)
 	}
-	a.results.Add(measure.Row{What: fmt.Sprintf("the same without Headwater, %d pods", len(readers)), Value: measure.Spread(all)})
+	a.results.Alone(measure.Name{
+		Key: fmt.Sprintf("refresh/unasked/pods=%d", len(readers)), What: fmt.Sprintf("the same without Headwater, %d pods", len(readers)),
+	}, all)
 	return nil
 }

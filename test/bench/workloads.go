@@ -102,6 +102,10 @@ const idleTime = time.Minute
 
 // idle counts what Headwater asks of the API server while nothing happens.
 func (a *arena) idle(ctx context.Context) error {
+	return a.idleRequests(ctx, measure.Name{Key: "idle/requests", What: fmt.Sprintf("requests in %s without a change", idleTime)})
+}
+
+func (a *arena) idleRequests(ctx context.Context, name measure.Name) error {
 	measure.Progress("doing nothing for %s", idleTime)
 	if err := a.headwater.Idle(ctx); err != nil {
 		return err
@@ -114,7 +118,6 @@ func (a *arena) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.results.Count(measure.Name{Key: "idle/requests", What: fmt.Sprintf("requests in %s without a change", idleTime)},
-		float64(asked.writes+asked.reads), 0, measure.Plain("requests"))
+	a.results.Count(name, float64(asked.writes+asked.reads), 0, measure.Plain("requests"))
 	return nil
 }

@@ -2,7 +2,7 @@
 // or admission costs: Headwater, the API server and etcd. Each cost is the
 // slope of a line through measurements at growing sizes; from the slopes it
 // foretells larger clusters, what they run into first, and the settings to
-// match. With -write the figures go into deploy/SCALING.md.
+// match. With -figures they go into deploy/figures.json and the documents.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/figures"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -31,7 +31,7 @@ type options struct {
 	sizes, secrets, steps, rules, payloads, judged numbers
 	namespaces                                     int
 	chart, machine                                 int // MiB
-	write, binary, rbac                            string
+	figures, binary, rbac                          string
 }
 
 // numbers is a flag: numbers that grow, with commas between.
@@ -78,7 +78,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.namespaces, "namespaces", 100, "namespaces that hold the clones; the number of sources grows")
 	flag.IntVar(&o.chart, "limit", 512, "the memory limit of Headwater's container, in MiB")
 	flag.IntVar(&o.machine, "machine", 16<<10, "the memory of an API server's machine, in MiB")
-	flag.StringVar(&o.write, "write", "", "a Markdown file to write the figures into, between its marks")
+	flag.StringVar(&o.figures, "figures", "", "the root of a repository of which to replace the figures in deploy/figures.json and in the documents")
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()
@@ -101,7 +101,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	before, err := harness.LoadAverage()
+	like, err := figures.Now("make cost", "COST", os.Args[1:])
 	if err != nil {
 		return err
 	}
@@ -115,30 +115,15 @@ func run() (err error) {
 	}
 	r := report{
 		model: m, limits: limits(float64(o.chart)*mib, float64(o.machine)*mib),
-		head: fmt.Sprintf("Measured on %s with `%s`, on %d CPUs under a load average of %s at the start and %s at the end; Headwater, etcd, the API server and the rest of the control plane share them. %s.",
-			time.Now().Format("2 January 2006"), command(), runtime.NumCPU(), before, after, runtime.Version()),
+		head: fmt.Sprintf("Measured on %s with `%s`, on %s, and of %s at the end; Headwater, etcd, the API server and the rest of the control plane share them.",
+			time.Now().Format("2 January 2006"), like.Command, like.Machine, after),
 	}
 	fmt.Println(r.markdown())
-	if o.write == "" {
+	if o.figures == "" {
 		return nil
 	}
-	return rewrite(o.write, r.markdown())
-}
-
-// command is how to do the same again.
-func command() string {
-	var args []string
-	for i := 1; i < len(os.Args); i++ {
-		if name := strings.TrimLeft(os.Args[i], "-"); name == "write" {
-			i++
-			continue
-		}
-		args = append(args, os.Args[i])
-	}
-	if len(args) == 0 {
-		return "make cost"
-	}
-	return fmt.Sprintf(`make cost COST="%s"`, strings.Join(args, " "))
+	like.Rows, like.Text = m.figures(), strings.Split(r.markdown(), "\n")
+	return figures.Update(o.figures, map[string]figures.Run{"cost": like})
 }
 
 // measureAll runs everything on a cluster of its own. The namespaces come last,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -139,14 +138,6 @@ func TestAmountsAreTold(t *testing.T) {
 	}
 }
 
-func TestFiguresGoBetweenTheMarks(t *testing.T) {
-	got, err := between("a\n"+beginMark+"\nold\n"+endMark+"\nb\n", "new")
-	require.NoError(t, err)
-	require.Equal(t, "a\n"+beginMark+"\n\nnew\n\n"+endMark+"\nb\n", got)
-	_, err = between("a\n", "new")
-	require.ErrorContains(t, err, "lost its marks")
-}
-
 func TestAReportTellsEveryScenario(t *testing.T) {
 	text := report{head: "Measured.", model: proportional(), limits: limits(512*mib, 16*gib)}.markdown()
 	for _, s := range scenarios() {
@@ -155,11 +146,4 @@ func TestAReportTellsEveryScenario(t *testing.T) {
 	require.Contains(t, text, "etcd's quota by default, 2 GiB")
 	require.NotContains(t, text, "NaN")
 	require.NotContains(t, text, "Inf")
-}
-
-func TestTheDocumentHasRoomForTheFigures(t *testing.T) {
-	content, err := os.ReadFile("../../deploy/SCALING.md")
-	require.NoError(t, err)
-	_, err = between(string(content), "")
-	require.NoError(t, err)
 }

@@ -3,14 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
-)
-
-// The marks between which a document holds the figures.
-const (
-	beginMark = "<!-- make cost UPDATE=1 writes from here … -->"
-	endMark   = "<!-- … to here -->"
 )
 
 // report is what is told of a model.
@@ -186,26 +179,4 @@ func table(header []string, rows [][]string) string {
 		line(row)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
-}
-
-// rewrite puts text between the marks of a document.
-func rewrite(file, text string) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	fresh, err := between(string(content), text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return os.WriteFile(file, []byte(fresh), 0o644)
-}
-
-func between(document, text string) (string, error) {
-	before, rest, begins := strings.Cut(document, beginMark)
-	_, after, ends := strings.Cut(rest, endMark)
-	if !begins || !ends {
-		return "", fmt.Errorf("it has lost its marks, %q and %q: put them back where the figures belong", beginMark, endMark)
-	}
-	return before + beginMark + "\n\n" + text + "\n\n" + endMark + after, nil
 }

@@ -40,6 +40,7 @@ var healthy = []string{
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.00025"} 0+1x120`,
 	`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="+Inf"} 0+1x120`,
 	`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0x120`,
+	`headwater_reload_rollouts_stuck{job="headwater", instance="a", rule="r", reason="CrashLoopBackOff"} 0x120`,
 	`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x120`,
 	`headwater_reload_waiting{job="headwater", instance="a", reason="missing"} 0x120`,
 	`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x120`,
@@ -126,6 +127,8 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 			want:   map[string]string{"HeadwaterClonesBehind": `{rule="r"}`},
 		},
 		"a clone fails for long, which another alert tells": {series: but(unsynced("failed", "a"))},
+		"a clone is fought over":                            {series: but(clones("fighting", "a")), want: map[string]string{"HeadwaterClonesFighting": `{rule="r"}`}},
+		"a fight lasts long, which another alert tells":     {series: but(unsynced("fighting", "a"))},
 		"a replica that does not lead saw nothing happen":   {series: but(unsynced("behind", "b"))},
 		"clones are changed again and again": {
 			series: but(`headwater_sync_heals_total{job="headwater", instance="a", rule="r", cause="edited"} 0+4x120`),
@@ -192,6 +195,10 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		"workloads were restarted too often": {
 			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x80 2x40`),
 			want:   map[string]string{"HeadwaterRestartsHeld": `{}`},
+		},
+		"a restart broke a workload": {
+			series: but(`headwater_reload_rollouts_stuck{job="headwater", instance="a", rule="r", reason="CrashLoopBackOff"} 0x60 3x60`),
+			want:   map[string]string{"HeadwaterRolloutsStuck": `{reason="CrashLoopBackOff", rule="r"}`},
 		},
 		"restarts wait for others to roll out": {
 			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x70`),

@@ -40,6 +40,29 @@ func TestTheDocumentsLinkToWhatIsThere(t *testing.T) {
 	require.Empty(t, broken)
 }
 
+// kubectl describe shows no Events of a Secret; kubectl events --for does.
+func TestNobodyIsSentToDescribeForEvents(t *testing.T) {
+	root := filepath.Dir(deployDir)
+	misleading := regexp.MustCompile(`(?i)describe\s+(secret|configmap|\$\{)`)
+	checked := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if err == nil && path != root && strings.HasPrefix(entry.Name(), ".") {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		if !slices.Contains([]string{".md", ".js", ".txt", ".html"}, filepath.Ext(path)) {
+			return nil
+		}
+		checked++
+		text, err := os.ReadFile(path)
+		require.NotRegexp(t, misleading, string(text), path)
+		return err
+	}))
+	require.Greater(t, checked, 10)
+}
+
 func leads(documents map[string]string, from, target string) bool {
 	file, anchor, _ := strings.Cut(target, "#")
 	to := from

@@ -121,6 +121,16 @@ func (e *Env) Answers(user string, answer any, args ...string) {
 	require.NoError(e, json.Unmarshal([]byte(out), answer))
 }
 
+// Status runs the command status for its answer in JSON, and returns how it
+// exited: 0, or 2 when something needs attention.
+func (e *Env) Status(user string, status any, args ...string) (exit int) {
+	e.Helper()
+	out, problem, exit := e.Command(user, append([]string{"status", "-o", "json"}, args...)...)
+	require.Contains(e, []int{0, 2}, exit, problem)
+	require.NoError(e, json.Unmarshal([]byte(out), status))
+	return exit
+}
+
 // OneRule clones Secret shared from PREFIX-src to every namespace PREFIX-*.
 func OneRule(prefix string) string {
 	return strings.ReplaceAll(`

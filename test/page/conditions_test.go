@@ -24,14 +24,14 @@ func TestThePageSaysThatTheFileIsInvalidAndWhichRulesAreGone(t *testing.T) {
 	b.says("#headline", "All in sync", "4 of 4")
 
 	e.rewrite(strings.Replace(rulesFor("file"), "sync: {", "sync: {onConflict: Sometimes, ", 1))
-	b.says("#file", "not valid", "The last good one stays in force", "line 8", "rules[0].sync.onConflict", "headwater check headwater.yaml")
-	require.NotContains(t, b.text("#file"), "Sometimes")
+	b.says("#file", "invalid", "keeps the last valid one in force", "line 8", "rules[0].sync.onConflict", "Sometimes", "AdoptIfEqual", "headwater check headwater.yaml")
 	require.Equal(t, "alert", b.ask("document.querySelector('#file').role"), "it is read out")
-	b.says("#headline", "All in sync", "4 of 4")
+	b.says("#headline", "1 needs attention", "4 of 4", "the configuration on disk is invalid")
 
 	before, _, _ := strings.Cut(rulesFor("file"), "- name: other")
 	e.rewrite(before)
-	b.says("[data-rule=other] h3", "other (removed)", "2 retained")
+	b.says("#retained", "other (removed)", "2 clones")
+	b.says("#headline", "All in sync", "2 of 2 in sync · 2 retained · 1 rule")
 	b.becomes("document.querySelector('#file')", "null")
 	require.Equal(t, "all,shared,other (removed)", b.ask("[...document.querySelector('#filter-rule').options].map((option) => option.textContent)"))
 	require.NotContains(t, b.text("[data-rule=shared] h3"), "removed")
@@ -51,17 +51,18 @@ func TestThePageSaysWhetherRulesProtectAndHaveASource(t *testing.T) {
   protect: {mode: Warn}
 `)
 	b := open(t, h.MetricsURL+"/page")
-	const missing = "its source Secret/guard-src/lost is not there; make it, or mend source in the file"
-	b.says("#headline", "2 rules without a source", "4 of 4 in sync", "3 rules")
+	const missing = "its source Secret/guard-src/lost does not exist; create it, or correct `source` in the configuration"
+	b.says("#headline", "2 need attention", "2 rules without a source", "4 of 4 in sync", "3 rules")
 	b.says("[data-rule=lost]", "no clones", "protection not tried", "No source: "+missing)
-	b.says("#protection", "lost Enforce", "not tried: "+missing, "unsynced Warn", "refuses nothing", "noneother")
-	b.says("#protection", "1 of 2 proven", "shared Enforce", "proven, since")
+	require.Equal(t, "null", b.ask("document.querySelector('[data-rule=lost] canvas')"), "no empty grid")
+	b.says("#protection", "lost Enforce", "not tried: "+missing, "unsynced Warn", "refuses nothing", "not protectedother")
+	b.says("#protection", "1 of 2 verified", "shared Enforce", "verified, since")
 	b.says("[data-rule=shared] h3", "protected")
 
 	e.put("guard-src", "lost", canary)
 	b.says("#headline", "1 rule without a source", "6 of 6 in sync")
 	b.becomes("document.querySelector('.missing')", "null")
-	b.says("#protection", "2 of 2 proven")
+	b.says("#protection", "2 of 2 verified")
 	b.keptToItself(h.MetricsURL, canary)
 }
 
@@ -132,17 +133,17 @@ func TestEveryConditionIsSaidInWordsAtEveryWidth(t *testing.T) {
 		c.Waits = page.NewWaits(waits)
 		c.File = &page.File{Name: "headwater.yaml", Since: since}
 		for line := range 20 {
-			c.File.Faults = append(c.File.Faults, page.Fault{Line: line + 1, Path: strings.Repeat("rules[0].", 30) + "name"})
+			c.File.Faults = append(c.File.Faults, page.Fault{Line: line + 1, Path: strings.Repeat("rules[0].", 30) + "name", Message: "it is wrong"})
 		}
 	})
 	b := open(t, l.url+"/page")
-	b.says("#headline", "1 rule without a source", "1 rule not proven to protect")
-	b.says("#protection", "1 of 3 proven", "proven, since", "2 h ago", "not proven, since", "was let pass", "not tried yet", "rule-4 Audit", "nonerule-5")
-	require.Equal(t, "rule-2 Enforce", b.ask("document.querySelector('#protection li p').textContent"), "what is not proven comes first")
-	b.says("[data-rule=rule-2] h3", "protection not proven")
+	b.says("#headline", "1 rule without a source", "1 rule not verified to protect")
+	b.says("#protection", "1 of 3 verified", "verified, since", "2 h ago", "not verified, since", "was let pass", "not tried yet", "rule-4 Audit", "not protectedrule-5")
+	require.Equal(t, "rule-2 Enforce", b.ask("document.querySelector('#protection li p').textContent"), "what is not verified comes first")
+	b.says("[data-rule=rule-2] h3", "protection not verified")
 	b.says("[data-rule=rule-4] h3", "audits only")
-	b.says("#waits", "Restarts that wait 60", "and 10 more")
-	b.says("#file", "and 12 more")
+	b.says("#waits", "Restarts that wait 60", "Show 42 more", "and 10 more")
+	b.says("#file", "Show 12 more")
 	for _, width := range []int64{1920, 1341, 1265, 700, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.do(b.looks(width, 900, scheme))

@@ -39,7 +39,10 @@ func show(t *testing.T, rules, namespaces int) *landscape {
 		}
 	}
 	l.conditions.Waits = page.NewWaits(nil)
-	shown, err := page.New(l, l.feed, "v1.2.3")
+	if rules == 0 {
+		l.conditions.Rules = []page.Rule{}
+	}
+	shown, err := page.New(l, l.feed, page.About{Version: "v1.2.3", Cluster: "prod-eu-1"})
 	require.NoError(t, err)
 	server := httptest.NewServer(shown)
 	t.Cleanup(func() {
@@ -60,6 +63,15 @@ func (l *landscape) set(rule, namespace int, state page.State) {
 		Target: target, Rule: name, Source: "Secret/platform/" + name, State: state, Reason: "Test",
 		Why: "a reason that is long enough to need more than one line of the table, as those of the API server are",
 	}
+	l.feed.Touched(target)
+}
+
+// unset has a rule not select a namespace.
+func (l *landscape) unset(rule, namespace int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	target := page.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: fmt.Sprintf("rule-%d", rule)}
+	delete(l.places, target)
 	l.feed.Touched(target)
 }
 
@@ -98,6 +110,9 @@ func (l *landscape) Glance() func(page.Target) []page.Place {
 	return func(target page.Target) []page.Place {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return []page.Place{l.places[target]}
+		if place, found := l.places[target]; found {
+			return []page.Place{place}
+		}
+		return nil
 	}
 }

@@ -26,7 +26,7 @@ func TestTenThousandNamespacesAreShownAndFollowed(t *testing.T) {
 	for namespace := range namespaces {
 		l.set(1, namespace+1, page.Behind)
 	}
-	b.says("#headline", "10,000 on their way")
+	b.says("#headline", "10,000 in progress")
 	l.feed.SpreadBegan("rule-1", source, namespaces)
 	arrive := func(from, to int) {
 		for namespace := from; namespace <= to; namespace++ {
@@ -35,7 +35,7 @@ func TestTenThousandNamespacesAreShownAndFollowed(t *testing.T) {
 		}
 	}
 	arrive(namespaces/2+1, namespaces-1)
-	b.says("#headline", "5,001 on their way", "94,999 of 100,000")
+	b.says("#headline", "5,001 in progress", "94,999 of 100,000")
 	b.says("#spread", "4,999 of 10,000 so far")
 	require.NotEqual(t, inSync, b.ask(pixel), "the first is still on its way")
 
@@ -121,29 +121,117 @@ func TestThePageIsLightOrDarkAsAPersonPrefers(t *testing.T) {
 	b.becomes(pixel, "44,109,93,255")
 }
 
-func TestWhatIsRetainedIsNotCountedAsInSync(t *testing.T) {
-	l := show(t, 2, 3)
-	for namespace := 1; namespace <= 3; namespace++ {
+func TestRetainedClonesAreListedApartAndAreNoProblem(t *testing.T) {
+	l := show(t, 2, 300)
+	for namespace := 1; namespace <= 300; namespace++ {
 		l.set(1, namespace, page.Retained)
 	}
+	l.hold(func(c *page.Conditions) { c.Rules = c.Rules[1:] }) // the rule is removed
 	b := open(t, l.url+"/page")
-	b.says("#headline", "3 retained", "3 of 6 in sync")
-	b.says(`[data-rule=rule-1] h3`, "3 retained, of 3")
-	b.says(`[data-rule=rule-2] h3`, "all 3 in sync")
-	b.says("#problems-title", "Not in sync 3")
+	b.says("#headline", "All in sync", "300 of 300 in sync", "300 retained", "1 rule")
+	b.becomes("document.querySelector('#problems').hidden", "true")
+	b.becomes("[...document.querySelectorAll('.band')].map((band) => band.dataset.rule)", "rule-2")
+	b.says("#retained", "Retained clones 300", "rule-1 (removed)", "300 clones", "team-00001", "and 297 more")
+	require.Equal(t, "false", b.ask("document.querySelector('#retained').open"))
+	b.do(chromedp.Click("#retained summary", chromedp.ByQuery), chromedp.Click("#retained .more", chromedp.ByQuery))
+	b.says("#retained", "team-00200", "and 100 more")
+
 	l.set(2, 2, page.Failed)
-	b.says("#headline", "1 needs attention", "2 of 6 in sync · 3 retained")
+	l.set(1, 2, page.Removing)
+	b.says("#headline", "1 needs attention", "299 of 301 in sync · 1 in progress · 299 retained")
+	b.says("[data-rule=rule-1] h3", "rule-1 (removed)", "1 in progress, of 1, 299 retained")
 }
 
-func TestNothingOfTheListIsCutOff(t *testing.T) {
-	l := show(t, 1, 100)
-	l.set(1, 42, page.Conflict)
-	b := open(t, l.url+"/page")
-	b.says("#problems", "team-00042")
-	for _, width := range []int64{1920, 1341, 1265, 901, 700, 390} {
-		b.do(b.looks(width, 900, "light"))
-		b.becomes("innerWidth", fmt.Sprint(width))
-		require.Equal(t, "0", b.ask(`[...document.querySelectorAll('#problems tbody :is(th, td)')].filter((cell) =>
-			cell.scrollWidth > cell.clientWidth || cell.getBoundingClientRect().right > document.querySelector('.scroll').getBoundingClientRect().right).length`), "at %d", width)
+func TestClonesWithTheSameProblemAreOneEntryAboveTheGrid(t *testing.T) {
+	l := show(t, 2, 400)
+	for namespace := 1; namespace <= 300; namespace++ {
+		l.set(1, namespace, page.Conflict)
 	}
+	l.set(2, 7, page.Failed)
+	b := open(t, l.url+"/page")
+	b.says("#headline", "301 need attention")
+	b.says("#problems-title", "Needs attention 301 clones")
+	b.becomes("document.querySelectorAll('.groups > li').length", "2")
+	b.says(".groups > li[data-state=conflict]", "rule-1", "300 clones", "team-00001", "team-00003", "and 297 more", "first seen by this page at")
+	require.Equal(t, "true", b.ask(`document.querySelector('#problems').getBoundingClientRect().bottom <= document.querySelector('.bands').getBoundingClientRect().top`))
+	b.do(chromedp.Click(".groups > li[data-state=conflict] .more", chromedp.ByQuery))
+	b.says(".groups > li[data-state=conflict]", "team-00200", "and 100 more", "Show fewer")
+	b.do(chromedp.Click(".groups > li[data-state=failed] .link", chromedp.ByQuery))
+	b.says(".groups > li[data-state=failed] #detail", "team-00007", "rule rule-2", "kubectl -n team-00007 events --for secret/rule-2")
+	b.keptToItself(l.url)
+}
+
+func TestNamespacesThatARuleDoesNotSelectAreDim(t *testing.T) {
+	l := show(t, 2, 100)
+	for namespace := 2; namespace <= 100; namespace += 2 {
+		l.unset(1, namespace)
+	}
+	b := open(t, l.url+"/page")
+	b.says("#headline", "150 of 150")
+	b.says(".legend", "in sync", "not selected")
+	const middle = `(() => { const canvas = document.querySelector('canvas'), [side] = canvas.dataset.cell.split('x').map(Number);
+		const pitch = side + 3, at = pitch + Math.floor(side / 2);
+		return canvas.getContext('2d').getImageData(at, Math.floor(side / 2), 1, 1).data.join() })()`
+	b.becomes(middle, "212,219,216,255")
+	l.unset(2, 2)
+	b.says("#headline", "149 of 149")
+}
+
+func TestEmptyStatesAreTruthful(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		rules int
+		hold  func(*page.Conditions)
+		want  []string
+		grids string
+	}{
+		"namespaces without clones": {1, func(c *page.Conditions) { c.Namespaces = 300 }, []string{"No clones yet", "1 rule · 300 namespaces, none with clones"}, "0"},
+		"no rule":                   {0, func(c *page.Conditions) { c.Namespaces = 300 }, []string{"No rule syncs", "0 rules · 300 namespaces, none with clones"}, "0"},
+		"a rule without a source": {
+			1, func(c *page.Conditions) { c.Rules[0].Missing = "its source does not exist" },
+			[]string{"1 needs attention", "1 rule without a source"},
+			"0",
+		},
+		"an invalid file": {
+			1, func(c *page.Conditions) {
+				c.File = &page.File{Name: "headwater.yaml", Faults: []page.Fault{{Line: 3, Path: "rules", Message: "rule \"a\" is defined twice"}}}
+			},
+			[]string{"1 needs attention", "the configuration on disk is invalid"},
+			"0",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			l := show(t, test.rules, 0)
+			l.hold(test.hold)
+			b := open(t, l.url+"/page")
+			b.says("#headline", test.want...)
+			require.NotEqual(t, "good", b.ask("document.querySelector('#headline').dataset.is"), "nothing is green about it")
+			require.Equal(t, test.grids, b.ask("document.querySelectorAll('canvas').length"), "no empty grid")
+		})
+	}
+}
+
+func TestThePageNamesTheCluster(t *testing.T) {
+	b := open(t, show(t, 1, 1).url+"/page")
+	b.says("#cluster", "prod-eu-1")
+	require.Equal(t, "prod-eu-1 · Headwater", b.ask("document.title"))
+}
+
+func TestRefusalsAreShownWhereTheyCanBeKnown(t *testing.T) {
+	l := show(t, 1, 1)
+	guarded := func(refusals bool) {
+		l.hold(func(c *page.Conditions) {
+			c.Refusals, c.Rules[0].Mode, c.Rules[0].Proof = refusals, "Enforce", page.Proven
+		})
+	}
+	guarded(false)
+	b := open(t, l.url+"/page")
+	b.says("#refusals", "policies refuse writes before Headwater is asked", "apiserver_validating_admission_policy_check_total", "audit log")
+	require.Equal(t, "null", b.ask("document.querySelector('#denials')"))
+	guarded(true)
+	b.says("#denials", "Refused", "Nothing recently")
+	b.becomes("document.querySelector('#refusals')", "null")
+	guarded(false)
+	b.becomes("document.querySelector('#denials')", "null")
+	l.feed.Denied(page.Note{What: "warned", Names: []string{"Update of Secret platform/rule-1"}})
+	b.says("#denials", "warned", "Update of Secret platform/rule-1")
 }

@@ -58,7 +58,7 @@ func TestThePageFollowsWhatHappens(t *testing.T) {
 	teams := e.teams("live", 12)
 	h := e.start(rulesFor("live"))
 	b := open(t, h.MetricsURL+"/page")
-	b.says("#headline", "All in sync", "24 of 24", "2 rules", "12 namespaces")
+	b.says("#headline", "All in sync", "24 of 24", "2 rules", "12 namespaces with clones")
 	b.says("#spread", "No source has changed")
 
 	e.put("live-src", "shared", canary+"-2")
@@ -80,8 +80,8 @@ func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
 	h := e.start(strings.Replace(rulesFor("done"), "  protect:", "  reload: {debounce: 100ms}\n  protect:", 1))
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#headline", "All in sync")
-	b.says("#denials", "Nothing of late")
-	b.says("#reloads", "Nothing of late")
+	b.says("#denials", "Nothing recently")
+	b.says("#reloads", "Nothing recently")
 
 	require.NoError(t, harness.Grant(t.Context(), e.Admin, "done-editor", "done-mallory"))
 	mallory := e.Client("done-mallory")
@@ -101,6 +101,44 @@ func TestThePageShowsWhatWasRefusedAndReloaded(t *testing.T) {
 	b.keptToItself(h.MetricsURL, canary)
 }
 
+// Where policies refuse, the API server does not ask Headwater.
+func TestThePageSaysWhereRefusalsOfPoliciesAre(t *testing.T) {
+	e := newEnv(t)
+	e.teams("policy", 2)
+	h := e.start(strings.Replace(rulesFor("policy"), "engine: Webhook", "engine: Both", 1), "--cluster-name=prod-eu-1")
+	b := open(t, h.MetricsURL+"/")
+	b.says("#headline", "All in sync", "4 of 4")
+	b.becomes("location.pathname", "/page")
+	b.says("#cluster", "prod-eu-1")
+	b.says("#refusals", "apiserver_validating_admission_policy_check_total", "audit log")
+	require.Equal(t, "null", b.ask("document.querySelector('#denials')"))
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+// A stopped process keeps its connections open, so that only silence tells.
+func TestThePageSaysThatNoUpdateComes(t *testing.T) {
+	e := newEnv(t)
+	e.teams("stop", 2)
+	h := e.start(rulesFor("stop"))
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#headline", "All in sync", "4 of 4")
+	const connection = "document.querySelector('.connection').dataset.is"
+	b.becomes(connection, "live")
+
+	require.NoError(t, h.Pause())
+	t.Cleanup(func() { _ = h.Resume() }) // or it could not stop
+	b.becomes(connection, "silent")
+	require.Regexp(t, `^no update since \d\d:\d\d:\d\d$`, b.text(".connection"))
+	b.says("#headline", "As of ")
+	require.Equal(t, "stale", b.ask("document.querySelector('#headline').dataset.is"), "nothing is green about it")
+
+	require.NoError(t, h.Resume())
+	b.becomes(connection, "live")
+	e.namespaces("stop-team-3")
+	b.says("#headline", "All in sync", "6 of 6")
+	require.NotContains(t, b.text("#headline"), "As of")
+}
+
 func TestThePageShowsWhatFailsAndWhy(t *testing.T) {
 	e := newEnv(t)
 	e.teams("bad", 5)
@@ -111,13 +149,14 @@ func TestThePageShowsWhatFailsAndWhy(t *testing.T) {
 	b.says("#headline", "3 need attention", "7 of 10")
 	b.says("#problems", "conflict", "bad-team-2", "this object is not Headwater's; delete or rename it", "failed", "bad-team-4", "exceeded quota")
 
-	b.do(chromedp.Click(`#problems tr[data-state=conflict] button`, chromedp.ByQuery))
-	b.says("#detail", "bad-team-2", "rule shared", "conflict", "this object is not Headwater's", "Secret/bad-src/shared", "seen since", "kubectl -n bad-team-2 describe secret shared")
+	b.do(chromedp.Click(`#problems li[data-state=conflict] .link`, chromedp.ByQuery))
+	b.says("#detail", "bad-team-2", "rule shared", "conflict", "this object is not Headwater's", "Secret/bad-src/shared", "first seen by this page at", "kubectl -n bad-team-2 events --for secret/shared")
 
 	require.NoError(t, e.Admin.CoreV1().Secrets("bad-team-2").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	b.says("#detail", "in sync", "it is what its source and its rule say")
+	b.says("#problems #detail", "in sync", "it is what its source and its rule say")
 	b.says("#headline", "2 need attention", "8 of 10")
-	b.becomes("document.querySelectorAll('#problems tbody tr').length", "2")
+	b.becomes("document.querySelectorAll('#problems .groups > li').length", "1")
+	b.says("#problems .groups", "failed", "2 rules", "bad-team-4")
 	b.keptToItself(h.MetricsURL, canary)
 }
 
@@ -129,7 +168,7 @@ func TestThePageIsFiltered(t *testing.T) {
 	h := e.start(rulesFor("sift"))
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#headline", "2 need attention", "20 of 22")
-	rows := "[...document.querySelectorAll('#problems tbody th')].map((cell) => cell.textContent)"
+	rows := "[...document.querySelectorAll('#problems .names .link')].map((name) => name.textContent)"
 	bands := "[...document.querySelectorAll('.band')].map((band) => band.dataset.rule)"
 	names := "document.querySelector('canvas').getAttribute('aria-label').match(/, (\\d+ namespaces?),/)[1]"
 	b.becomes(rows, "sift-team-10,sift-team-3")
@@ -184,8 +223,7 @@ func TestThePageIsUsedByKeyboardAndScreenReader(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.says("#detail", "keys-team-3")
 	require.Equal(t, "polite", b.ask("document.querySelector('#detail').ariaLive"), "it is read out")
-	require.Equal(t, "State,Namespace,Rule,Why,Since", b.ask("[...document.querySelectorAll('#problems thead th[scope=col]')].map((cell) => cell.textContent)"))
-	require.Equal(t, "conflict", b.ask("document.querySelector('#problems tbody .state').innerText.trim().replace(/^[^a-z]+/, '')"), "colour is not all that tells")
+	require.Equal(t, "conflict", b.ask("document.querySelector('#problems .state').innerText.trim().replace(/^[^a-z]+/, '')"), "colour is not all that tells")
 }
 
 // eventuallyByTab goes on with Tab until an expression gives want.
@@ -207,7 +245,7 @@ func TestAReplicaThatDoesNotLeadSaysWhoDoes(t *testing.T) {
 	require.NoError(t, first.Idle(t.Context()))
 	second := e.start(rulesFor("two"))
 	b := open(t, second.MetricsURL+"/page")
-	b.says("#elsewhere", "Another replica leads", "leads, and shows what there is to see", "kubectl --namespace headwater-system port-forward pod/")
+	b.says("#elsewhere", "Another replica leads", "leads, and serves the page with content", "kubectl --namespace headwater-system port-forward pod/")
 
 	first.Stop()
 	b.says("#headline", "All in sync", "4 of 4")

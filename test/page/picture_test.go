@@ -76,10 +76,10 @@ func takePictures(t *testing.T) {
 	b.says("#denials", "denied", "jane@example.com")
 	b.says("#reloads", "restarted")
 	b.says("#spread", "written in")
-	b.says("#protection", "1 of 1 proven")
-	b.do(chromedp.Click(`#problems tr[data-state=conflict] button`, chromedp.ByQuery))
+	b.says("#protection", "1 of 1 verified")
+	b.do(chromedp.Click(`#problems li[data-state=conflict] .link`, chromedp.ByQuery))
 	b.says("#detail", "team-38", "not Headwater's")
-	b.says("#problems-title", "Not in sync 4") // it comes after the headline
+	b.says("#problems-title", "Needs attention 4 clones") // it comes after the headline
 	for scheme, name := range pictures {
 		var picture []byte
 		b.do(b.looks(1440, 960, scheme), chromedp.Evaluate(`scrollTo(0, 0)`, nil), chromedp.CaptureScreenshot(&picture))

@@ -2,6 +2,7 @@ package rollouts
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -50,6 +51,8 @@ type course struct {
 	left map[string]bool
 	// again were restarted more than once.
 	again []string
+	// took is from the edit until the last is complete.
+	took time.Duration
 }
 
 // follow follows sights, which are in order of revision, from a state where

@@ -281,6 +281,7 @@ func (f *fleet) change(version string, except ...string) course {
 	from, err := strconv.ParseInt(edited.ResourceVersion, 10, 64)
 	require.NoError(f, err)
 	c := follow(before, f.history(from))
+	c.took = took
 	load, err := harness.LoadAverage()
 	require.NoError(f, err)
 	f.Logf("%d Deployments rolled out %.1f s after the edit, at most %d at a time (load average %s)", len(f.sizes), took.Seconds(), c.most, load)

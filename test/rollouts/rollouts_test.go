@@ -4,15 +4,20 @@ package rollouts
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
-var deployments = flag.Int("deployments", 200, "how many Deployments roll out, ten in a namespace")
+var (
+	deployments = flag.Int("deployments", 200, "how many Deployments roll out, ten in a namespace")
+	figuresIn   = flag.String("figures", "", "the root of a repository of which to replace the figures in deploy/figures.json and in the documents")
+)
 
 // limit is the default of reload.maxConcurrentRollouts.
 const limit = 50
@@ -52,6 +57,7 @@ func TestManyDeploymentsRollOut(t *testing.T) {
 		larger, smaller := c.overtaken(f.cloned, limit)
 		require.Empty(t, larger, "it began before %s, which is smaller", smaller)
 		f.replaced()
+		f.keep(c)
 	})
 	t.Run("the paused one rolls out once it goes on", func(t *testing.T) {
 		f := f.of(t)
@@ -70,4 +76,18 @@ func TestManyDeploymentsRollOut(t *testing.T) {
 		require.Greater(t, c.most, limit)
 		f.replaced()
 	})
+}
+
+// keep stores how long it took, where that is asked for.
+func (f *fleet) keep(c course) {
+	f.Helper()
+	if *figuresIn == "" {
+		return
+	}
+	run, err := figures.Now(fmt.Sprintf("make test-rollouts ROLLOUTS=%d", *deployments), "", nil)
+	require.NoError(f, err)
+	run.Rows = []figures.Row{{
+		Key: fmt.Sprintf("rollouts/deployments=%d", *deployments), Unit: "ms", Value: figures.Values{Median: float64(c.took.Milliseconds())},
+	}}
+	require.NoError(f, figures.Update(*figuresIn, map[string]figures.Run{"rollouts": run}))
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
 // Verdict says whether a row keeps its budget; empty where nothing is judged.
@@ -36,6 +38,7 @@ type Row struct {
 	What, Value, Floor, Ratio, Budget string
 	Verdict                           Verdict
 	results                           results
+	figure                            figures.Row
 }
 
 // Table collects the rows.
@@ -66,8 +69,8 @@ func compared(name Name, ours, floor []time.Duration) Row {
 	all := Ratios(ours, floor)
 	return Row{
 		What: name.What, Value: inMS(Median(ours)), Floor: inMS(Median(floor)),
-		Ratio:   fmt.Sprintf("%.2f (%.2f–%.2f)", Median(all), slices.Min(all), slices.Max(all)),
-		results: rounds(name.Key, ours, floor),
+		Ratio:   fmt.Sprintf("rounds %.2f (%.2f–%.2f)", Median(all), slices.Min(all), slices.Max(all)),
+		results: rounds(name.Key, ours, floor), figure: figureOfRounds(ours, floor),
 	}
 }
 
@@ -81,13 +84,18 @@ func (t *Table) Latency(name Name, ours, floor []time.Duration, budget time.Dura
 // Spreads adds a row of samples that is not judged.
 func (t *Table) Spreads(name Name, ours, floor []time.Duration) { t.Add(spreads(name, ours, floor)) }
 
-// spreads compares the 99th percentiles.
+// spreads compares the medians and the 99th percentiles.
 func spreads(name Name, ours, floor []time.Duration) Row {
 	return Row{
 		What: name.What, Value: Spread(ours), Floor: Spread(floor),
-		Ratio:   fmt.Sprintf("%.2f", tails(ours, floor)),
-		results: samples(name.Key, ours, floor),
+		Ratio:   fmt.Sprintf("p50 %.2f, p99 %.2f", Percentile(ours, 50).Seconds()/Percentile(floor, 50).Seconds(), tails(ours, floor)),
+		results: samples(name.Key, ours, floor), figure: figureOfSamples(ours, floor),
 	}
+}
+
+// Alone adds a row of samples that have no floor.
+func (t *Table) Alone(name Name, ours []time.Duration) {
+	t.Add(Row{What: name.What, Value: Spread(ours), results: results{key: name.Key, ours: inBatches(ours)}, figure: figureOfSamples(ours, nil)})
 }
 
 func tails(ours, floor []time.Duration) float64 {
@@ -141,8 +149,15 @@ func (t *Table) Count(name Name, value, budget float64, unit Unit) {
 // Number adds a row of a number that is not judged.
 func (t *Table) Number(name Name, value float64, unit Unit) { t.Add(number(name, value, unit)) }
 
+// Beside adds a row of a number beside another of its kind that is not judged.
+func (t *Table) Beside(name Name, value, floor float64, unit Unit) {
+	r := number(name, value, unit)
+	r.Floor, r.Ratio = fmt.Sprintf("%.4g%s", floor, unit.shown), fmt.Sprintf("%.2f", value/floor)
+	t.Add(r)
+}
+
 func number(name Name, value float64, unit Unit) Row {
-	return Row{What: name.What, Value: fmt.Sprintf("%.4g%s", value, unit.shown), results: single(name.Key, value, unit)}
+	return Row{What: name.What, Value: fmt.Sprintf("%.4g%s", value, unit.shown), results: single(name.Key, value, unit), figure: figureOfNumber(value, unit)}
 }
 
 // Over says whether any row is over its budget.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -257,4 +258,47 @@ func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	before = e.Adopted(h, namespace, "waves")
 	e.SetKey(namespace, "own", "k", "3")
 	e.Restarted(namespace, before, "Deployment/waves")
+}
+
+// bySecretsStore mounts a SecretProviderClass beside reading Secret own.
+func bySecretsStore() corev1.PodSpec {
+	spec := harness.ByEnvFrom("own")
+	spec.Volumes = []corev1.Volume{{Name: "vault", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+		Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"},
+	}}}}
+	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "vault", MountPath: "/vault"}}
+	return spec
+}
+
+func TestWhatIsNotHonouredOfReloaderIsReported(t *testing.T) {
+	e := newEnv(t)
+	e.Node("unhonoured-node")
+	namespace := e.Stage("unhonoured")
+	e.Sections = honourBoth
+	e.Secret(namespace, "own", map[string]string{"k": "1"})
+	auto := map[string]string{mark.ReloaderAuto: "true"}
+	e.Deployment(namespace, "auto", bySecretsStore(), auto)
+	named := harness.Deployment(namespace, "named", 0, bySecretsStore())
+	named.Spec.Template.Annotations = map[string]string{mark.ReloaderClasses: "vault"}
+	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), named, metav1.CreateOptions{})
+	require.NoError(t, err)
+	job := corev1.PodTemplateSpec{Spec: harness.ByEnvFrom("own")}
+	job.Spec.NodeName, job.Spec.RestartPolicy = "unhonoured-node", corev1.RestartPolicyNever
+	for name, annotations := range map[string]map[string]string{"recreated": auto, "plain": nil} {
+		_, err = e.Admin.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: batchv1.JobSpec{Template: job},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	h := e.Start(syncRule("unhonoured"))
+	require.Contains(t, e.HasEvent(namespace, "auto", "UnknownReload"), mark.ReloaderAuto+" is ignored in part: Headwater does not see what a Secrets Store CSI driver mounts: SecretProviderClass vault")
+	require.Contains(t, e.HasEvent(namespace, "named", "UnknownReload"), mark.ReloaderClasses+" is ignored: Headwater does not see")
+	require.Contains(t, e.HasEvent(namespace, "recreated", "UnknownReload"), "Headwater does not recreate Jobs, as Reloader does")
+	e.Settled(h)
+	events, err := e.Admin.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UnknownReload"})
+	require.NoError(t, err)
+	require.Len(t, events.Items, 3)
+	out, problem, exit := e.Command(e.Viewer("unhonoured-viewer"), "explain", "deploy/unhonoured-a/auto", "--config", e.ConfigFile(syncRule("unhonoured")))
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "ignored: "+mark.ReloaderAuto+": Headwater does not see what a Secrets Store CSI driver mounts")
 }

@@ -35,7 +35,8 @@ func (p *past) judgeable(w *workload, refused string) bool {
 
 // judgeRestarts tells of each object that was consumed the last time when all
 // was at rest, and has changed, whether the pods were started after that. What
-// is consumed for the first time is adopted, whatever pods have of it.
+// is consumed for the first time is adopted, whatever pods have of it, unless the
+// workload was created while nobody led.
 func (p *past) judgeRestarts(w *workload) error {
 	var errs []error
 	pods := p.podsOf(w)
@@ -51,6 +52,9 @@ func (p *past) judgeRestarts(w *workload) error {
 	}
 	for _, ref := range w.refs() {
 		known, found := w.known[ref]
+		if w.unled && !found {
+			known, found = standing{w.useOf(ref), 0}, w.startsWith(ref, p.latest(ref)) != ""
+		}
 		if !found || !w.governs(ref) || p.latest(ref) == nil {
 			continue
 		}
@@ -129,7 +133,7 @@ func (p *past) rests(at int64, refused string) {
 	last := p.rest
 	p.rest = at
 	for _, w := range p.workloads {
-		w.lately = []form{w.form}
+		w.lately, w.unled = []form{w.form}, false
 		current := p.judgeable(w, refused)
 		for _, ref := range w.refs() {
 			_, found := w.known[ref]

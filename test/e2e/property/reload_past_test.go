@@ -47,6 +47,13 @@ type workload struct {
 	started, restarted int64
 	// template is that of its owner, without Headwater's stamp.
 	template, stamp, baseline string
+	// stamps are all that it had. undone is true from when somebody takes a restart
+	// back until the next one.
+	stamps map[string]bool
+	undone bool
+	// unled is true for a workload that was created while nobody led, and of which
+	// the data has changed since.
+	unled bool
 	// lately are the forms that it had since the last rest.
 	lately []form
 	// explained is until when the changes of an object have had their restart.
@@ -143,7 +150,8 @@ func (p *past) notePod(o *corev1.Pod, revision int64) {
 
 func (p *past) noteDeployment(o *appsv1.Deployment, revision int64) {
 	template := o.Spec.Template.DeepCopy()
-	stamp := template.Annotations[mark.RestartedFor]
+	restartedFor := template.Annotations[mark.RestartedFor]
+	stamp := restartedFor + template.Annotations[mark.RestartedAfter]
 	delete(template.Annotations, mark.RestartedFor)
 	delete(template.Annotations, mark.RestartedAfter)
 	if len(template.Annotations) == 0 {
@@ -158,7 +166,7 @@ func (p *past) noteDeployment(o *appsv1.Deployment, revision int64) {
 	if w == nil {
 		w = &workload{
 			namespace: o.Namespace, name: o.Name, app: o.Spec.Template.Labels["app"], replicas: *o.Spec.Replicas,
-			explained: map[object.Ref]int64{}, known: map[object.Ref]standing{},
+			explained: map[object.Ref]int64{}, known: map[object.Ref]standing{}, stamps: map[string]bool{},
 		}
 		p.workloads[o.UID] = w
 	}
@@ -166,9 +174,14 @@ func (p *past) noteDeployment(o *appsv1.Deployment, revision int64) {
 		w.template, w.started = string(text), revision
 	}
 	p.reform(w, form{usesOf(o.Namespace, &template.Spec), o.Annotations[mark.Reload]})
-	if stamp != w.stamp {
-		p.noteRestart(w, stamp, revision)
+	switch {
+	case stamp == w.stamp:
+	case stamp == "" || w.stamps[stamp]: // no two are alike
+		w.undone = true
+	default:
+		p.noteRestart(w, restartedFor, revision)
 	}
+	w.stamps[stamp] = true
 	w.stamp, w.baseline = stamp, o.Annotations[mark.Baseline]
 }
 
@@ -194,6 +207,10 @@ func (p *past) noteRestart(w *workload, stamp string, revision int64) {
 	noted := w.restarted > p.rest
 	w.started, w.restarted = revision, revision
 	p.restartCount++
+	if w.undone {
+		w.undone = false
+		return
+	}
 	if stamp == w.baseline {
 		p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d for what it ran already", w.namespace, w.name, revision))
 		return
@@ -205,9 +222,23 @@ func (p *past) noteRestart(w *workload, stamp string, revision int64) {
 				w.explained[ref] = at
 				return
 			}
+			if at := p.writtenSince(ref, p.explainedUntil(w, ref)); !known && form.governs(ref) && at > 0 {
+				w.explained[ref] = at
+				return
+			}
 		}
 	}
 	p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d, and no change calls for it: %s", w.namespace, w.name, revision, p.tell(w)))
+}
+
+// writtenSince is when ref was last written after since, labels included: to a pod
+// that is seen for the first time its data is as new. 0: it was not.
+func (p *past) writtenSince(ref object.Ref, since int64) int64 {
+	all := p.from(ref, since)
+	if len(all) == 0 || all[len(all)-1].since <= since || all[len(all)-1].data == nil {
+		return 0
+	}
+	return all[len(all)-1].since
 }
 
 func (p *past) explainedUntil(w *workload, ref object.Ref) int64 {

@@ -61,6 +61,8 @@ func (w *reloadWorld) step() {
 		{2, w.wish},
 		{1, w.deleteWorkload},
 		{1, w.drop},
+		{2, w.undo},
+		{1, w.createUnled},
 		{3, w.quietStep},
 	})
 }

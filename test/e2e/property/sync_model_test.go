@@ -190,7 +190,7 @@ func wanted(rule *config.Rule, source *object.Full) *object.Full {
 	clone := &object.Full{Content: source.Content}
 	clone.Labels = chosen(source.Labels, target.CopyLabels, target.Labels)
 	clone.Annotations = chosen(source.Annotations, target.CopyAnnotations, target.Annotations)
-	clone.Labels[mark.CloneLabel] = "true"
+	clone.Labels[mark.CloneLabel], clone.Labels[mark.Rule] = "true", rule.Name
 	clone.Annotations[mark.Rule] = rule.Name
 	clone.Annotations[mark.Source] = source.Ref().String()
 	clone.Annotations[mark.SourceUID] = string(source.UID)

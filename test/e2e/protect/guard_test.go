@@ -294,7 +294,7 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 func (e *env) protection(user, file string) inspect.Protection {
 	e.Helper()
 	var status inspect.Status
-	e.Answers(user, &status, "status", "--config", file)
+	e.Status(user, &status, "--config", file)
 	require.Len(e, status.Protection, 1)
 	return status.Protection[0]
 }

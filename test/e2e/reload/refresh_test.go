@@ -22,12 +22,18 @@ import (
 // is not refreshed for that.
 func (e *env) mounting(namespace, name, node, address string) {
 	e.Helper()
+	e.startPod(namespace, name, node, address, harness.ByVolume("shared"))
+}
+
+// startPod makes a pod of spec on node, with that address, and plays its kubelet.
+// The pod is younger than what exists already.
+func (e *env) startPod(namespace, name, node, address string, spec corev1.PodSpec) {
+	e.Helper()
 	e.SecondLater()
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
-	spec := harness.ByVolume("shared")
 	spec.NodeName = node
 	pod, err := e.Admin.CoreV1().Pods(namespace).Create(e.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
@@ -156,4 +162,37 @@ func TestRefreshesKeepTheirRate(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, []int{0, 1, 2, 3, 4}, seen, "one after the other")
+}
+
+func TestAPodIsRefreshedForTheKeysThatItsVolumeShows(t *testing.T) {
+	e := newEnv(t)
+	e.Node("items-node")
+	namespace := e.Stage("items")
+	items := []corev1.KeyToPath{{Key: "used", Path: "used"}}
+	listed := harness.ByVolume("shared")
+	listed.Volumes[0].Secret.Items = items
+	projected := harness.ByVolume("shared")
+	projected.Volumes[0].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+		Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "shared"}, Items: items},
+	}}}}
+	h := e.Start(e2e.ReloadRule("items"))
+	e.Cloned("items", "used", "1")
+	for name, spec := range map[string]corev1.PodSpec{"all": harness.ByVolume("shared"), "listed": listed, "projected": projected} {
+		e.startPod(namespace, name, "items-node", "127.0.0.1", spec)
+	}
+	e.Settled(h)
+
+	e.Change("items", "unused", "2")
+	all := e.Refreshed(namespace, "all", "")
+	e.Settled(h)
+	require.Equal(t, map[string]string{"all": all, "listed": "", "projected": ""}, e.Refreshes(namespace))
+	e.Change("items", "used", "2")
+	for name, before := range map[string]string{"all": all, "listed": "", "projected": ""} {
+		e.Refreshed(namespace, name, before)
+	}
+	before := e.Refreshes(namespace)
+	e.Change("items", "unused", "3")
+	e.Refreshed(namespace, "all", before["all"])
+	e.Settled(h)
+	require.Equal(t, before["listed"], e.Refreshes(namespace)["listed"])
 }

@@ -85,7 +85,7 @@ func TestWhatCameOfAChangeIsToldOnTheSource(t *testing.T) {
 		for _, event := range events.Items {
 			if strings.HasPrefix(event.Regarding.Namespace, "came-") {
 				told = append(told, event.Note)
-				require.Equal(t, source.UID, event.Regarding.UID, "kubectl describe shows it by that")
+				require.Equal(t, source.UID, event.Regarding.UID, "kubectl describe selects Events by UID")
 			}
 		}
 		if len(told) != 1 {

@@ -26,12 +26,14 @@ func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
 		e.Deployment(namespace, name, harness.ByNothing(), annotations)
 	}
 	e.Deployment(namespace, "by-key", harness.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used"})
+	e.Deployment(namespace, "misspelt", harness.ByNothing(), map[string]string{"headwater.dev/relaod": "Off"})
 	e.Deployment(namespace, "garbled-keys", harness.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used;unused"})
 	h := e.Start(e2e.ReloadRule("wishes"))
 	e.Cloned("wishes", "used", "1")
 	e.Settled(h)
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.ReloadOn)
 	require.Contains(t, e.HasEvent(namespace, "garbled-keys", "UnknownReload"), mark.ReloadKeys)
+	require.Contains(t, e.HasEvent(namespace, "misspelt", "UnknownReload"), "headwater.dev/relaod is ignored: there is none of that name; did you mean headwater.dev/reload?")
 	before := e.Stamps(namespace)
 	for name, stamp := range before {
 		require.Empty(t, stamp, "first sight is never a change: %s", name)

@@ -208,6 +208,29 @@ func TestWhatIsHardlyMeantIsLoggedAtTheStartAndOnAChange(t *testing.T) {
 	require.Equal(t, 2, strings.Count(log, note))
 }
 
+func TestTheLogSaysWhatRunsAndWhatTheFirstSyncHasDone(t *testing.T) {
+	e := newEnv(t)
+	for _, name := range []string{"firstsync-src", "firstsync-a", "firstsync-b"} {
+		e.Namespace(name)
+	}
+	e.Secret("firstsync-src", "shared", map[string]string{"k": "v"})
+	h := e.Start(e2e.OneRule("firstsync"))
+	const finished = `"msg":"first sync finished","clones":%s,"namespaces":%s,"written":%d,"failed":0,"took"`
+	const some = `[1-9]\d*` // other tests have left clones as well
+	logs(e, h, 1, "first sync finished")
+	log, err := h.Log()
+	require.NoError(t, err)
+	require.Regexp(t, fmt.Sprintf(finished, some, some, 2), log)
+	require.Regexp(t, `"msg":"Headwater starts","version":"[^"]+","commit":"[^"]+","configuration":"[^"]+headwater.yaml","rules":1`, log)
+	require.NotContains(t, log, `"logger":"fx"`)
+	h.Stop()
+	h = e.Start(e2e.OneRule("firstsync"))
+	logs(e, h, 1, "first sync finished")
+	log, err = h.Log()
+	require.NoError(t, err)
+	require.Regexp(t, fmt.Sprintf(finished, some, some, 0), log)
+}
+
 func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
 	e := newEnv(t)
 	e.Namespace("replica-src")
@@ -223,7 +246,7 @@ func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
 	e.HasClone("replica-a", "shared", map[string]string{"k": "v"})
 	first.Stop()
 	require.Zero(t, first.ExitCode(), "SIGTERM is a graceful end")
-	logs(e, first, 1, `"msg":"stopped"`)
+	logs(e, first, 1, `"msg":"Headwater has stopped"`)
 	e.Edit("replica-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
 	e.HasClone("replica-a", "shared", map[string]string{"k": "v2"})
 	require.NoError(t, second.Idle(t.Context()))

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/sync"
@@ -42,7 +44,7 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 
 	user, file := e.Viewer("stand-viewer"), e.ConfigFile(f.rules)
 	var status inspect.Status
-	e.Answers(user, &status, "status", "--config", file)
+	require.Equal(t, 2, e.Status(user, &status, "--config", file))
 	require.Len(t, status.Rules, 1)
 	rule := status.Rules[0]
 	require.Equal(t, map[sync.Standing]int{sync.Current: 1, sync.Failed: 1, sync.Conflicts: 1, sync.Drifting: 1}, rule.Clones)
@@ -56,13 +58,16 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 	require.False(t, status.Leader.Leads)
 
 	out, problem, exit := e.Command(user, "status", "--config", file)
-	require.Zero(t, exit, problem)
-	for _, part := range []string{"RULE", "DRIFTING", "stand: 1 failed (Missing)", "exceeded quota", "stand: 1 conflict (Conflict)", "to 2 clones in", "No replica leads, since "} {
+	require.Equal(t, 2, exit, problem)
+	for _, part := range []string{
+		"RULE", "DRIFTING", "stand: 1 clone failed (Missing): stand-1/shared\n  create Secret/stand-1/shared", "exceeded quota",
+		"stand: 1 clone in conflict (Conflict): stand-2/shared\n", "to 2 clones in", "No replica leads, since ",
+	} {
 		require.Contains(t, out, part)
 	}
 	require.NotContains(t, out, "s3cret")
 	out, _, exit = e.Command(user, "status", "--config", file, "-o", "yaml")
-	require.Zero(t, exit)
+	require.Equal(t, 2, exit)
 	require.Contains(t, out, "name: stand")
 
 	_, problem, exit = e.Command("stand-nobody", "status", "--config", file)
@@ -91,7 +96,7 @@ func TestEventsAndStatusFollowWhatIsNews(t *testing.T) {
 	require.NoError(t, e.Admin.CoreV1().ResourceQuotas(f.name(1)).Delete(t.Context(), "none", metav1.DeleteOptions{}))
 	e.HasNote(f.name(1), "shared", "CloneFailed", "exceeded quota: other")
 	out, problem, exit := e.Command(user, "status", "--config", file)
-	require.Zero(t, exit, problem)
+	require.Equal(t, 2, exit, problem)
 	require.NotContains(t, out, "No replica leads")
 	require.Contains(t, out, "exceeded quota: other")
 	require.NotContains(t, out, "exceeded quota: none")
@@ -135,7 +140,7 @@ func TestStatusTellsNoOldStories(t *testing.T) {
 			tries++
 			e.Edit(namespace, "shared", func(s *corev1.Secret) { s.Data["k"] = fmt.Append(nil, "edited ", tries) })
 			var status inspect.Status
-			e.Answers(user, &status, "status", "--config", file)
+			e.Status(user, &status, "--config", file)
 			if got := status.Rules[0].Clones; !maps.Equal(got, want) {
 				return fmt.Errorf("%v, want %v", got, want)
 			}
@@ -153,23 +158,23 @@ func TestASourceThatIsNotThereIsTold(t *testing.T) {
 	typo := "- name: lost-typo\n  source: {kind: Secret, namespace: lost-scr, name: shared}\n  sync: {}\n"
 	h := e.Start(f.rules + label + typo)
 	f.allHave("v")
-	e.HasNote(harness.Namespace, harness.Namespace, "SourceMissing", "Secret/lost-scr/shared is not there")
+	e.HasNote(harness.Namespace, harness.Namespace, "SourceMissing", "Secret/lost-scr/shared does not exist")
 	e.HasMetric(h, 0, "headwater_sync_sources_missing", map[string]string{"rule": "lost"})
 	e.HasMetric(h, 1, "headwater_sync_sources_missing", map[string]string{"rule": "lost-label"})
 	e.HasMetric(h, 1, "headwater_sync_sources_missing", map[string]string{"rule": "lost-typo"})
 
 	require.NoError(t, e.Admin.CoreV1().Secrets("lost-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	e.HasNote("lost-src", "shared", "SourceMissing", "clones that are there stay as they are")
+	e.HasNote("lost-src", "shared", "SourceMissing", "existing clones stay as they are")
 	e.HasMetric(h, 1, "headwater_sync_sources_missing", map[string]string{"rule": "lost"})
 	user, file := e.Viewer("lost-viewer"), e.ConfigFile(f.rules+label+typo)
-	for _, command := range []string{"status", "plan"} {
+	for command, want := range map[string]int{"status": 2, "plan": 0} {
 		out, problem, exit := e.Command(user, command, "--config", file)
-		require.Zero(t, exit, problem)
-		require.Contains(t, out, "lost: its source Secret/lost-src/shared is not there")
+		require.Equal(t, want, exit, problem)
+		require.Contains(t, out, "lost: its source Secret/lost-src/shared does not exist")
 		require.Contains(t, out, "lost-label: no object is its source Secret/lost-src/(share=nobody)")
 	}
 	out, problem, exit := e.Command(user, "status", "--config", file)
-	require.Zero(t, exit, problem)
+	require.Equal(t, 2, exit, problem)
 	require.Contains(t, out, "not tried: no object is its source")
 
 	e.Secret("lost-src", "shared", map[string]string{"k": "v2"})
@@ -180,20 +185,72 @@ func TestASourceThatIsNotThereIsTold(t *testing.T) {
 func TestStatusWatchShowsAChangeSpreading(t *testing.T) {
 	e := newEnv(t)
 	f := newFleet(e, "spread", 3, "")
+	e.NoSecrets(f.name(1))
 	h := e.Start(f.rules)
-	f.allHave("v")
-	e.Settled(h)
-	h.Stop()
+	e.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
+	e.HasEvent(f.name(1), "shared", "CloneFailed")
 	user := e.Viewer("spread-viewer")
-	bars, lines := f.watched(user), f.watched(user, "-o", "json")
-	bars.show("] 3/3 current")
-	lines.show(`{"rules":[{"name":"spread","clones":{"current":3}}]}` + "\n")
+	tables, lines := f.watched(user), f.watched(user, "-o", "json")
+	// As status says it, by the same words.
+	const failed = "spread: 1 clone failed (Missing): spread-1/shared\n"
+	out, problem, exit := e.Command(user, "status", "--config", f.ConfigFile(f.rules))
+	require.Equal(t, 2, exit, problem)
+	require.Contains(t, out, failed)
+	tables.show(time.Now().UTC().Format("2006-01-02T"))
+	tables.show(failed)
+	lines.show(`"clones":{"current":2,"failed":1}`)
+	h.Stop()
+	tables.show("No replica leads, since ")
 	e.Edit("spread-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
-	bars.show("[----------------------------------------] 0/3 current  3 behind")
-	lines.show(`{"behind":3}`)
-	require.NoError(t, os.Truncate(bars.file, 0))
+	tables.show("spread: 2 clones behind (Outdated): spread-0/shared, spread-2/shared\n")
+	lines.show(`"clones":{"behind":3}`)
+	require.NoError(t, e.Admin.CoreV1().ResourceQuotas(f.name(1)).Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	require.NoError(t, os.Truncate(lines.file, 0))
 	e.Start(f.rules)
-	bars.show("[########################################] 3/3 current")
+	lines.show(`"clones":{"current":3}`)
+}
+
+func TestStatusWaitsUntilAllIsInSync(t *testing.T) {
+	e := newEnv(t)
+	f := newFleet(e, "wait", 3, "")
+	e.NoSecrets(f.name(1))
+	e.Start(f.rules)
+	e.HasEvent(f.name(1), "shared", "CloneFailed")
+	user, file := e.Viewer("wait-viewer"), e.ConfigFile(f.rules)
+	for sentence, test := range map[string]struct {
+		args  []string
+		exit  int
+		parts []string
+	}{
+		"what fails needs attention": {nil, 2, []string{"wait-1/shared"}},
+		"the deadline ends a wait": {
+			[]string{"--wait", "--timeout", "1s"},
+			2,
+			[]string{"waiting for: rule wait: 1 clone failed (wait-1/shared)", "not in sync after 1s; still waiting for: rule wait: 1 clone failed"},
+		},
+		"the rule alone":                     {[]string{"wait"}, 2, []string{"wait-1/shared"}},
+		"a rule that does not exist":         {[]string{"wat"}, 1, []string{`no rule "wat" in the configuration, and no clone of such a rule; rules: wait`}},
+		"other namespaces are fine":          {[]string{"--target-namespace", "wait-0,wait-2", "--wait"}, 0, []string{"wait  1        2 "}},
+		"a glob finds it":                    {[]string{"--target-namespace", "wait-[1-2]"}, 2, []string{"wait-1/shared"}},
+		"a namespace that nobody has made":   {[]string{"--target-namespace", "wait-9"}, 2, []string{"namespace wait-9 does not exist"}},
+		"a namespace that no rule clones to": {[]string{"--target-namespace", "default"}, 0, []string{"no rule clones anything here"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			out, problem, exit := e.Command(user, append([]string{"status", "--config", file}, test.args...)...)
+			require.Equal(t, test.exit, exit, out+problem)
+			for _, part := range test.parts {
+				require.Contains(t, out+problem, part)
+			}
+		})
+	}
+	ended := make(chan int, 1)
+	go func() {
+		_, _, exit := e.Command(user, "status", "--config", file, "--wait", "--timeout", "1m")
+		ended <- exit
+	}()
+	require.NoError(t, e.Admin.CoreV1().ResourceQuotas(f.name(1)).Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	require.Zero(t, <-ended)
+	f.allHave("v")
 }
 
 // watched is what status --watch writes.
@@ -276,4 +333,20 @@ func TestPlanSaysWhatAFileWouldChange(t *testing.T) {
 	out, _, exit = e.Command(user, "plan", "--config", e.ConfigFile(f.rule("onConflict: Overwrite, namespaces: {include: [plan-1]}, target: {name: taken}")))
 	require.Equal(t, 2, exit)
 	require.Regexp(t, `plan +Recreate +TakenOver +1 +plan-1/taken`, out)
+}
+
+// The clone that lost its label is found out by a request, which the survey of the
+// service does not send.
+func TestStatusAndMetricAgreeAboutACloneThatCannotBeRepaired(t *testing.T) {
+	f := newFleet(newEnv(t), "agree", 1, "")
+	h := f.Start(f.rules)
+	f.allHave("v")
+	f.Settled(h)
+	patch := []byte(`{"metadata":{"labels":{"headwater.dev/clone":null}},"data":{"k":"Zm9yZ2Vk"},"immutable":true}`)
+	_, err := f.Admin.CoreV1().Secrets(f.name(0)).Patch(t.Context(), "shared", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	f.HasEvent(f.name(0), "shared", "Conflict")
+	f.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": "agree", "state": "conflict", "reason": "Conflict"})
+	f.HasMetric(h, 0, "headwater_sync_clones", map[string]string{"rule": "agree", "state": "behind"})
+	require.Equal(t, map[sync.Standing]int{sync.Conflicts: 1}, f.standings(f.approver()))
 }

@@ -91,7 +91,7 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 	f.allHave("v")
 	same := f.uids()
 	f.ConfigFile(f.rule("namespaces: {include: [mass-0]}"))
-	require.Contains(t, f.HasEvent(harness.Namespace, harness.Namespace, "MassRemoval"), "5 of the 6 clones of rule \"mass\"")
+	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", "5 of the 6 clones of rule \"mass\"")
 	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "mass", "state": "held", "reason": "MassRemoval"})
 	f.Holds(e2e.Settle, same)
 
@@ -112,8 +112,8 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 		f.HasNone(f.name(i), "shared")
 	}
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
-	require.Regexp(t, `^5 of the 6 clones of rule "mass" are removed, as approved at 2\S+Z by "mass-approver", by their own word$`,
-		f.HasEvent(harness.Namespace, harness.Namespace, "Approved"))
+	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `5 of the 6 clones of rule "mass" are removed: approved at 2`)
+	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `Z by user "mass-approver", a name that Headwater cannot verify`)
 	f.usedUp()
 	_, problem, exit = f.Command(user, "approve", "mass", "--config", file)
 	require.Equal(t, 1, exit)
@@ -214,7 +214,7 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 	for i := range f.n {
 		f.HasClone(f.name(i), "shared", map[string]string{})
 	}
-	require.Regexp(t, `^the clones of rule "void" are emptied like this source, as approved at 2\S+Z by "void-approver", by their own word$`,
+	require.Regexp(t, `^the clones of rule "void" are emptied like this source: approved at 2\S+Z by user "void-approver", a name that Headwater cannot verify$`,
 		f.HasEvent("void-src", "shared", "Approved"))
 
 	f.Edit("void-src", "shared", func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("v2")} })

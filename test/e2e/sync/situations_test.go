@@ -88,6 +88,9 @@ func ofClones() map[string]situation {
 		"clone relabelled: our label is put back": {
 			act: unlabelling("a", mark.CloneLabel), wrote: []string{"update a/shared"},
 		},
+		"clone relabelled: the label that names its rule is put back, by one write": {
+			act: unlabelling("a", mark.Rule), wrote: []string{"update a/shared"},
+		},
 		"clone relabelled: a label of the rule's is put back": {
 			rules: ruleWith("target: {labels: {team: platform}}"), before: inEach("k=v team:platform by MX"),
 			act: labelling("a", "team", "a"), wrote: []string{"update a/shared"},

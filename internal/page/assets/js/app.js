@@ -5,10 +5,12 @@ import htm from '../vendor/htm.js';
 import { arrange, latestSpread, store } from './store.js';
 import { askCell, askList, follow } from './stream.js';
 import { Bands } from './bands.js';
+import { touched } from './band.js';
 import { File, Protection, Waits } from './conditions.js';
 import { Curve } from './curve.js';
-import { Filters, Header, Summary } from './head.js';
-import { Detail, Notes, Problems } from './panels.js';
+import { Problems, Retained } from './groups.js';
+import { Filters, Header, stale, Summary } from './head.js';
+import { Notes } from './panels.js';
 import { version } from './words.js';
 
 const html = htm.bind(h);
@@ -31,6 +33,14 @@ const act = {
     if (selected) askDetail();
     draw();
   },
+  expand(group) {
+    if (!store.expanded.delete(group.key)) askGroup(group.key, group.state);
+    draw();
+  },
+  open(rule) {
+    if (!store.opened.delete(rule)) store.opened.add(rule);
+    draw();
+  },
 };
 
 function App() {
@@ -40,35 +50,38 @@ function App() {
     <${Header} />
     ${conditions?.file && html`<${File} file=${conditions.file} />`}
     ${elsewhere && html`<${Elsewhere} standing=${store.standing} />`}
-    ${!elsewhere && store.rules === null && html`<p class="notice" role="status">Reading how things stand…</p>`}
-    ${store.rules !== null && html`
+    ${!elsewhere && store.rules === null && html`<p class="notice" role="status">Reading the state of the cluster…</p>`}
+    ${store.rules !== null && html`<div class="state-of-things" data-stale=${stale()}>
       <${Summary} act=${act} />
       <${Filters} act=${act} />
+      <${Problems} act=${act} />
       <div class="columns">
         <main>
           <${Bands} act=${act} />
-          <${Problems} act=${act} />
+          <${Retained} act=${act} />
         </main>
         <aside>
-          ${store.selected && html`<${Detail} act=${act} />`}
           ${conditions && html`<${Protection} />`}
           <${Curve} spread=${latestSpread()} />
-          <${Notes} title="Refused" id="denials" notes=${store.denials} none="Nothing of late."
-            about="Only by the webhook of this replica. Where the API server takes policies, Headwater’s refuse first: see its audit log." />
+          ${(seesRefusals(conditions) || store.denials.length > 0) && html`<${Notes} title="Refused" id="denials" notes=${store.denials}
+            about="What the webhook of this replica refused. Other replicas have their own list." />`}
           ${conditions?.waits.total > 0 && html`<${Waits} waits=${conditions.waits} />`}
-          <${Notes} title="Reloaded" id="reloads" notes=${store.reloads} none="Nothing of late." />
+          <${Notes} title="Reloaded" id="reloads" notes=${store.reloads} />
         </aside>
-      </div>`}
-    <footer>Headwater ${version} · read only · no values, names alone</footer>`;
+      </div></div>`}
+    <footer>Headwater ${version} · read only · shows names, never values</footer>`;
 }
+
+/** Whether a refusal could be shown. */
+const seesRefusals = (conditions) => conditions?.refusals && conditions.rules.some(({ mode }) => mode);
 
 function Elsewhere({ standing }) {
   const { leader, itself, replica, namespace } = standing;
   return html`<section class="notice" role="status" id="elsewhere">
-    <h2>${leader === '' || itself ? 'Nobody leads yet' : 'Another replica leads'}</h2>
-    <p>This replica, <code>${replica}</code>, ${itself ? 'is about to.' : 'answers the API server, but writes nothing.'}
-      ${leader === '' && ' One of the replicas is about to take the lead.'}
-      ${leader !== '' && !itself && html` <strong id="leader">${leader}</strong> leads, and shows what there is to see:`}</p>
+    <h2>${leader === '' || itself ? 'No replica leads yet' : 'Another replica leads'}</h2>
+    <p>This replica, <code>${replica}</code>, ${itself ? 'is about to lead.' : 'answers the API server, but writes nothing.'}
+      ${leader === '' && ' One of the replicas is about to lead.'}
+      ${leader !== '' && !itself && html` <strong id="leader">${leader}</strong> leads, and serves the page with content:`}</p>
     ${leader !== '' && !itself && html`<pre><code>kubectl --namespace ${namespace} port-forward pod/${leader} 8080</code></pre>`}
   </section>`;
 }
@@ -96,16 +109,33 @@ function sift() {
 
 let asking = 0;
 
-/** Asks for the list anew, once for all that happens within a moment. */
+const retained = { states: new Set(['retained']) };
+
+/** Asks for the lists, once for all that happens within a moment. */
 function askSoon() {
   if (asking) return;
   asking = setTimeout(async () => {
     asking = 0;
     try {
-      store.list = await askList(store.filter);
+      store.problems = await askList(store.filter);
+      store.retained = await askList({ ...store.filter, ...retained });
+      const shown = [...store.problems.groups, ...store.retained.groups];
+      for (const key of store.expanded.keys()) {
+        const group = shown.find((one) => one.key === key);
+        if (group) await askGroup(key, group.state); else store.expanded.delete(key);
+      }
       draw();
-    } catch { /* the stream tells that the line is down */ }
+    } catch { /* the header says that the connection is lost */ }
   }, 400);
+}
+
+/** Asks for more of the clones of a group. */
+async function askGroup(key, state) {
+  try {
+    const { groups } = await askList({ ...store.filter, states: [state] }, key);
+    if (groups.length > 0) store.expanded.set(key, groups[0].places);
+    draw();
+  } catch { /* the header says that the connection is lost */ }
 }
 
 async function askDetail() {
@@ -113,7 +143,7 @@ async function askDetail() {
   try {
     const detail = await askCell(asked);
     if (store.selected === asked) { store.detail = detail; draw(); }
-  } catch { /* the stream tells that the line is down */ }
+  } catch { /* the header says that the connection is lost */ }
 }
 
 const isSelected = (row, slot) => store.rules[row] === store.selected?.rule && store.names[slot] === store.selected.namespace;
@@ -129,6 +159,7 @@ follow({
   },
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', rearrange);
+touched.addEventListener('change', () => { draw(); rearrange(); });
 addEventListener('resize', rearrange);
-setInterval(draw, 10_000); // what says how long ago something was
+setInterval(draw, 10_000); // for how long ago something was
 draw();

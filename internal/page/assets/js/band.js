@@ -1,17 +1,25 @@
 // The cells of one rule, drawn on a canvas: there may be ten thousand.
 
-import { states } from './words.js';
+import { byName, states } from './words.js';
 import { store } from './store.js';
 
 const freshFor = 1400; // ms that a cell glows that changed
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
+const pixelsMost = 16_000; // of a canvas in one direction; browsers draw nothing on a larger one
+
+/** Whether cells have to be large enough for a finger. */
+export const touched = matchMedia('(max-width: 640px), (pointer: coarse)');
+
+/** How many cells have their names on them. */
+export const namedMost = 60;
 
 /** How cells are laid out: as large as fits, and with names while there are few. */
 export function layoutFor(width, cells, rules) {
-  if (cells <= 60) {
+  if (cells <= namedMost) {
     const columns = Math.max(1, Math.min(cells, Math.floor((width + 6) / 158)));
     return { columns, wide: Math.floor((width + 6) / columns), high: 34, gap: 6, named: true };
   }
+  if (touched.matches) return { columns: Math.max(1, Math.floor(width / 27)), wide: 27, high: 27, gap: 3 };
   const room = Math.max(90, Math.min(420, (innerHeight * 0.75) / rules));
   for (const pitch of [26, 22, 18, 16, 14, 12, 10, 8, 7, 6, 5]) {
     const columns = Math.floor(width / pitch);
@@ -26,7 +34,7 @@ export function palette() {
   const read = (name) => style.getPropertyValue(name).trim();
   return {
     states: states.map(({ name }) => read(`--${name}`)),
-    ink: read('--ink'), empty: read('--soft'), glow: read('--glow'), focus: read('--focus'), panel: read('--panel'), tile: read('--tile'), line: read('--line'),
+    ink: read('--ink'), empty: read('--soft'), glow: read('--glow'), focus: read('--focus'), panel: read('--panel'), tile: read('--tile'), back: read('--back'), line: read('--line'),
     font: `13px ${read('--font')}`,
   };
 }
@@ -41,14 +49,15 @@ export class Band {
     this.frame = 0;
   }
 
-  /** Draws everything anew. */
+  /** Draws every cell. */
   arrange(width, rules, colours) {
     Object.assign(this, { colours, layout: layoutFor(width, store.order.length, rules) });
     const { columns, wide, high } = this.layout;
     const lines = Math.max(1, Math.ceil(store.order.length / columns));
-    const dense = devicePixelRatio || 1;
+    const dense = Math.min(devicePixelRatio || 1, pixelsMost / (lines * high));
     this.canvas.width = columns * wide * dense;
     this.canvas.height = lines * high * dense;
+    this.canvas.dataset.cell = `${wide - (this.layout.named ? 0 : this.layout.gap)}x${high - (this.layout.named ? 0 : this.layout.gap)}`;
     this.canvas.style.width = `${columns * wide}px`;
     this.canvas.style.height = `${lines * high}px`;
     this.pen = this.canvas.getContext('2d');
@@ -87,7 +96,8 @@ export class Band {
     const pen = this.pen;
     pen.clearRect(x, y, wide, high);
     const chosen = store.filter.states;
-    pen.globalAlpha = chosen.size > 0 && !chosen.has(states[state].name) ? 0.18 : 1;
+    const shown = chosen.size === 0 || chosen.has(states[state].name);
+    pen.globalAlpha = shown ? 1 : 0.18;
     if (named) this.tile(x, y, w, h, state, store.names[slot]);
     else this.square(x, y, w, h, state);
     if (glow > 0) {
@@ -106,13 +116,11 @@ export class Band {
   tile(x, y, w, h, state, name) {
     const { pen, colours } = this;
     const empty = states[state].name === 'empty';
-    if (!empty) {
-      pen.fillStyle = colours.tile;
-      pen.beginPath();
-      pen.roundRect(x, y, w, h, 6);
-      pen.fill();
-      this.square(x + 8, y + (h - 12) / 2, 12, 12, state);
-    }
+    pen.fillStyle = empty ? colours.back : colours.tile;
+    pen.beginPath();
+    pen.roundRect(x, y, w, h, 6);
+    pen.fill();
+    this.square(x + 8, y + (h - 12) / 2, 12, 12, state);
     pen.fillStyle = empty ? colours.empty : colours.ink;
     pen.font = colours.font;
     pen.textBaseline = 'middle';
@@ -128,8 +136,9 @@ export class Band {
     const name = states[state].name;
     pen.fillStyle = colour;
     pen.strokeStyle = colour;
-    if (name === 'empty') {
-      if (w >= 5) pen.fillRect(x + w / 2 - 0.5, y + h / 2 - 0.5, 1, 1);
+    if (name === 'empty') { // dim, and smaller than a clone
+      const side = Math.max(2, Math.round(w * 0.5));
+      pen.fillRect(x + Math.round((w - side) / 2), y + Math.round((h - side) / 2), side, side);
       return;
     }
     const hollow = name === 'behind' || name === 'removing' || name === 'retained';
@@ -151,6 +160,7 @@ export class Band {
       behind: [[b, d, b, e], [b, e, c, e]],
       removing: [[a, e, c, e]],
       drifting: [[a, f, c, d]],
+      fighting: [[a, f, c, d], [a, y + h * 0.4, c, y + h * 0.4], [a, y + h * 0.6, c, y + h * 0.6]],
       held: [[x + w * 0.38, d, x + w * 0.38, f], [x + w * 0.62, d, x + w * 0.62, f]],
       refused: [[a, e, c, e]],
       conflict: [[a, d, c, f], [a, f, c, d]],
@@ -185,11 +195,12 @@ export class Band {
     return column < columns && at < store.order.length ? at : -1;
   }
 
-  /** The next cell after the cursor that is not in sync, in a direction. */
+  /** The next cell after the cursor that is neither in sync nor retained, in a
+   * direction. */
   nextProblem(step) {
     const cells = store.cells[this.row];
     for (let at = this.cursor + step; at >= 0 && at < store.order.length; at += step) {
-      if (cells[store.order[at]] > 1) return at;
+      if (cells[store.order[at]] > byName.retained.at) return at;
     }
     return this.cursor;
   }

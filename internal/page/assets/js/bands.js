@@ -3,26 +3,75 @@
 
 import { Component, createRef, h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
-import { Band, palette } from './band.js';
+import { Band, namedMost, palette, touched } from './band.js';
 import { protects } from './conditions.js';
-import { called, shows, store } from './store.js';
+import { Detail } from './detail.js';
+import { Share, Sign } from './head.js';
+import { called, isRemoved, shows, store, totals } from './store.js';
 import { count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
 
+/** Whether a rule of the grid is shown: one that is removed is not, where all its
+ * clones are retained. */
+const isShown = (rule, row) => {
+  if (!shows(rule)) return false;
+  const { all, retained } = weigh(store.counts[row]);
+  return all > 0 || retained === 0 || !isRemoved(rule);
+};
+
 export function Bands({ act }) {
-  const shown = store.rules.filter(shows);
+  const rows = store.rules.map((rule, row) => ({ rule, row })).filter(({ rule, row }) => isShown(rule, row));
+  const drawn = rows.filter(({ row }) => holds(row));
   return html`<section class="bands" aria-labelledby="grid-title">
     <h2 id="grid-title">Rules and namespaces</h2>
-    <p class="hint">Each cell is a namespace. With the keyboard: <kbd>Tab</kbd> to a rule, arrows to move, <kbd>n</kbd> and <kbd>p</kbd> to what is not in sync, <kbd>Enter</kbd> to see why.</p>
+    ${drawn.length > 0 && html`<${Legend} />
+      <p class="hint keys">Each cell is a namespace. With the keyboard: <kbd>Tab</kbd> to a rule, arrows to move, <kbd>n</kbd> and <kbd>p</kbd> to what is not in sync, <kbd>Enter</kbd> to see why.</p>`}
     ${store.rules.length === 0 && html`<p class="none">The configuration has no rule that syncs.</p>`}
-    ${store.rules.map((rule, row) => shows(rule) && html`<${BandView} key=${`${row} ${rule}`} rule=${rule} row=${row} shown=${shown.length} act=${act} />`)}
+    ${rows.map(({ rule, row }) => html`<${Rule} key=${`${row} ${rule}`} rule=${rule} row=${row} shown=${drawn.length} act=${act} />`)}
     <p class="spoken" aria-live="polite" id="cursor"></p>
     <div class="tip" id="tip" hidden></div>
   </section>`;
 }
 
-class BandView extends Component {
+/** Whether a rule has any clone. */
+const holds = (row) => store.counts[row].some((n, state) => state > 0 && n > 0);
+
+/** What the signs of the grid mean. */
+function Legend() {
+  const sums = totals({ empty: true });
+  return html`<ul class="legend" aria-label="Legend">
+    ${states.map(({ name, text, means }, at) => sums[at] > 0 && html`<li key=${name} title=${means}><${Sign} state=${name} />${text}</li>`)}
+  </ul>`;
+}
+
+/** A rule in words, and its cells below. */
+function Rule({ rule, row, shown, act }) {
+  const known = store.ruleByName.get(rule);
+  const shield = known ? protects(known) : '';
+  const { all, retained, words, is } = weigh(store.counts[row]);
+  const filled = all + retained > 0;
+  let state = words.length === 0 ? `all ${count(all)} in sync` : `${words.join(', ')}, of ${count(all)}`;
+  if (all === 0) state = 'no clones';
+  if (retained > 0) state += `, ${count(retained)} retained`;
+  const folded = touched.matches && store.order.length > namedMost;
+  const isOpen = !folded || store.opened.has(rule);
+  const isSelected = store.selected?.rule === rule && !store.selected.from;
+  return html`<section class="band" data-rule=${rule}>
+    <h3>${called(rule)} <span data-is=${is}>${state}</span>
+      ${shield && html`<span class="shield" data-is=${known.proof === 'unproven' ? 'trouble' : ''}>${shield}</span>`}</h3>
+    ${known?.missing && html`<p class="missing" role="status"><b>No source:</b> ${known.missing}</p>`}
+    ${filled && folded && html`<${Share} sums=${store.counts[row]} />
+      <button type="button" class="quiet more" aria-expanded=${isOpen} onClick=${() => act.open(rule)}>
+        ${isOpen ? 'Hide the namespaces' : `Show ${many(store.order.length, 'namespace')}`}</button>`}
+    ${filled && isOpen && html`<${Cells} rule=${rule} row=${row} shown=${shown} act=${act}
+      label=${`Rule ${called(rule)}, ${many(store.order.length, 'namespace')}, ${state}${shield && `, ${shield}`}`} />`}
+    ${isSelected && html`<${Detail} act=${act} />`}
+  </section>`;
+}
+
+/** The cells of a rule. */
+class Cells extends Component {
   canvas = createRef();
 
   componentDidMount() {
@@ -61,7 +110,7 @@ class BandView extends Component {
   }
 
   open(at) {
-    if (at >= 0) this.props.act.select({ rule: this.props.rule, namespace: store.names[store.order[at]] });
+    if (at >= 0) this.props.act.select({ rule: this.props.rule, namespace: store.names[store.order[at]], from: '' });
   }
 
   onKeyDown(event) {
@@ -91,23 +140,13 @@ class BandView extends Component {
     tip.style.top = `${event.pageY + 18}px`;
   }
 
-  render({ rule, row }) {
-    const { all, others, is } = weigh(store.counts[row]);
-    const known = store.ruleByName.get(rule);
-    const shield = known ? protects(known) : '';
-    let standing = others.length === 0 ? `all ${count(all)} in sync` : `${others.join(', ')}, of ${count(all)}`;
-    if (all === 0) standing = 'no clones';
-    return html`<section class="band" data-rule=${rule}>
-      <h3>${called(rule)} <span data-is=${is}>${standing}</span>
-        ${shield && html`<span class="shield" data-is=${known.proof === 'unproven' ? 'trouble' : ''}>${shield}</span>`}</h3>
-      ${known?.missing && html`<p class="missing" role="status"><b>No source:</b> ${known.missing}</p>`}
-      <div class="holder">
-        <canvas ref=${this.canvas} tabindex="0" role="application" aria-roledescription="grid of namespaces"
-          aria-label=${`Rule ${called(rule)}, ${many(store.order.length, 'namespace')}, ${standing}${shield && `, ${shield}`}. Arrow keys move, n and p go to what is not in sync, Enter tells why.`}
-          onKeyDown=${(event) => this.onKeyDown(event)} onFocus=${() => this.point(Math.max(0, this.band.cursor))} onBlur=${() => this.band.move(-1)}
-          onClick=${(event) => this.open(this.band.under(event))}
-          onMouseMove=${(event) => this.hover(event)} onMouseLeave=${() => { document.getElementById('tip').hidden = true; }}></canvas>
-      </div>
-    </section>`;
+  render({ label }) {
+    return html`<div class="holder">
+      <canvas ref=${this.canvas} tabindex="0" role="application" aria-roledescription="grid of namespaces"
+        aria-label=${`${label}. Arrow keys move, n and p go to what is not in sync, Enter says why.`}
+        onKeyDown=${(event) => this.onKeyDown(event)} onFocus=${() => this.point(Math.max(0, this.band.cursor))} onBlur=${() => this.band.move(-1)}
+        onClick=${(event) => this.open(this.band.under(event))}
+        onMouseMove=${(event) => this.hover(event)} onMouseLeave=${() => { document.getElementById('tip').hidden = true; }}></canvas>
+    </div>`;
   }
 }

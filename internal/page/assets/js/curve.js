@@ -7,7 +7,7 @@ import { clock, count, many, span } from './words.js';
 const html = htm.bind(h);
 const [wide, high, left, bottom, top] = [340, 168, 8, 22, 14];
 
-/** When a share of what was written had been. */
+/** When a share of the clones was written. */
 function by(points, share) {
   const wanted = share * points.at(-1).n;
   return points.find((point) => point.n >= wanted && point.n > 0)?.s;
@@ -16,7 +16,7 @@ function by(points, share) {
 export function Curve({ spread }) {
   return html`<section class="panel" id="spread" aria-labelledby="spread-title">
     <h2 id="spread-title">Last change</h2>
-    ${spread ? html`<${Drawn} spread=${spread} />` : html`<p class="none">No source has changed since this replica began to lead.</p>`}
+    ${spread ? html`<${Drawn} spread=${spread} />` : html`<p class="none">No source has changed since this replica started to lead.</p>`}
   </section>`;
 }
 

@@ -1,63 +1,95 @@
-// The top of the page: is it live, how do things stand, what is shown of it.
+// The top of the page: is it live, what is the state, what is shown of it.
 
 import { h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
-import { called, shows, store, totals } from './store.js';
-import { clock, count, many, states, weigh } from './words.js';
+import { called, isRemoved, shows, store, totals } from './store.js';
+import { clock, cluster, count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
 
+/** When the page is not live: since when it shows nothing new. */
+export const stale = () => (store.connection === 'silent' || store.connection === 'lost') && store.heard !== null;
+
 export function Header() {
-  const words = { connecting: 'connecting', live: 'live', lost: `connection lost${store.heard ? `, as of ${clock(store.heard)}` : ''}` };
+  const silence = store.heard === null ? '' : `no update since ${clock(store.heard)}`;
+  const words = { connecting: 'connecting', live: 'live', silent: silence, lost: `connection lost${silence && `, ${silence}`}` };
   return html`<header class="top">
     <h1><img src="page/icon.svg" alt="" width="26" height="26" />Headwater</h1>
-    ${store.standing?.here && html`<span class="where">${store.standing.replica}</span>`}
+    ${cluster && html`<strong class="cluster" id="cluster">${cluster}</strong>`}
+    ${store.standing?.here && html`<span class="where" title="the replica that leads">${store.standing.replica}</span>`}
     <span class="connection" data-is=${store.connection} role="status"><i></i>${words[store.connection]}</span>
   </header>`;
 }
 
-/** What weigh says of the clones, and what there is to say of the rules. */
-function summarize(sums) {
-  const weighed = weigh(sums);
+/** What needs attention beside clones. */
+function troubles() {
   const shown = (store.conditions?.rules ?? []).filter(({ name }) => shows(name));
-  const rules = [
-    { n: shown.filter(({ missing }) => missing).length, text: 'without a source' },
-    { n: shown.filter(({ proof }) => proof === 'unproven').length, text: 'not proven to protect' },
-  ].filter(({ n }) => n > 0).map(({ n, text }) => `${many(n, 'rule')} ${text}`);
-  if (rules.length === 0) return weighed;
-  const others = [...weighed.others];
-  others.splice(weighed.is === 'trouble' ? 1 : 0, 0, ...rules);
-  return { ...weighed, others, is: 'trouble' };
+  const missing = shown.filter(({ missing }) => missing).length;
+  const unproven = shown.filter(({ proof }) => proof === 'unproven').length;
+  const file = store.conditions?.file ? 1 : 0;
+  const words = [];
+  if (file > 0) words.push('the configuration on disk is invalid');
+  if (missing > 0) words.push(`${many(missing, 'rule')} without a source`);
+  if (unproven > 0) words.push(`${many(unproven, 'rule')} not verified to protect`);
+  return { n: file + missing + unproven, words };
+}
+
+/** What the headline says, and in which colour. */
+function headline({ all, attention, moving, is }, others) {
+  const n = attention + others.n;
+  if (n > 0) return { text: `${count(n)} ${n === 1 ? 'needs' : 'need'} attention`, is: 'trouble' };
+  if (moving > 0) return { text: `${count(moving)} in progress`, is };
+  if (all > 0) return { text: 'All in sync', is };
+  return { text: store.rules.length === 0 ? 'No rule syncs' : 'No clones yet', is: 'none' };
+}
+
+function facts(weighed, others) {
+  const { all, current, attention, moving, retained } = weighed;
+  const filled = store.names.filter(Boolean).length;
+  const there = store.conditions?.namespaces ?? 0;
+  return [
+    all > 0 && `${count(current)} of ${count(all)} in sync`,
+    attention > 0 && others.n > 0 && `${many(attention, 'clone')} need${attention === 1 ? 's' : ''} attention`,
+    ...others.words,
+    attention + others.n > 0 && moving > 0 && `${count(moving)} in progress`,
+    retained > 0 && `${count(retained)} retained`,
+    many(store.rules.filter((rule) => !isRemoved(rule)).length, 'rule'),
+    filled > 0 ? `${many(filled, 'namespace')} with clones` : there > 0 && `${many(there, 'namespace')}, none with clones`,
+  ].filter(Boolean);
 }
 
 export function Summary({ act }) {
   const sums = totals();
-  const { all, current, others, is } = summarize(sums);
+  const weighed = weigh(sums);
+  const others = troubles();
+  const { text, is } = headline(weighed, others);
   const { filter } = store;
   const toggle = (name) => {
     const chosen = new Set(filter.states);
     if (!chosen.delete(name)) chosen.add(name);
     act.filter({ states: chosen });
   };
-  return html`<section class="summary" aria-label="How things stand">
-    <p class="headline" id="headline" data-is=${is}>
-      <strong>${others[0] ?? (all === 0 ? 'Nothing to sync' : 'All in sync')}</strong>
-      <span>${count(current)} of ${count(all)} in sync${others.slice(1).map((other) => ` · ${other}`)} · ${many(store.rules.length, 'rule')} · ${many(store.names.filter(Boolean).length, 'namespace')}
-        ${all > current && html` · <a href="#problems">what is not</a>`}</span>
+  return html`<section class="summary" aria-label="Summary">
+    <p class="headline" id="headline" data-is=${stale() ? 'stale' : is}>
+      <strong>${stale() && html`<small>As of ${clock(store.heard)}: </small>`}${text}</strong>
+      <span>${facts(weighed, others).join(' · ')}</span>
     </p>
     <div class="chips" role="group" aria-label="Show only some states">
-      ${states.map(({ name, text, means }, at) => at > 0 && (sums[at] > 0 || filter.states.has(name)) && html`
+      ${states.map(({ name, text: word, means }, at) => at > 0 && (sums[at] > 0 || filter.states.has(name)) && html`
         <button type="button" class="chip" data-state=${name} title=${means} aria-pressed=${filter.states.has(name)} onClick=${() => toggle(name)}>
-          <${Sign} state=${name} />${text} <b>${count(sums[at])}</b>
+          <${Sign} state=${name} />${word} <b>${count(sums[at])}</b>
         </button>`)}
     </div>
-    <div class="share" aria-hidden="true">
-      ${sums.map((n, at) => n > 0 && html`<i data-state=${states[at].name} ref=${(bar) => { if (bar) bar.style.flexGrow = n; }}></i>`)}
-    </div>
+    <${Share} sums=${sums} />
   </section>`;
 }
 
-const signs = { current: '', retained: '', removing: '–', behind: '…', drifting: '/', held: '‖', refused: '–', conflict: '×', failed: '!' };
+/** How the states share a bar. */
+export const Share = ({ sums }) => html`<div class="share" aria-hidden="true">
+  ${sums.map((n, at) => at > 0 && n > 0 && html`<i key=${at} data-state=${states[at].name} ref=${(bar) => { if (bar) bar.style.flexGrow = n; }}></i>`)}
+</div>`;
+
+const signs = { empty: '', current: '', retained: '', removing: '–', behind: '…', drifting: '/', fighting: '≠', held: '‖', refused: '–', conflict: '×', failed: '!' };
 
 /** The sign of a state, as the grid has it. */
 export const Sign = ({ state }) => html`<i class="sign" data-state=${state} aria-hidden="true">${signs[state]}</i>`;

@@ -4,8 +4,8 @@
 import { states } from './words.js';
 
 export const store = {
-  connection: 'connecting', // then live, or lost
-  heard: null, // when the stream last said anything
+  connection: 'connecting', // then live; silent while no event comes; lost while there is no stream
+  heard: null, // when the last event came, in ms
   standing: null,
   rules: null, // null until the grid is there
   names: [], // of namespaces, by slot
@@ -18,19 +18,25 @@ export const store = {
   denials: [],
   reloads: [],
   filter: { rule: '', text: '', states: new Set() },
-  selected: null, // {rule, namespace}
+  selected: null, // {rule, namespace, from}: from is the key of a group, or empty for the grid
   detail: null,
-  list: { total: 0, places: [] },
+  problems: { total: 0, hidden: 0, groups: [] },
+  retained: { total: 0, hidden: 0, groups: [] },
+  expanded: new Map(), // by the key of a group: those of its clones that are listed
+  opened: new Set(), // rules of which a phone shows the cells
 };
 
-/** Takes in what holds beside the grid. */
+/** Takes in the state of everything but clones. */
 export function takeConditions(conditions) {
   store.conditions = conditions;
   store.ruleByName = new Map(conditions.rules.map((rule) => [rule.name, rule]));
 }
 
-/** What a rule of the grid is called; clones may name one that is gone. */
-export const called = (rule) => (store.conditions && !store.ruleByName.get(rule)?.syncs ? `${rule} (removed)` : rule);
+/** Whether clones name a rule that is not in the configuration any more. */
+export const isRemoved = (rule) => store.conditions !== null && !store.ruleByName.get(rule)?.syncs;
+
+/** What a rule of the grid is called. */
+export const called = (rule) => (isRemoved(rule) ? `${rule} (removed)` : rule);
 
 const collator = new Intl.Collator('en', { numeric: true });
 
@@ -100,13 +106,14 @@ export function takeDelta({ namespaces = {}, cells = {} }) {
   return { rearranged: renamed.length > 0, changed };
 }
 
-/** How many cells of each state there are, in the rows that are shown. */
-export function totals() {
+/** How many cells of each state there are, in the rows that are shown. A cell
+ * that no rule selects is only counted with empty. */
+export function totals({ empty = false } = {}) {
   const sums = new Array(states.length).fill(0);
   (store.rules ?? []).forEach((rule, row) => {
     if (shows(rule)) store.counts[row].forEach((n, state) => { sums[state] += n; });
   });
-  sums[0] = 0; // where a rule has nothing, there is nothing to count
+  if (!empty) sums[0] = 0;
   return sums;
 }
 

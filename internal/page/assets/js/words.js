@@ -1,7 +1,8 @@
 // Words and numbers for people.
 
-/** What Headwater says of itself: its version, and the states. */
-export const { version, states } = JSON.parse(document.getElementById('about').textContent);
+/** What the service says of itself: its version, its cluster, the states, and
+ * how often it sends an event at least, in ms. */
+export const { version, cluster, states, heartbeat } = JSON.parse(document.getElementById('about').textContent);
 
 /** The states by name, each with its number as `at`. */
 export const byName = Object.fromEntries(states.map((state, at) => [state.name, { ...state, at }]));
@@ -11,20 +12,20 @@ export const count = (n) => number.format(n);
 
 export const many = (n, one, more = one + 's') => `${count(n)} ${n === 1 ? one : more}`;
 
-/** Of how many cells there are in each state: all, those in sync, the words for
- * the others, the worst first, and what the worst is. */
+/** What there is to say of cells, given how many are in each state. Retained
+ * clones are counted apart: Headwater does not keep them in sync any more. */
 export function weigh(sums) {
   const sum = (from, to) => sums.slice(from, to).reduce((a, b) => a + b, 0);
-  const trouble = sum(byName.held.at);
-  const others = [
-    { is: 'trouble', n: trouble, text: `${trouble === 1 ? 'needs' : 'need'} attention` }, // a person's, or it fails
-    { is: 'moving', n: sum(byName.removing.at, byName.held.at), text: 'on their way' },
-    { is: 'retained', n: sums[byName.retained.at], text: 'retained' },
-  ].filter(({ n }) => n > 0);
-  return {
-    all: sum(1), current: sums[byName.current.at],
-    others: others.map(({ n, text }) => `${count(n)} ${text}`), is: others[0]?.is ?? 'good',
-  };
+  const attention = sum(byName.held.at);
+  const moving = sum(byName.removing.at, byName.held.at);
+  const current = sums[byName.current.at];
+  const words = [];
+  if (attention > 0) words.push(`${count(attention)} ${attention === 1 ? 'needs' : 'need'} attention`);
+  if (moving > 0) words.push(`${count(moving)} in progress`);
+  let is = 'good';
+  if (moving > 0) is = 'moving';
+  if (attention > 0) is = 'trouble';
+  return { all: current + moving + attention, current, attention, moving, retained: sums[byName.retained.at], words, is };
 }
 
 /** The time of day; with the date where that is another one. */

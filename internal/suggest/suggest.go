@@ -1,10 +1,12 @@
-package config
+// Package suggest finds the word that people meant when they misspelt it. It is
+// pure.
+package suggest
 
 import "strings"
 
-// closest returns the candidate that word most likely was meant to be, or ""
+// Closest returns the candidate that word most likely was meant to be, or ""
 // if none is near enough. Case does not count.
-func closest(word string, candidates []string) string {
+func Closest(word string, candidates []string) string {
 	best, bestDistance := "", max(len(word)/3, 1)+1
 	for _, candidate := range candidates {
 		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < bestDistance {

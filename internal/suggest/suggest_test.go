@@ -1,4 +1,4 @@
-package config
+package suggest
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestClosest(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, closest(test.word, known))
+			require.Equal(t, test.want, Closest(test.word, known))
 		})
 	}
 }

@@ -1,0 +1,56 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/headwater-k8s/headwater/internal/plural"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// attention lists in words what is not as the rules say: every reason for which
+// the status command exits 2, and which its flag --wait waits for. Retained
+// clones are none.
+func (s Status) attention() []string {
+	var all []string
+	if s.Leader.gone() {
+		all = append(all, "no replica leads")
+	}
+	for _, namespace := range s.MissingNamespaces {
+		all = append(all, fmt.Sprintf("namespace %s does not exist", namespace))
+	}
+	for _, rule := range s.Rules {
+		if rule.Missing != "" {
+			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, rule.Missing))
+		}
+		for _, standing := range sync.Standings {
+			if count := rule.Clones[standing]; count > 0 && !standing.IsFine() {
+				all = append(all, fmt.Sprintf("rule %s: %s %s (%s)", rule.Name, plural.Of(count, "clone"), inWords(standing), rule.first(standing)))
+			}
+		}
+	}
+	for _, p := range s.Protection {
+		if p.Proven != nil && !*p.Proven {
+			all = append(all, fmt.Sprintf("rule %s: protection is not proven: %s", p.Rule, p.Why))
+		}
+	}
+	return all
+}
+
+// inWords is standing after a number of clones.
+func inWords(standing sync.Standing) string {
+	if standing == sync.Conflicts {
+		return "in conflict"
+	}
+	return string(standing)
+}
+
+// first names the first problems of this standing.
+func (r *RuleStatus) first(standing sync.Standing) string {
+	var of []Problem
+	for _, problem := range r.Problems {
+		if problem.Standing == standing {
+			of = append(of, problem)
+		}
+	}
+	return named(of)
+}

@@ -1,0 +1,178 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/plural"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// Leftovers are the clones of a rule that the configuration no longer has, and
+// what is to be done with them.
+type Leftovers struct {
+	Rule string            `json:"rule"`
+	Fate sync.LeftoverFate `json:"fate"`
+	// DryRun is true where nothing was recorded.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Clones are those that are concerned, as Kind/namespace/name.
+	Clones []string `json:"clones"`
+	// AsOf names the clones as they were; see ParseAsOf.
+	AsOf string `json:"asOf"`
+	// Skipped are those that were changed since an earlier AsOf.
+	Skipped []string `json:"skipped,omitempty"`
+
+	bound *sync.Leftovers
+}
+
+// Leftovers finds the clones of rule that are to have fate. asOf is empty, or what
+// an earlier dry run printed: clones that were written since are left out. It is
+// an error when the configuration has the rule, or when nothing is to be done.
+func (i *Inspector) Leftovers(rule string, fate sync.LeftoverFate, asOf string) (Leftovers, error) {
+	if _, cloning := i.rules.Named(rule); cloning {
+		return Leftovers{}, fmt.Errorf("rule %q is in the configuration, which says what becomes of its clones "+
+			"(onNamespaceUnmatched, onSourceDeleted, onRuleRemoved); remove its section sync first", rule)
+	}
+	bounds, err := ParseAsOf(asOf)
+	if err != nil {
+		return Leftovers{}, err
+	}
+	clones, known := i.observer.Leftovers(rule)
+	if !known {
+		return Leftovers{}, errors.New("the sources are not read yet; try again")
+	}
+	left := Leftovers{Rule: rule, Fate: fate, Clones: []string{}}
+	var covered []*object.Digested
+	for _, clone := range clones {
+		if bounds != nil && !bounds.Cover(clone) {
+			left.Skipped = append(left.Skipped, clone.Ref().String())
+			continue
+		}
+		covered = append(covered, clone)
+		left.Clones = append(left.Clones, clone.Ref().String())
+	}
+	slices.Sort(left.Clones)
+	slices.Sort(left.Skipped)
+	switch {
+	case len(clones) == 0:
+		return left, fmt.Errorf("no clone of a rule %q exists that another rule does not keep", rule)
+	case len(covered) == 0:
+		return left, fmt.Errorf("all clones of rule %q were changed since the dry run; run it again", rule)
+	}
+	left.bound = sync.NewLeftovers(fate, covered)
+	left.AsOf = formatAsOf(left.bound.Revisions)
+	return left, nil
+}
+
+// formatAsOf is the inverse of ParseAsOf.
+func formatAsOf(revisions sync.Revisions) string {
+	var parts []string
+	for _, kind := range object.Kinds {
+		if revision, found := revisions[kind]; found {
+			parts = append(parts, string(kind)+"="+revision)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// ParseAsOf reads what a dry run printed; nil for an empty text.
+func ParseAsOf(text string) (sync.Revisions, error) {
+	if text == "" {
+		return nil, nil
+	}
+	revisions := sync.Revisions{}
+	for part := range strings.SplitSeq(text, ",") {
+		kind, revision, found := strings.Cut(part, "=")
+		if !found || revision == "" || !slices.Contains(object.Kinds, object.Kind(kind)) {
+			return nil, fmt.Errorf("as-of %q is not what a dry run prints, such as Secret=123,ConfigMap=45", text)
+		}
+		revisions[object.Kind(kind)] = revision
+	}
+	return revisions, nil
+}
+
+// Perform records left for the leader and waits until it is done, for timeout at
+// most. What it returns says which clones were changed meanwhile and so left
+// alone.
+func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Duration) (Leftovers, error) {
+	approval := sync.Approval{At: time.Now(), By: i.user, Leftovers: left.bound}
+	if err := sync.SetApproval(ctx, i.clients.Typed, i.options.Namespace, left.Rule, approval); err != nil {
+		return left, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	waiting := len(left.Clones)
+	var changed []string
+	err := wait.PollUntilContextCancel(ctx, watchInterval, true, func(context.Context) (bool, error) {
+		clones, known := i.observer.Leftovers(left.Rule)
+		if !known {
+			return false, nil
+		}
+		waiting, changed = 0, nil
+		for _, clone := range clones {
+			name := clone.Ref().String()
+			_, asked := slices.BinarySearch(left.Clones, name)
+			switch {
+			case left.bound.Revisions.Cover(clone):
+				waiting++
+			case asked:
+				changed = append(changed, name)
+			}
+		}
+		return waiting == 0, nil
+	})
+	if err != nil {
+		return left, fmt.Errorf("recorded, but %d of %s not done after %s; the leader has an hour for it. `headwater status` says whether "+
+			"a replica leads, and Events say why a clone cannot be written. Nothing is done while the rule is in the configuration that "+
+			"the service runs with", waiting, plural.Of(len(left.Clones), "clone"), timeout)
+	}
+	slices.Sort(changed)
+	left.Skipped = changed
+	left.Clones = slices.DeleteFunc(left.Clones, func(name string) bool { return slices.Contains(changed, name) })
+	return left, nil
+}
+
+// Question asks whether what l says is meant.
+func (l Leftovers) Question() string {
+	var text strings.Builder
+	l.list(&text, "to be "+l.done())
+	return fmt.Sprintf("%s\nIs that meant? Type yes: ", text.String())
+}
+
+func (l Leftovers) done() string {
+	if l.Fate == sync.PruneClones {
+		return "deleted"
+	}
+	return "released"
+}
+
+// Table says what is done, and names the first clones.
+func (l Leftovers) Table(out io.Writer) {
+	if !l.DryRun {
+		l.list(out, l.done())
+		return
+	}
+	l.list(out, "would be "+l.done())
+	_, _ = fmt.Fprintf(out, "to do just this, and nothing to a clone that is changed from now on: --as-of %s\n", l.AsOf)
+}
+
+func (l Leftovers) list(out io.Writer, done string) {
+	_, _ = fmt.Fprintf(out, "%s: %s of rule %s, which is no longer in the configuration\n", done, plural.Of(len(l.Clones), "clone"), l.Rule)
+	for _, clone := range l.Clones[:min(len(l.Clones), shownNames)] {
+		_, _ = fmt.Fprintln(out, "  "+clone)
+	}
+	if more := len(l.Clones) - shownNames; more > 0 {
+		_, _ = fmt.Fprintf(out, "  and %d more; -o json names all\n", more)
+	}
+	if len(l.Skipped) > 0 {
+		_, _ = fmt.Fprintf(out, "left alone, since changed meanwhile: %s\n", andMore(l.Skipped[:min(len(l.Skipped), shownNames)], len(l.Skipped)))
+	}
+}

@@ -1,0 +1,94 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/plural"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// Problem is one clone that is not as it should be, or is retained.
+type Problem struct {
+	Standing  sync.Standing `json:"standing"`
+	Kind      object.Kind   `json:"kind"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Reason    sync.Reason   `json:"reason"`
+	Message   string        `json:"message,omitempty"`
+}
+
+func (p Problem) ref() object.Ref {
+	return object.Ref{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+}
+
+// general is the message without the names of the clone and its namespace: the
+// messages about many clones differ in nothing else.
+func (p Problem) general() string {
+	return strings.NewReplacer(p.ref().String(), string(p.Kind), fmt.Sprintf("%q", p.Namespace), `"NAMESPACE"`).Replace(p.Message)
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(sync.Standings, a.Standing), slices.Index(sync.Standings, b.Standing)),
+		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// problemGroup is problems that have one message in common.
+type problemGroup struct {
+	message string
+	of      []Problem
+}
+
+// groupProblems returns the groups in the order of their first problems.
+func groupProblems(problems []Problem) []*problemGroup {
+	type key struct {
+		standing sync.Standing
+		reason   sync.Reason
+		message  string
+	}
+	var groups []*problemGroup
+	known := map[key]*problemGroup{}
+	for _, problem := range problems {
+		k := key{problem.Standing, problem.Reason, problem.general()}
+		if known[k] == nil {
+			known[k] = &problemGroup{message: problem.Message}
+			groups = append(groups, known[k])
+		} else {
+			known[k].message = k.message
+		}
+		known[k].of = append(known[k].of, problem)
+	}
+	return groups
+}
+
+// table writes a paragraph about the group.
+func (g *problemGroup) table(out io.Writer, rule string) {
+	first := g.of[0]
+	_, _ = fmt.Fprintf(out, "\n%s: %s %s (%s): %s\n", rule, plural.Of(len(g.of), "clone"), inWords(first.Standing), first.Reason, named(g.of))
+	if g.message != "" {
+		_, _ = fmt.Fprintf(out, "  %s\n", g.message)
+	}
+}
+
+// named lists the first few of problems by namespace and name.
+func named(problems []Problem) string {
+	var shown []string
+	for _, problem := range problems[:min(len(problems), shownNames)] {
+		shown = append(shown, problem.Namespace+"/"+problem.Name)
+	}
+	return andMore(shown, len(problems))
+}
+
+// andMore lists names, which are the first of total.
+func andMore(names []string, total int) string {
+	text := strings.Join(names, ", ")
+	if more := total - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

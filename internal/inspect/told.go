@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync"
+)
+
+// reading is what Status learns by requests; the rest it has from caches.
+type reading struct {
+	at time.Time
+	told
+	lease *coordinationv1.Lease
+	// proofs are what the service recorded of each rule that protects.
+	proofs map[string]string
+	// notes say what could not be read, and why.
+	notes []string
+}
+
+func (i *Inspector) read(ctx context.Context) reading {
+	read := reading{at: time.Now(), told: i.events(ctx)}
+	var unled, unproven string
+	read.lease, unled = i.lease(ctx)
+	read.proofs, unproven = i.proofs(ctx)
+	for _, note := range []string{read.unread, unled, unproven} {
+		if note != "" {
+			read.notes = append(read.notes, note)
+		}
+	}
+	return read
+}
+
+func (r reading) leader() *Leadership {
+	if r.lease == nil {
+		return nil
+	}
+	found := leadershipOf(r.lease, time.Now())
+	return &found
+}
+
+// told is what the running service said by Events.
+type told struct {
+	failures map[failureKey]failure
+	// fights are those over clones that Headwater reported lately.
+	fights  map[object.Ref]failure
+	spreads map[spreadKey]*Spread
+	// unread says why there is none.
+	unread string
+}
+
+type failureKey struct {
+	rule   string
+	target object.Ref
+}
+
+type failure struct {
+	message string
+	at      time.Time
+}
+
+type spreadKey struct {
+	rule   string
+	source object.Ref
+}
+
+// events reads the service's Events. Without permission to list them it returns
+// none, and says so.
+func (i *Inspector) events(ctx context.Context) told {
+	told := told{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, spreads: map[spreadKey]*Spread{}}
+	for reason, take := range map[string]func(eventsv1.Event){
+		sync.CloneFailed: func(event eventsv1.Event) {
+			key, at := failureKey{event.Annotations[sync.EventRule], regarding(event)}, lastSeen(event)
+			if told.failures[key].at.Before(at) {
+				told.failures[key] = failure{sync.FailureOf(event.Annotations), at}
+			}
+		},
+		sync.Fighting: func(event eventsv1.Event) {
+			target, at := regarding(event), lastSeen(event)
+			if told.fights[target].at.Before(at) && time.Since(at) < sync.FightReported {
+				told.fights[target] = failure{event.Note, at}
+			}
+		},
+		sync.Propagated: func(event eventsv1.Event) {
+			read, ok := sync.PropagationOf(event.Annotations)
+			key, at := spreadKey{read.Rule, regarding(event)}, lastSeen(event)
+			if known := told.spreads[key]; ok && (known == nil || known.At.Before(at)) {
+				told.spreads[key] = &Spread{At: at, Clones: read.Clones, Failing: read.Failing, Seconds: read.Took.Seconds()}
+			}
+		},
+	} {
+		list, err := i.clients.Typed.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("reason", reason).String(),
+		})
+		if err != nil {
+			told.unread = "why clones fail, and how long changes took, is not shown: " + err.Error()
+			break
+		}
+		for _, event := range list.Items {
+			if event.ReportingController == kube.ReportingController {
+				take(event)
+			}
+		}
+	}
+	return told
+}
+
+// fought has finding say so when another client undoes each repair of the clone.
+func (t told) fought(finding sync.Finding) sync.Finding {
+	fight, found := t.fights[finding.Target]
+	if found && (finding.Standing == sync.Behind || finding.Standing == sync.Drifting) {
+		finding.Standing = sync.Fights
+		finding.Step.Reason, finding.Step.Message = sync.Fighting, fight.message
+	}
+	return finding
+}
+
+func regarding(event eventsv1.Event) object.Ref {
+	return object.Ref{Kind: object.Kind(event.Regarding.Kind), Namespace: event.Regarding.Namespace, Name: event.Regarding.Name}
+}
+
+func lastSeen(event eventsv1.Event) time.Time {
+	if event.Series != nil {
+		return event.Series.LastObservedTime.Time
+	}
+	return event.EventTime.Time
+}

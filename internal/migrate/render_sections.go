@@ -1,0 +1,101 @@
+package migrate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload"
+)
+
+// Section is a section of reload.namespaces.
+type Section struct {
+	From []string
+	Part sectionPart
+	// Notes say what is not as it was.
+	Notes []string
+	// Off is why the section is a comment; empty: it is in force.
+	Off string
+}
+
+type (
+	sectionKeys struct {
+		Include   []string       `yaml:"include,omitempty,flow"`
+		Exclude   *[]string      `yaml:"exclude,omitempty,flow"`
+		Selector  *selectorKeys  `yaml:"selector,omitempty,flow"`
+		Action    reload.Action  `yaml:"action"`
+		Workloads *workloadsKeys `yaml:"workloads,omitempty,flow"`
+		Objects   *objectsKeys   `yaml:"objects,omitempty,flow"`
+	}
+	objectsKeys struct {
+		Kinds    []object.Kind `yaml:"kinds,omitempty,flow"`
+		Include  []string      `yaml:"include,omitempty,flow"`
+		Selector *selectorKeys `yaml:"selector,omitempty,flow"`
+	}
+)
+
+func (s sectionPart) keys() sectionKeys {
+	namespaces := s.Where.keys()
+	keys := sectionKeys{Include: namespaces.Include, Exclude: namespaces.Exclude, Selector: namespaces.Selector, Action: s.Action}
+	if selector := selectorKeysOf(s.Workloads); selector != nil {
+		keys.Workloads = &workloadsKeys{Selector: selector}
+	}
+	objects := objectsKeys{Include: s.Names, Selector: selectorKeysOf(s.Objects)}
+	if len(s.Kinds) < len(object.Kinds) {
+		objects.Kinds = s.Kinds
+	}
+	if objects.Kinds != nil || objects.Include != nil || objects.Selector != nil {
+		keys.Objects = &objects
+	}
+	return keys
+}
+
+// renderSections writes the file's reload section, as a comment if nothing in it
+// is in force. Where two sections are about an object the first counts, and Auto
+// does what Refresh does.
+func (r Result) renderSections(out *bytes.Buffer) error {
+	if len(r.Sections) == 0 {
+		return nil
+	}
+	sections := slices.Clone(r.Sections)
+	slices.SortStableFunc(sections, func(a, b Section) int { return rank(a) - rank(b) })
+	lead := ""
+	if !slices.ContainsFunc(sections, func(s Section) bool { return s.Off == "" }) {
+		lead = "# "
+	}
+	out.WriteString("\n" + lead + "reload:\n" + lead + "  namespaces:\n")
+	for _, section := range sections {
+		comment(out, "  ", "From "+strings.Join(section.From, "; ")+".")
+		for _, note := range section.Notes {
+			comment(out, "  ", note)
+		}
+		text, err := encode([]sectionKeys{section.Part.keys()})
+		if err != nil {
+			return fmt.Errorf("write a section of reload.namespaces: %w", err)
+		}
+		if section.Off != "" {
+			comment(out, "  ", "NOT IN FORCE: "+section.Off)
+			out.WriteString(commented(indented(text), ""))
+			continue
+		}
+		out.WriteString(indented(text))
+	}
+	return nil
+}
+
+func rank(s Section) int {
+	if s.Part.Action == reload.Refresh {
+		return 1
+	}
+	return 0
+}
+
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("  " + line)
+	}
+	return out.String()
+}

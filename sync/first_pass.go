@@ -1,0 +1,67 @@
+package sync
+
+import (
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// firstPass sums up what a leader finds and does until its queue is empty for
+// the first time. The zero value takes nothing in.
+type firstPass struct {
+	began time.Time
+	// outcomes holds the last outcome of each place; nil before and after the
+	// pass.
+	outcomes map[object.Ref]outcome
+}
+
+type outcome struct{ exists, written, failed bool }
+
+// passSummary is what a first pass came to.
+type passSummary struct {
+	// Clones exist in Namespaces; Written of them were created, updated or removed,
+	// and Failed places are tried again.
+	Clones, Namespaces, Written, Failed int
+	Took                                time.Duration
+}
+
+func (p *firstPass) begin(now time.Time) {
+	p.began, p.outcomes = now, map[object.Ref]outcome{}
+}
+
+// note takes in what was done in one place. A write is seen once more, as an
+// unchanged clone, when the cache has it.
+func (p *firstPass) note(target object.Ref, step Step, exists bool, err error) {
+	if p.outcomes == nil {
+		return
+	}
+	wrote := err == nil && step.Writes()
+	p.outcomes[target] = outcome{
+		exists:  step.Action != Remove && (exists || wrote) || step.Action == Remove && err != nil,
+		written: wrote || p.outcomes[target].written,
+		failed:  err != nil,
+	}
+}
+
+// end sums up and forgets the pass; ok is false when none is under way.
+func (p *firstPass) end(now time.Time) (sum passSummary, ok bool) {
+	if p.outcomes == nil {
+		return sum, false
+	}
+	namespaces := map[string]bool{}
+	for target, outcome := range p.outcomes {
+		if outcome.exists {
+			sum.Clones++
+			namespaces[target.Namespace] = true
+		}
+		if outcome.written {
+			sum.Written++
+		}
+		if outcome.failed {
+			sum.Failed++
+		}
+	}
+	sum.Namespaces, sum.Took = len(namespaces), now.Sub(p.began)
+	p.outcomes = nil
+	return sum, true
+}

@@ -1,0 +1,144 @@
+package figures
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Documents are those that state figures.
+var Documents = []string{"README.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
+
+// blocks make what stands between the marks of this name.
+var blocks = map[string]func(File) (string, error){
+	"summary":    summary,
+	"rollouts":   rollouts,
+	"containers": containers,
+	"loaded":     loaded,
+	"cost":       cost,
+	"resources":  resources,
+}
+
+// line is a line of the summary.
+type line struct {
+	kind, key string
+	// what is its name, with sizes of its key in the places of %s.
+	what  string
+	sizes []string
+	show  func(unit string, v Values) string
+}
+
+func median(unit string, v Values) string { return in(unit, v.Median) }
+
+var summaryLines = []line{
+	{"refresh", "refresh/pods=10", "source edit to the file that a running container reads, of %s pods", []string{"pods"}, median},
+	{"fan-out", "fan-out/clones=1000", "source edit to the last of %s clones", []string{"clones"}, median},
+	{"restarts", "restarts/together/templates=1000", "edit to the last of %s Deployments restarted, in one namespace", []string{"templates"}, median},
+	{"failover", "failover/stopped", "the leader is stopped, to the first write of the next", nil, atMost},
+	{"failover", "failover/killed", "the leader is killed, to the first write of the next", nil, atMost},
+	{"memory", "memory/resident/clones=10000/unrelated=50000", "resident memory beside %s clones and %s other Secrets", []string{"clones", "unrelated"}, median},
+}
+
+func summary(f File) (string, error) {
+	var rows [][]string
+	for _, line := range summaryLines {
+		run, row, err := f.row(line.kind, line.key)
+		if err != nil {
+			return "", err
+		}
+		var sizes []any
+		for _, name := range line.sizes {
+			sizes = append(sizes, row.size(name))
+		}
+		what, floor := fmt.Sprintf(line.what, sizes...), "-"
+		if row.Floor != nil {
+			floor = line.show(row.Unit, *row.Floor)
+		}
+		rows = append(rows, []string{what, line.show(row.Unit, row.Value), floor, row.Ratio.String(), "`" + run.Command + "`", run.day()})
+	}
+	text := table([]string{"what, median", "Headwater", "bare client", "ratio of rounds", "by", "measured on"}, rows)
+	if _, alone, err := f.row("refresh", "refresh/unasked/pods=60"); err == nil {
+		text += fmt.Sprintf("\n\nWithout Headwater a container reads a change after %s (median).", median(alone.Unit, alone.Value))
+	}
+	return text, nil
+}
+
+func rollouts(f File) (string, error) {
+	run, row, err := f.row("rollouts", "rollouts/deployments=1000")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("On %s `%s` had %s Deployments roll out after one edit in %s.",
+		run.day(), run.Command, row.size("deployments"), in(row.Unit, row.Value.Median)), nil
+}
+
+func containers(f File) (string, error) {
+	run := f.Runs["refresh"]
+	var rows [][]string
+	samples := 0
+	for _, row := range run.Rows {
+		cells := []string{held(row), fmt.Sprint(row.Samples), whole(row.Value.Median), whole(row.Value.P99), "", ""}
+		if row.Floor != nil {
+			samples += row.Samples
+			cells[4], cells[5] = whole(row.Floor.Median), whole(row.Floor.P99)
+		}
+		rows = append(rows, cells)
+	}
+	if len(rows) == 0 {
+		return "", fmt.Errorf("%s has no run refresh", Name)
+	}
+	return table([]string{"the node holds", "samples", "median", "p99", "kubelet's own share: median", "p99"}, rows) +
+		fmt.Sprintf("\n\nMeasured on %s by `%s`, on %s: %d samples with Headwater.", run.day(), run.Command, run.Machine, samples), nil
+}
+
+// held says what the node of a row of refresh holds.
+func held(row Row) string {
+	what := row.size("pods") + " pods that mount it"
+	if strings.Contains(row.Key, "churning=") {
+		what += ", and " + row.size("churning") + " that start and end all the time"
+	}
+	if strings.Contains(row.Key, "unasked") {
+		what += ", without Headwater"
+	}
+	return what
+}
+
+func loaded(f File) (string, error) {
+	run, row, err := f.row("refresh-loaded", "refresh/pods=10")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("On %s the median of the first row was %s, and %s for the bare client.",
+		run.Machine, in(row.Unit, row.Value.Median), in(row.Unit, row.Floor.Median)), nil
+}
+
+func cost(f File) (string, error) {
+	run, _, err := f.row("cost", clonesCPU)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(run.Text, "\n"), nil
+}
+
+// clonesCPU is the row of what a clone that is written takes of Headwater's CPU
+// time.
+const clonesCPU = "cost/clone written/Headwater, CPU"
+
+// requestedCPU is that of the chart, in milliseconds of CPU time a second.
+const requestedCPU = 50
+
+func resources(f File) (string, error) {
+	_, memory, err := f.row("memory", "memory/resident/clones=10000/unrelated=50000")
+	if err != nil {
+		return "", err
+	}
+	_, each, err := f.row("cost", clonesCPU)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join([]string{
+		fmt.Sprintf("%s clones beside %s other Secrets take %s of memory.", memory.size("clones"), memory.size("unrelated"), median(memory.Unit, memory.Value)),
+		fmt.Sprintf("Each clone written takes %s of CPU time: 50m, all there is when others want", median(each.Unit, each.Value)),
+		fmt.Sprintf("the rest, write about %.0f a second. Next to nothing runs between changes.", 5*math.Round(requestedCPU/each.Value.Median/5)),
+	}, "\n"), nil
+}

@@ -1,0 +1,119 @@
+package figures
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// measured is what looks like a measurement: a ratio, or a time or an amount of
+// memory in a unit that nobody configures anything in.
+var measured = regexp.MustCompile(`ratio \d|\b\d[\d,.]* (ms|µs|MiB)\b`)
+
+// given are limits of Kubernetes, and not measured.
+var given = []string{"1.5 MiB", "1 MiB"}
+
+func TestTheDocumentsStateTheFiguresOfTheFile(t *testing.T) {
+	file, err := Read(root)
+	require.NoError(t, err)
+	for _, name := range Documents {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		fresh, outside, err := Rewrite(string(content), file)
+		require.NoError(t, err, name)
+		require.Equal(t, fresh, string(content), "%s: go run ./test/figures/cmd/figures -write", name)
+		require.Empty(t, unmarked(outside), "%s states figures outside of the marks", name)
+	}
+}
+
+func unmarked(text string) []string {
+	for _, one := range given {
+		text = strings.ReplaceAll(text, one, "")
+	}
+	return measured.FindAllString(text, -1)
+}
+
+// A document that is not written from the file repeats no figure of it.
+func TestNoOtherDocumentStatesAFigureOfTheFile(t *testing.T) {
+	file, err := Read(root)
+	require.NoError(t, err)
+	stated := map[string]bool{}
+	for _, run := range file.Runs {
+		for _, row := range run.Rows {
+			if text := in(row.Unit, row.Value.Median); row.Value.Median >= 10 && measured.MatchString(text) {
+				stated[text] = true
+			}
+		}
+	}
+	require.NotEmpty(t, stated)
+	for _, name := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "deploy/README.md", "deploy/TROUBLESHOOTING.md", "deploy/RUNBOOKS.md", "configs/REFERENCE.md", "configs/CONSUMERS.md"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		for text := range stated {
+			require.NotContains(t, string(content), text, name)
+		}
+	}
+}
+
+func TestAFigureOutsideOfTheMarksIsFound(t *testing.T) {
+	for text, want := range map[string]int{
+		"it took 151 ms, ratio 1.10":             2,
+		"85 MiB is what clones take":             1,
+		"each takes 0.7 ms":                      1,
+		"no larger than 1 MiB, waits 15s, 512Mi": 0,
+	} {
+		require.Len(t, unmarked(text), want, text)
+	}
+}
+
+func TestARunReplacesWhatStandsInTheDocuments(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range append([]string{Name}, Documents...) {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
+	}
+	like := Run{Command: `make bench BENCH="-n 10"`, Date: "2026-12-24", Commit: "abc", Machine: "1 CPU"}
+	require.NoError(t, Update(folder, ByKind(like, []Row{
+		{Key: "fan-out/clones=10", Unit: "ms", Value: Values{Median: 7}, Floor: &Values{Median: 8}, Ratio: &Ratio{0.9, 0.5, 1.1}},
+		{Key: "fan-out/clones=10/reads", Unit: "reads"},
+		{Key: "memory/resident/clones=10/unrelated=20", Unit: "MiB", Value: Values{Median: 33}},
+	})))
+	readme, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "| source edit to the last of 10 clones | 7 ms | 8 ms | 0.90 (0.50 to 1.10) | `make bench BENCH=\"-n 10\"` | 24 December 2026 |")
+	require.Contains(t, string(readme), "| resident memory beside 10 clones and 20 other Secrets | 33 MiB |")
+	values, err := os.ReadFile(filepath.Join(folder, "deploy/helm/headwater/values.yaml"))
+	require.NoError(t, err)
+	require.Contains(t, string(values), "# 10 clones beside 20 other Secrets take 33 MiB of memory.")
+	file, err := Read(folder)
+	require.NoError(t, err)
+	require.Equal(t, "abc", file.Runs["fan-out"].Commit)
+	require.NotEqual(t, "abc", file.Runs["refresh"].Commit, "what was not measured stays")
+}
+
+func TestMarksComeInPairsAndHaveAName(t *testing.T) {
+	file, err := Read(root)
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"<!-- figures: rollouts; make figures writes them -->\n": "lost the mark of their end",
+		"# figures: nothing; make figures writes them\n":         "there are no figures nothing",
+	} {
+		_, _, err := Rewrite(text, file)
+		require.ErrorContains(t, err, want)
+	}
+	_, _, err = Rewrite("# figures: rollouts; make figures writes them\n# end of figures\n", File{})
+	require.ErrorContains(t, err, "no run rollouts")
+}
+
+func TestACommandIsWrittenAsSomebodyTypesIt(t *testing.T) {
+	require.Equal(t, "make cost", command("make cost", "COST", []string{"-figures", "."}))
+	require.Equal(t, `make bench BENCH="-only fan-out"`, command("make bench", "BENCH", []string{"-only", "fan-out", "-figures", "."}))
+}
