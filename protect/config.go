@@ -2,7 +2,6 @@ package protect
 
 import (
 	"strings"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -199,19 +198,3 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	}
 	return append(errs, s.Certificates.validate(at.Child("certificates"))...)
 }
-
-// LiveSettings are the Settings in force.
-type LiveSettings struct{ settings atomic.Pointer[Settings] }
-
-// NewLiveSettings starts with defaulted settings.
-func NewLiveSettings(settings Settings) *LiveSettings {
-	live := &LiveSettings{}
-	live.Swap(settings)
-	return live
-}
-
-// Swap puts settings, which are defaulted, in force.
-func (l *LiveSettings) Swap(settings Settings) { l.settings.Store(&settings) }
-
-// Load returns the settings in force.
-func (l *LiveSettings) Load() Settings { return *l.settings.Load() }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -80,7 +81,7 @@ type Params struct {
 	Rules    *rules.Live[Rule]
 	Options  Options
 	Identity *Identity
-	Settings *LiveSettings
+	Settings *live.Value[Settings]
 	Onlooker Onlooker `optional:"true"`
 }
 
@@ -223,7 +224,7 @@ func check(needed func() bool, server *Server, keeper *CertificateKeeper) serve.
 // memory is the World as the caches know it.
 type memory struct {
 	identity *Identity
-	settings *LiveSettings
+	settings *live.Value[Settings]
 	caches   *kube.Caches
 	access   *Access
 }

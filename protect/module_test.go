@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
 )
@@ -41,7 +42,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	client.ClearActions()
 	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), NewLiveSettings(Settings{Engine: EngineWebhook})),
+		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), live.New(Settings{Engine: EngineWebhook})),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()
@@ -133,7 +134,7 @@ func TestWorldFromCaches(t *testing.T) {
 	access, err := NewAccess(clients, caches, kube.Always, zap.NewNop())
 	require.NoError(t, err)
 	identity := &Identity{}
-	m := memory{identity: identity, settings: NewLiveSettings(Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
+	m := memory{identity: identity, settings: live.New(Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
 	require.Empty(t, m.world().Headwater)
 	identity.Set("headwater")
 	world := m.world()

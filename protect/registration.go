@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -28,7 +29,7 @@ const readyInterval = 200 * time.Millisecond
 type Registration struct {
 	client   kubernetes.Interface
 	rules    *rules.Live[Rule]
-	settings *LiveSettings
+	settings *live.Value[Settings]
 	// world is what the policies are written from, memoryReady whether it may be.
 	world       func() World
 	memoryReady func() bool

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -36,7 +37,7 @@ type registrationSetup struct {
 	// proved is what the prover has found.
 	proved   atomic.Pointer[Proof]
 	identity *Identity
-	settings *LiveSettings
+	settings *live.Value[Settings]
 	events   sentEvents
 }
 
@@ -51,7 +52,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 		meta.SetUID(uuid.NewUUID())
 		return false, nil, nil
 	})
-	s.identity, s.settings = identified(), NewLiveSettings(Settings{Engine: EngineWebhook})
+	s.identity, s.settings = identified(), live.New(Settings{Engine: EngineWebhook})
 	s.proved.Store(&Proof{Known: true, By: EngineWebhook})
 	s.Registration = &Registration{
 		client: client, ledger: ledger{onRecord: onRecord{client, "headwater", RegisteredConfigMap}}, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),

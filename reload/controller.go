@@ -10,6 +10,7 @@ import (
 	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
@@ -24,7 +25,7 @@ const (
 // controller turns changes into keys, and keys into reconciles.
 type controller struct {
 	rules     *rules.Live[Rule]
-	settings  *LiveSettings
+	settings  *live.Value[*Compiled]
 	caches    *kube.Caches
 	consumers *consumers
 	reads     *reads
@@ -51,7 +52,6 @@ type controller struct {
 	waits      *waits
 	rollouts   *rollouts
 	watch      *rolloutWatch
-	turns      turns
 	tallies    *locked.Value[tallies]
 
 	firstLooks firstLooks
@@ -66,7 +66,7 @@ type dependencies struct {
 	digestKey *kube.DigestKey
 	events    *kube.Events
 	rules     *rules.Live[Rule]
-	settings  *LiveSettings
+	settings  *live.Value[*Compiled]
 	registry  *prometheus.Registry
 	onlooker  Onlooker
 	log       *zap.Logger
@@ -87,7 +87,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 	}
 	c.reads = newReads(d)
 	c.reads.wanted, c.reads.done = c.asked, c.objectRead
-	c.reads.labels = func() bool { return readLabels(c.settings.load().sections) }
+	c.reads.labels = func() bool { return readLabels(c.settings.Load().sections) }
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	c.rollouts = newRollouts(d.settings, c.queue.Fresh, c.now)
 	c.watch = newRolloutWatch(metrics)
@@ -96,7 +96,7 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 }
 
 // honoured is what the file says about the wishes of owners.
-func (c *controller) honoured() Settings { return c.settings.Load() }
+func (c *controller) honoured() Settings { return c.settings.Load().Settings }
 
 // run works until ctx ends. What is there when it starts is looked at like
 // what changes later, so that changes missed before are acted on. Without

@@ -1,6 +1,10 @@
 package reload
 
-import "time"
+import (
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
 
 // Written is when data was last written.
 type Written struct {
@@ -24,7 +28,7 @@ func writtenOf(changed []Consumed) Written {
 		if c.ChangedAt.After(last.At) {
 			last.At = c.ChangedAt
 		}
-		if last.Version == "" || older(last.Version, c.Version) {
+		if last.Version == "" || object.NewerThan(c.Version, last.Version) {
 			last.Version = c.Version
 		}
 	}
@@ -73,7 +77,7 @@ func deliveryOf(r *Rollout, pods []*Pod, data Written, recordedAt time.Time, tem
 	if data.At.IsZero() || !data.At.After(recordedAt) || !r.moves() || r.Stalled || r.Kept > 0 {
 		return Undelivered
 	}
-	before, after := data.split(pods, older(data.Version, templateVersion))
+	before, after := data.split(pods, object.NewerThan(templateVersion, data.Version))
 	switch {
 	case r.complete() && before == 0 && after >= r.Replicas:
 		return Delivered

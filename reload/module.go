@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -33,7 +34,7 @@ type Params struct {
 	DigestKey *kube.DigestKey
 	Events    *kube.Events
 	Rules     *rules.Live[Rule]
-	Settings  *LiveSettings
+	Settings  *live.Value[*Compiled]
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
 	Options   Options  `optional:"true"`
@@ -52,7 +53,7 @@ type Result struct {
 
 // needed says whether consumers are read: as soon as there is a rule, or they may
 // do without one.
-func (p Params) needed() bool { return needed(p.Settings.Load(), p.Rules.Load()) }
+func (p Params) needed() bool { return needed(p.Settings.Load().Settings, p.Rules.Load()) }
 
 func needed(settings Settings, set *rules.Set[Rule]) bool {
 	return settings.withoutRules() || len(set.All()) > 0
@@ -76,7 +77,7 @@ func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*co
 	if err != nil {
 		return nil, err
 	}
-	c.sections = sectionsFor(p.Caches.Namespaces, func() []namespaceSection { return p.Settings.load().sections })
+	c.sections = sectionsFor(p.Caches.Namespaces, func() []namespaceSection { return p.Settings.Load().sections })
 	p.Rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
 	return c, nil
 }

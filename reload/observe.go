@@ -9,6 +9,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -44,7 +45,7 @@ type Observer struct {
 	caches    *kube.Caches
 	rules     *rules.Live[Rule]
 	settings  Settings
-	limits    *LiveSettings
+	limits    *live.Value[*Compiled]
 	kinds     func() []kube.OptionalKind[*Workload]
 	key       *kube.DigestKey
 	reader    kube.Reader
@@ -52,24 +53,24 @@ type Observer struct {
 
 // NewObserver adds the caches of consumers to caches. ServiceAccounts it reads
 // once, now.
-func NewObserver(ctx context.Context, live *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
+func NewObserver(ctx context.Context, inForce *rules.Live[Rule], settings Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Observer, error) {
 	accounts, err := readAccounts(ctx, clients.Typed)
 	if err != nil {
 		return nil, err
 	}
-	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, live, accounts.visible)
+	kinds := customKinds(func() []WorkloadKind { return settings.Workloads }, inForce, accounts.visible)
 	consumers, err := newConsumers(clients, caches, kube.Always, kinds, nil, accounts.visible, log)
 	if err != nil {
 		return nil, err
 	}
 	sections := compileSections(settings.Namespaces)
 	consumers.sections = sectionsFor(caches.Namespaces, func() []namespaceSection { return sections })
-	fields := newSetTargets(clients, nil, live, key, log)
+	fields := newSetTargets(clients, nil, inForce, key, log)
 	caches.Add(fields, kube.Always)
 	limits := settings
 	limits.Default()
 	return &Observer{
-		consumers: consumers, fields: fields, caches: caches, rules: live, settings: settings, limits: NewLiveSettings(limits),
+		consumers: consumers, fields: fields, caches: caches, rules: inForce, settings: settings, limits: live.New(limits.Compile()),
 		kinds: kinds, key: key, reader: kube.NewReader(clients),
 	}, nil
 }

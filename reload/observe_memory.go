@@ -13,7 +13,7 @@ import (
 var _ memory = (*observation)(nil)
 
 func (l *observation) decider() decider {
-	return decider{consumers: l.consumers, settings: l.settings, windows: l.limits.load().windows, memory: l, now: l.now}
+	return decider{consumers: l.consumers, settings: l.settings, windows: l.limits.Load().windows, memory: l, now: l.now}
 }
 
 // decide decides about w, and says why a restart that is due does not begin.

@@ -63,7 +63,7 @@ func (r *reads) latest(ref object.Ref) *object.Digested {
 func (r *reads) at(ref object.Ref, resourceVersion string) *object.Digested {
 	known := r.latest(ref)
 	switch {
-	case known == nil, known.ResourceVersion != resourceVersion && !older(resourceVersion, known.ResourceVersion):
+	case known == nil, known.ResourceVersion != resourceVersion && !object.NewerThan(known.ResourceVersion, resourceVersion):
 		return nil
 	case known.Labels == nil && r.labels():
 		return nil // it was read before anybody asked for them

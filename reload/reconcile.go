@@ -179,7 +179,6 @@ func (c *controller) forget(k key) {
 	c.told.forget(k)
 	c.waits.end(k)
 	c.refreshed.Delete(k)
-	c.turns.forget(k)
 	c.firstLooks.forget(k)
 	c.watch.forget(k)
 }

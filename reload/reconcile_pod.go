@@ -25,12 +25,7 @@ func (c *controller) reconcilePod(ctx context.Context, k key) error {
 	}
 	if decision.Step == StepNothing {
 		c.pending.done(k)
-		c.turns.forget(k)
 		return c.confirm(ctx, pod, consumed)
-	}
-	if wait := c.turns.wait(k, c.settings.load().refreshesPerSecond, c.now()); wait > 0 {
-		c.queue.After(k, wait)
-		return nil
 	}
 	return c.refresh(ctx, pod, decision)
 }
@@ -41,8 +36,7 @@ func (c *controller) refresh(ctx context.Context, pod *Pod, decision Decision) e
 	if _, err := c.apply(ctx, pod, decision, refreshPatch(pod.UID, decision.Baseline)); err != nil {
 		return err
 	}
-	c.turns.forget(k)
-	after := c.settings.load().confirmAfter
+	after := c.settings.Load().confirmAfter
 	if after == 0 {
 		c.posts.send(pod, decision.Posts)
 		return nil
@@ -61,7 +55,7 @@ func (c *controller) refresh(ctx context.Context, pod *Pod, decision Decision) e
 // once what changed of late.
 func (c *controller) confirm(ctx context.Context, pod *Pod, consumed []Consumed) error {
 	k, now := pod.key(), c.now()
-	after := c.settings.load().confirmAfter
+	after := c.settings.Load().confirmAfter
 	value, _ := c.refreshed.Load(k)
 	last, _ := value.(refreshed)
 	stored, confirmed := c.writes.read(k, pod, mark.RefreshedFor), c.writes.read(k, pod, mark.RefreshConfirmed)

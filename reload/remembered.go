@@ -9,8 +9,8 @@ import (
 var _ memory = (*controller)(nil)
 
 func (c *controller) decider() decider {
-	settings := c.settings.load()
-	return decider{consumers: c.consumers, settings: settings.settings, windows: settings.windows, memory: c, now: c.now()}
+	settings := c.settings.Load()
+	return decider{consumers: c.consumers, settings: settings.Settings, windows: settings.windows, memory: c, now: c.now()}
 }
 
 func (c *controller) templateVersion(w *Workload) string { return c.pending.template(w.key()) }

@@ -3,6 +3,9 @@ package reload
 import (
 	"sync"
 	"time"
+
+	"github.com/headwater-k8s/headwater/internal/live"
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // rollouts counts the rollouts that Headwater began and that are in progress, and
@@ -10,7 +13,7 @@ import (
 // from the workloads that are cached at the start; what waits comes back by
 // itself. A decision costs the logarithm of how many wait at most.
 type rollouts struct {
-	settings *LiveSettings
+	settings *live.Value[*Compiled]
 	// wake is called for a workload that may begin, after the lock is released.
 	wake func(key)
 	now  func() time.Time
@@ -35,7 +38,7 @@ type running struct {
 	version string
 }
 
-func newRollouts(settings *LiveSettings, wake func(key), now func() time.Time) *rollouts {
+func newRollouts(settings *live.Value[*Compiled], wake func(key), now func() time.Time) *rollouts {
 	return &rollouts{
 		settings: settings, wake: wake, now: now,
 		running: map[key]running{}, inNamespace: map[string]int{}, line: newLine(),
@@ -45,7 +48,7 @@ func newRollouts(settings *LiveSettings, wake func(key), now func() time.Time) *
 // lock also follows a change of the limits.
 func (r *rollouts) lock() {
 	r.mu.Lock()
-	if most := r.settings.load().maxRolloutsPerNamespace; most != r.perNamespace {
+	if most := r.settings.Load().maxRolloutsPerNamespace; most != r.perNamespace {
 		r.perNamespace = most
 		for namespace := range r.line.namespaces {
 			r.line.arrange(namespace, r.roomIn(namespace))
@@ -114,7 +117,7 @@ func (r *rollouts) observe(k key, until time.Time, version string) {
 	last, counts := r.running[k]
 	underWay := until.After(r.now()) && !until.After(r.now().Add(rolloutPatience))
 	switch {
-	case counts && (last.version == "" || older(version, last.version)):
+	case counts && (last.version == "" || object.NewerThan(last.version, version)):
 	case counts && underWay:
 		r.put(k, running{last.until, version})
 	case counts:
@@ -181,7 +184,7 @@ func (r *rollouts) drop(k key) {
 }
 
 func (r *rollouts) room() bool {
-	most := r.settings.load().maxRollouts
+	most := r.settings.Load().maxRollouts
 	return most == 0 || len(r.running) < most
 }
 

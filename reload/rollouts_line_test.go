@@ -83,7 +83,7 @@ func TestAHigherLimitLetsInAllWhoFit(t *testing.T) {
 	}
 	settings := Settings{MaxConcurrentRollouts: new(10), MaxConcurrentRolloutsPerNamespace: new(2)}
 	settings.Default()
-	r.settings.Swap(settings)
+	r.settings.Swap(settings.Compile())
 	r.leave(inNamespace("x", "a"))
 	require.Equal(t, []key{inNamespace("x", "b"), inNamespace("x", "c")}, *woken)
 }

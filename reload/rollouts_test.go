@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/live"
 )
 
 // limited are rollouts under these limits. woken has the workloads that were
@@ -15,7 +17,7 @@ func limited(all, perNamespace int) (r *rollouts, woken *[]key, clock *time.Time
 	settings.Default()
 	woken, clock = &[]key{}, new(birth)
 	wake := func(k key) { *woken = append(*woken, k) }
-	return newRollouts(NewLiveSettings(settings), wake, func() time.Time { return *clock }), woken, clock
+	return newRollouts(live.New(settings.Compile()), wake, func() time.Time { return *clock }), woken, clock
 }
 
 func inNamespace(namespace, name string) key { return key{KindDeployment, namespace, name} }

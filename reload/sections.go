@@ -26,7 +26,7 @@ func sectionsFor(namespaces *kube.View[*kube.Namespace], sections func() []names
 // unplaced reports whether the sections need the labels of the namespace of a
 // consumer, and these are not known yet.
 func (c *controller) unplaced(k key) bool {
-	if len(c.settings.load().sections) == 0 {
+	if len(c.settings.Load().sections) == 0 {
 		return false
 	}
 	if _, known := c.caches.Namespaces.Get("", k.namespace); known {
@@ -48,7 +48,7 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 		return
 	}
 	name := change.New.Name
-	if !slices.ContainsFunc(c.settings.load().sections, func(s namespaceSection) bool {
+	if !slices.ContainsFunc(c.settings.Load().sections, func(s namespaceSection) bool {
 		return s.namespaces.Matches(name, change.Old.Labels) != s.namespaces.Matches(name, change.New.Labels)
 	}) {
 		return

@@ -2,7 +2,6 @@ package reload
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +31,6 @@ type Settings struct {
 	// ConfirmRefreshAfter is how long after a refresh the kubelet is asked
 	// once more. 0 is never.
 	ConfirmRefreshAfter *metav1.Duration `json:"confirmRefreshAfter"`
-	// RefreshesPerSecond of all pods. 0 is no limit.
-	RefreshesPerSecond int `json:"refreshesPerSecond"`
 	// Workloads declares kinds that hold a pod template, beside those that are
 	// known from the start.
 	Workloads []WorkloadKind `json:"workloads,omitzero"`
@@ -116,40 +113,23 @@ func (s Settings) pace() Pace { return newPace(s.MinInterval, s.MaxRestartsPerHo
 // honours reports whether the annotations of tool count.
 func (s Settings) honours(tool Tool) bool { return slices.Contains(s.Compatibility, tool) }
 
-// LiveSettings is the Settings in force.
-type LiveSettings struct{ compiled atomic.Pointer[pacing] }
-
-// pacing is Settings as it is worked with.
-type pacing struct {
-	settings                             Settings
+// Compiled is Settings as Headwater works with it.
+type Compiled struct {
+	Settings
 	maxRollouts, maxRolloutsPerNamespace int
 	sections                             []namespaceSection
 	windows                              windows
 	confirmAfter                         time.Duration
-	refreshesPerSecond                   int
 }
 
-// NewLiveSettings starts with a defaulted and validated Settings.
-func NewLiveSettings(settings Settings) *LiveSettings {
-	live := &LiveSettings{}
-	live.Swap(settings)
-	return live
+// Compile prepares s, which is defaulted and validated.
+func (s Settings) Compile() *Compiled {
+	return &Compiled{
+		Settings:                s,
+		maxRollouts:             *s.MaxConcurrentRollouts,
+		maxRolloutsPerNamespace: *s.MaxConcurrentRolloutsPerNamespace,
+		sections:                compileSections(s.Namespaces),
+		windows:                 compileWindows(s.Windows),
+		confirmAfter:            s.ConfirmRefreshAfter.Duration,
+	}
 }
-
-// Swap puts settings, which are defaulted and validated, in force.
-func (l *LiveSettings) Swap(settings Settings) {
-	l.compiled.Store(&pacing{
-		settings:                settings,
-		maxRollouts:             *settings.MaxConcurrentRollouts,
-		maxRolloutsPerNamespace: *settings.MaxConcurrentRolloutsPerNamespace,
-		sections:                compileSections(settings.Namespaces),
-		windows:                 compileWindows(settings.Windows),
-		confirmAfter:            settings.ConfirmRefreshAfter.Duration,
-		refreshesPerSecond:      settings.RefreshesPerSecond,
-	})
-}
-
-// Load returns the settings in force.
-func (l *LiveSettings) Load() Settings { return l.load().settings }
-
-func (l *LiveSettings) load() *pacing { return l.compiled.Load() }

@@ -6,10 +6,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // writes are what this leader wrote on consumers. Until the caches show a write, it
@@ -99,7 +99,9 @@ func (w *writes) shown(k key, last *write) {
 }
 
 // pending reports whether the cached object meta is older than w.
-func (w *write) pending(meta metav1.Object) bool { return older(meta.GetResourceVersion(), w.version) }
+func (w *write) pending(meta metav1.Object) bool {
+	return object.NewerThan(w.version, meta.GetResourceVersion())
+}
 
 // waiting reports whether the cached object meta is older than what was written
 // of k.
@@ -181,9 +183,4 @@ func (w *writes) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = nil
-}
-
-func older(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }

@@ -116,7 +116,7 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 		delay = admissionLag
 	}
 	for _, rule := range c.live.Load().All() {
-		if !rule.concerns(change) {
+		if !matchesEither(rule, change) {
 			continue
 		}
 		for _, source := range c.sources(rule.Base) {
@@ -128,9 +128,9 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 	}
 }
 
-// concerns reports whether the rule selects the namespace, or did before the
-// change.
-func (r Rule) concerns(change kube.Change[*kube.Namespace]) bool {
+// matchesEither reports whether the rule selects the namespace, or did before
+// the change.
+func matchesEither(r Rule, change kube.Change[*kube.Namespace]) bool {
 	return r.namespaces.Matches(change.New.Name, change.New.Labels) ||
 		change.Old != nil && r.namespaces.Matches(change.Old.Name, change.Old.Labels)
 }

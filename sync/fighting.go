@@ -36,7 +36,7 @@ func (c *controller) postponed(ctx context.Context, target object.Ref, seen chan
 		return false
 	}
 	step := Plan(state)
-	cause, repair := state.heals(step, seen)
+	cause, repair := heals(state, step, seen)
 	if !repair {
 		return false
 	}

@@ -64,7 +64,7 @@ func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
 	require.Equal(t, Fights, shown.Standing)
 	require.Equal(t, Reason(Fighting), shown.Step.Reason)
 	require.Equal(t, "rival", shown.Why())
-	right := Finding{Target: target, Standing: Current, Step: leave(InSync)}
+	right := Finding{Target: target, Standing: Current, Step: Step{Action: Leave, Reason: InSync}}
 	require.Equal(t, right, f.mark(right, now))
 	require.Equal(t, due, f.mark(due, now.Add(time.Hour)), "it is over")
 }

@@ -246,7 +246,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	for range 100 {
 		require.False(t, w.remove(places(0, 1)[0]).pass)
 		w.judged((*guard).review)
-		w.pass(settleAfter)
+		w.pass(5 * time.Second)
 	}
 	require.Equal(t, 1, w.writes)
 	w.restart()

@@ -61,8 +61,8 @@ func (c changes) settle(target object.Ref, seen change, step Step) change {
 // heals tells whether step, which was carried out, put right what somebody had
 // done to the clone: a clone that was right is not any more. One that was not,
 // such as of an older source or rule, was due for the write anyway.
-func (s State) heals(step Step, since change) (cause, bool) {
-	if !step.Writes() || step.Action == Remove || !s.wasRight(since.first) && !s.wasRight(since.last) {
+func heals(s State, step Step, since change) (cause, bool) {
+	if !step.Writes() || step.Action == Remove || !wasRight(s, since.first) && !wasRight(s, since.last) {
 		return "", false
 	}
 	if step.Action == Create {
@@ -78,7 +78,7 @@ func (s State) heals(step Step, since change) (cause, bool) {
 }
 
 // wasRight reports whether the clone was what it should be now.
-func (s State) wasRight(was *object.Digested) bool {
+func wasRight(s State, was *object.Digested) bool {
 	if was == nil {
 		return false
 	}

@@ -26,7 +26,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 	}{
 		"a value was edited":          {state: edit, want: edited},
 		"the clone was deleted":       {state: gone, want: deleted},
-		"the label was stripped":      {state: func(_ *testing.T, s *State) { s.unlabel() }, want: unmarked},
+		"the label was stripped":      {state: func(_ *testing.T, s *State) { unlabel(s) }, want: unmarked},
 		"the annotations were, too":   {state: func(_ *testing.T, s *State) { s.Clone.Annotations, s.Clone.MadeByUs = nil, true }, want: unmarked},
 		"an annotation was edited":    {state: func(_ *testing.T, s *State) { s.Clone.Annotations[mark.SourceUID] = "other" }, want: edited},
 		"it was made immutable":       {state: func(t *testing.T, s *State) { t.Helper(); edit(t, s); s.Clone.Immutable = true }, want: edited},
@@ -73,7 +73,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 				test.before(was)
 			}
 			test.state(t, &state)
-			got, healed := state.heals(Plan(state), change{was, was})
+			got, healed := heals(state, Plan(state), change{was, was})
 			require.Equal(t, test.want, got)
 			require.Equal(t, test.want != "", healed)
 		})
@@ -92,7 +92,7 @@ func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			step := Plan(state)
 			require.Equal(t, Create, step.Action)
-			_, healed := state.heals(step, since)
+			_, healed := heals(state, step, since)
 			require.False(t, healed)
 		})
 	}
@@ -104,7 +104,7 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 		versions[i] = &object.Digested{Kind: object.Secret, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "s"}}
 	}
 	target, c := versions[0].Ref(), changes{}
-	written, waits := Step{Action: Update}, leave(CloneTerminating)
+	written, waits := Step{Action: Update}, Step{Action: Leave, Reason: CloneTerminating}
 
 	c.note(versions[0])
 	c.note(versions[1])
@@ -126,7 +126,7 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 
 	c.note(versions[1])
 	late := change{versions[1], versions[1]}
-	require.Zero(t, c.settle(target, change{}, leave(InSync)), "the look was at what was right")
+	require.Zero(t, c.settle(target, change{}, Step{Action: Leave, Reason: InSync}), "the look was at what was right")
 	require.Equal(t, late, c[target])
 	require.Equal(t, late, c.settle(target, change{}, written), "the look saw the change before it was told of")
 	require.Empty(t, c)

@@ -37,7 +37,7 @@ type Revisions map[object.Kind]string
 
 // add raises the revision of its kind to that of clone.
 func (r Revisions) add(clone *object.Digested) {
-	if known, found := r[clone.Kind]; !found || newerThan(clone.ResourceVersion, known) {
+	if known, found := r[clone.Kind]; !found || object.NewerThan(clone.ResourceVersion, known) {
 		r[clone.Kind] = clone.ResourceVersion
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
@@ -39,7 +40,7 @@ type Params struct {
 
 	Options  Options
 	Live     *rules.Live[Rule]
-	Safety   *LiveSafety
+	Safety   *live.Value[Safety]
 	Clients  *kube.Clients
 	Caches   *kube.Caches
 	Writer   *kube.Writer
@@ -65,12 +66,13 @@ func New(p Params) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	maxFraction := func() float64 { return *p.Safety.Load().MaxDeleteFraction }
 	c := &controller{
 		Observer: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
 		onlooker: orNobody(p.Onlooker), policies: p.Options.Policies,
-		maxFraction: p.Safety.MaxDeleteFraction,
-		guard:       locked.New(newGuard(observer.dueRemovals, p.Safety.MaxDeleteFraction)),
+		maxFraction: maxFraction,
+		guard:       locked.New(newGuard(observer.dueRemovals, maxFraction)),
 		spreads:     locked.New(spreads{}), failures: locked.New(failures{}),
 		unsynced: locked.New(&unsynced{}), changes: locked.New(changes{}), fights: locked.New(newFights()), looks: locked.New(looks{}), told: locked.New(&again.Memory[toldKey]{}), firstPass: locked.New(&firstPass{}),
 	}

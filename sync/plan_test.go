@@ -191,13 +191,13 @@ func TestPlan(t *testing.T) {
 			state: func(_ *testing.T, s *State) { s.Taken, s.MadeByUs = true, true }, action: Update, reason: Unmarked,
 		},
 		"a clone that lost its label is put right": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Digests = nil }, action: Update, reason: Unmarked,
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Digests = nil }, action: Update, reason: Unmarked,
 		},
 		"what only its field manager says is ours is not deleted, to change what cannot be": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Immutable = true }, action: Refuse, reason: Conflict,
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Refuse, reason: Conflict,
 		},
 		"what only its field manager says is ours is not deleted, to change its type": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Type = "example.org/own" }, action: Refuse, reason: Conflict,
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Type = "example.org/own" }, action: Refuse, reason: Conflict,
 		},
 		"nor is it with the label and without readable marks": {
 			state: func(t *testing.T, s *State) {
@@ -207,7 +207,7 @@ func TestPlan(t *testing.T) {
 		},
 		"a rule that overwrites makes it anew": {
 			rule:  func(c *Config) { c.OnConflict = ConflictOverwrite },
-			state: func(t *testing.T, s *State) { inSync(t, s); s.unlabel(); s.Found.Immutable = true }, action: Recreate, reason: TakenOver,
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Recreate, reason: TakenOver,
 		},
 		"a rule whose name cannot be marks nothing": {
 			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "not a rule's name" },
@@ -233,7 +233,7 @@ func TestPlan(t *testing.T) {
 		"a clone that lost its label is not emptied with its source": {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
-				s.unlabel()
+				unlabel(s)
 				s.Claims[0].Source = testSource(t, nil)
 			}, action: Hold, reason: SourceEmptied,
 		},
@@ -358,7 +358,7 @@ func withoutRule(t *testing.T, s *State) {
 }
 
 // unlabel takes the label from the clone.
-func (s *State) unlabel() {
+func unlabel(s *State) {
 	delete(s.Clone.Labels, mark.CloneLabel)
 	s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
 }

@@ -107,7 +107,7 @@ func (c *controller) noteHeal(state State, step Step, seen change, err error) {
 	}
 	var since change
 	c.changes.Use(func(all changes) { since = all.settle(state.Target, seen, step) })
-	if cause, healed := state.heals(step, since); healed {
+	if cause, healed := heals(state, step, since); healed {
 		c.metrics.heals.WithLabelValues(ruleOf(state, step), string(cause)).Inc()
 		c.fights.Use(func(f *fights) { f.repaired(state.Target, c.now()) })
 	}
@@ -211,14 +211,10 @@ func losers(state State) []kube.Event {
 	for _, claim := range state.Claims[1:] {
 		events = append(events, kube.Event{
 			Rule: claim.Rule.Name, About: reference(state.Target), Warning: true, Reason: string(OtherRule), Action: string(Refuse),
-			Note: otherRule(claim.Rule.Name, state.Claims[0].Rule.Name),
+			Note: outranked(claim.Rule.Name, state.Claims[0].Rule.Name).Message,
 		})
 	}
 	return events
-}
-
-func otherRule(loser, winner string) string {
-	return fmt.Sprintf("rule %q wants to clone here, but rule %q comes first in the file and clones to the same name", loser, winner)
 }
 
 func reference(ref object.Ref) *corev1.ObjectReference {

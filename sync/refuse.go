@@ -84,3 +84,10 @@ func sizeOf(m map[string]string) int {
 	}
 	return size
 }
+
+// outranked is the step for a rule whose clone another rule, which comes before
+// it in the file, has in the same place.
+func outranked(loser, winner string) Step {
+	return *refuse(OtherRule, fmt.Sprintf(
+		"rule %q wants to clone here, but rule %q comes first in the file and clones to the same name", loser, winner))
+}

@@ -1,8 +1,6 @@
 package sync
 
 import (
-	"sync/atomic"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -30,19 +28,3 @@ func (s Safety) Validate(at *field.Path) field.ErrorList {
 	}
 	return nil
 }
-
-// LiveSafety is the Safety in force.
-type LiveSafety struct{ safety atomic.Pointer[Safety] }
-
-// NewLiveSafety starts with a defaulted Safety.
-func NewLiveSafety(safety Safety) *LiveSafety {
-	live := &LiveSafety{}
-	live.Swap(safety)
-	return live
-}
-
-// Swap puts safety, which is defaulted, in force.
-func (l *LiveSafety) Swap(safety Safety) { l.safety.Store(&safety) }
-
-// MaxDeleteFraction is Safety's.
-func (l *LiveSafety) MaxDeleteFraction() float64 { return *l.safety.Load().MaxDeleteFraction }

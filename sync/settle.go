@@ -141,7 +141,7 @@ func (c *controller) needed(rule string) Approval {
 			return true
 		}
 		source, read := c.caches.Sources.Get(ref)
-		return read && (source == nil || newerThan(source.ResourceVersion, version))
+		return read && (source == nil || object.NewerThan(source.ResourceVersion, version))
 	})
 	return approval
 }

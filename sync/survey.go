@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -97,47 +95,47 @@ func (o *Observer) survey(rule string, target object.Ref, held *Step, look Look,
 		return
 	}
 	if at == 0 {
-		state.takeLook(look)
+		takeLook(&state, look)
 	}
-	state.reportClaim(at, func(string) *Step { return held }, report)
+	reportClaim(state, at, func(string) *Step { return held }, report)
 }
 
 // takeLook finds out what Plan needs to know of an object without the label.
-func (s *State) takeLook(look Look) {
+func takeLook(s *State, look Look) {
 	if s.NeedsFound() {
 		s.Found = look(s.Target)
 	}
 }
 
 // reportClaim reports on the place for the rule that has this claim on it.
-func (s State) reportClaim(at int, held func(rule string) *Step, report func(Finding)) {
+func reportClaim(s State, at int, held func(rule string) *Step, report func(Finding)) {
 	claim := s.Claims[at]
 	if at > 0 {
-		step := *refuse(OtherRule, otherRule(claim.Rule.Name, s.Claims[0].Rule.Name))
+		step := outranked(claim.Rule.Name, s.Claims[0].Rule.Name)
 		report(Finding{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Standing: Conflicts, Step: step})
 		return
 	}
-	s.report(Finding{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Step: Plan(s)}, held, report)
+	complete(s, Finding{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Step: Plan(s)}, held, report)
 }
 
 // reportLeftover reports on the clone in the place, which no rule claims.
-func (s State) reportLeftover(held func(rule string) *Step, report func(Finding)) {
+func reportLeftover(s State, held func(rule string) *Step, report func(Finding)) {
 	marks, ours := mark.Of(s.Clone)
 	if !ours {
 		return
 	}
-	s.report(Finding{Rule: marks.Rule, Source: marks.Source, Target: s.Target, Step: Plan(s)}, held, report)
+	complete(s, Finding{Rule: marks.Rule, Source: marks.Source, Target: s.Target, Step: Plan(s)}, held, report)
 }
 
-// report completes finding; held is asked about removals alone.
-func (s State) report(finding Finding, held func(rule string) *Step, report func(Finding)) {
+// complete reports finding with its status; held is asked about removals alone.
+func complete(s State, finding Finding, held func(rule string) *Step, report func(Finding)) {
 	if finding.Step.isGuarded() {
 		if step := held(finding.Rule); step != nil {
 			finding.Step = *step
 		}
 	}
 	if finding.Standing = standing(s, finding.Step); finding.Standing != "" {
-		finding.Since, finding.Written = s.since(finding.Standing), s.written()
+		finding.Since, finding.Written = since(s, finding.Standing), written(s)
 		report(finding)
 	}
 }
@@ -149,7 +147,7 @@ func (o *Observer) surveyLeftovers(rule string, held *Step, report func(Finding)
 		if err != nil || len(state.Claims) > 0 {
 			continue
 		}
-		state.reportLeftover(func(string) *Step { return held }, report)
+		reportLeftover(state, func(string) *Step { return held }, report)
 	}
 }
 
@@ -196,7 +194,7 @@ func standing(state State, step Step) Standing {
 // was, or changed since.
 func lagging(state State) Standing {
 	written := state.live()
-	if written != nil && newerThan(written.ResourceVersion, state.Claims[0].Source.ResourceVersion) {
+	if written != nil && object.NewerThan(written.ResourceVersion, state.Claims[0].Source.ResourceVersion) {
 		return Drifting
 	}
 	return Behind
@@ -218,11 +216,11 @@ func settled(state State, step Step) Standing {
 }
 
 // since is when the place came to stand so, as far as the objects tell.
-func (s State) since(standing Standing) time.Time {
+func since(s State, standing Standing) time.Time {
 	switch standing {
 	case Current, Drifting:
-		if written := s.live(); written != nil {
-			return written.ChangedAt
+		if live := s.live(); live != nil {
+			return live.ChangedAt
 		}
 	case Behind:
 		if len(s.Claims) > 0 && s.Claims[0].Source != nil {
@@ -234,7 +232,7 @@ func (s State) since(standing Standing) time.Time {
 }
 
 // written is when the source or what is in the place was last written.
-func (s State) written() time.Time {
+func written(s State) time.Time {
 	var at time.Time
 	if live := s.live(); live != nil {
 		at = live.ChangedAt
@@ -245,12 +243,6 @@ func (s State) written() time.Time {
 		}
 	}
 	return at
-}
-
-// newerThan compares two resourceVersions of one resource, as KEP-5504 allows.
-func newerThan(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
 }
 
 // Approvable returns the approval that would let go on what is held of rule.

@@ -74,12 +74,12 @@ func (v *View) Glance() func(target object.Ref, report func(Finding)) {
 		marked := func(f Finding) {
 			report(v.controller.mark(f, now))
 		}
-		state.takeLook(v.controller.look)
+		takeLook(&state, v.controller.look)
 		for at := range state.Claims {
-			state.reportClaim(at, heldOf, marked)
+			reportClaim(state, at, heldOf, marked)
 		}
 		if len(state.Claims) == 0 && state.Clone != nil {
-			state.reportLeftover(heldOf, marked)
+			reportLeftover(state, heldOf, marked)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -41,13 +42,13 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func() *failure { return &failure{} },
 			newRegistry,
 			newLiveRules,
-			func(c *config.Config) *protect.LiveSettings { return protect.NewLiveSettings(c.Protect) },
+			func(c *config.Config) *live.Value[protect.Settings] { return live.New(c.Protect) },
 			func() *protect.Identity { return &protect.Identity{} },
 			func(s Settings) sync.Options {
 				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: protect.PolicyNames()}
 			},
-			func(c *config.Config) *sync.LiveSafety { return sync.NewLiveSafety(c.Safety) },
-			func(c *config.Config) *reload.LiveSettings { return reload.NewLiveSettings(c.Reload) },
+			func(c *config.Config) *live.Value[sync.Safety] { return live.New(c.Safety) },
+			func(c *config.Config) *live.Value[*reload.Compiled] { return live.New(c.Reload.Compile()) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
 				return protect.Options{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
@@ -38,10 +39,10 @@ type reloader struct {
 
 	current    *config.Config
 	sets       config.Sets
-	safety     *sync.LiveSafety
+	safety     *live.Value[sync.Safety]
 	notifier   *notify.Notifier
-	protection *protect.LiveSettings
-	pace       *reload.LiveSettings
+	protection *live.Value[protect.Settings]
+	pace       *live.Value[*reload.Compiled]
 	sync       *rules.Live[sync.Rule]
 	protect    *rules.Live[protect.Rule]
 	reload     *rules.Live[reload.Rule]
@@ -65,10 +66,10 @@ type reloaderParams struct {
 	Kept       *lastValid
 	Registry   *prometheus.Registry
 	Log        *zap.Logger
-	Safety     *sync.LiveSafety
+	Safety     *live.Value[sync.Safety]
 	Notifier   *notify.Notifier
-	Protection *protect.LiveSettings
-	Pace       *reload.LiveSettings
+	Protection *live.Value[protect.Settings]
+	Pace       *live.Value[*reload.Compiled]
 	Sync       *rules.Live[sync.Rule]
 	Protect    *rules.Live[protect.Rule]
 	Reload     *rules.Live[reload.Rule]
@@ -127,7 +128,7 @@ func (r *reloader) changed(ctx, cacheCtx context.Context) {
 	r.notifier.Swap(loaded.Notify)
 	// Settings before the rules, whose change has everything looked at.
 	r.protection.Swap(loaded.Protect)
-	r.pace.Swap(loaded.Reload)
+	r.pace.Swap(loaded.Reload.Compile())
 	r.sync.Swap(sets.Sync)
 	r.protect.Swap(sets.Protect)
 	r.reload.Swap(sets.Reload)

@@ -2,11 +2,11 @@ package rules
 
 import (
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -96,52 +96,8 @@ func (s *Set[R]) ForSource(ref object.Ref, objectLabels map[string]string) []R {
 	return found
 }
 
-// Live holds the Set in force and tells its readers when another takes its
-// place. The zero value is not usable; see NewLive.
-type Live[R Rule] struct {
-	mu       sync.Mutex
-	set      *Set[R]
-	onChange map[int]func(old, new *Set[R])
-	next     int
-}
+// Live holds the Set in force.
+type Live[R Rule] = live.Value[*Set[R]]
 
 // NewLive starts with set in force.
-func NewLive[R Rule](set *Set[R]) *Live[R] {
-	return &Live[R]{set: set, onChange: map[int]func(old, new *Set[R]){}}
-}
-
-// Load returns the set in force.
-func (l *Live[R]) Load() *Set[R] {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.set
-}
-
-// Swap puts set in force and calls every subscriber, one after the other.
-func (l *Live[R]) Swap(set *Set[R]) {
-	l.mu.Lock()
-	old := l.set
-	l.set = set
-	subscribers := make([]func(old, new *Set[R]), 0, len(l.onChange))
-	for _, f := range l.onChange {
-		subscribers = append(subscribers, f)
-	}
-	l.mu.Unlock()
-	for _, f := range subscribers {
-		f(old, set)
-	}
-}
-
-// Subscribe calls f after each Swap until the returned function is called.
-func (l *Live[R]) Subscribe(f func(old, new *Set[R])) (unsubscribe func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id := l.next
-	l.next++
-	l.onChange[id] = f
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.onChange, id)
-	}
-}
+func NewLive[R Rule](set *Set[R]) *Live[R] { return live.New(set) }

@@ -130,40 +130,6 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 	require.Empty(t, asked)
 }
 
-func TestRefreshesKeepTheirRate(t *testing.T) {
-	e := newEnv(t)
-	e.Node("rate-node")
-	namespace := e.Stage("rate")
-	e.Sections = "reload: {refreshesPerSecond: 1, confirmRefreshAfter: 0s}\n"
-	h := e.Start(e2e.ReloadRule("rate"))
-	e.Cloned("rate", "used", "1")
-	for i := range 4 {
-		e.mounting(namespace, fmt.Sprint("pod-", i), "rate-node", "127.0.0.1")
-	}
-	e.Settled(h)
-	before := e.Refreshes(namespace)
-	refreshed := func() (n int) {
-		for pod, now := range e.Refreshes(namespace) {
-			if now != before[pod] {
-				n++
-			}
-		}
-		return n
-	}
-	e.Change("rate", "used", "2")
-	seen := []int{0}
-	e.Eventually(func(context.Context) error {
-		if n := refreshed(); seen[len(seen)-1] != n {
-			seen = append(seen, n)
-		}
-		if seen[len(seen)-1] != len(before) {
-			return fmt.Errorf("%d pods are refreshed", seen[len(seen)-1])
-		}
-		return nil
-	})
-	require.Equal(t, []int{0, 1, 2, 3, 4}, seen, "one after the other")
-}
-
 func TestAPodIsRefreshedForTheKeysThatItsVolumeShows(t *testing.T) {
 	e := newEnv(t)
 	e.Node("items-node")
