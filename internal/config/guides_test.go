@@ -12,23 +12,24 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 )
 
-func TestTheGuidesShowValidConfigurations(t *testing.T) {
+func TestTheDocumentsShowValidConfigurations(t *testing.T) {
 	guides, err := filepath.Glob("../../deploy/guides/*.md")
 	require.NoError(t, err)
+	documents := append(guides, "../../README.md", "../../configs/README.md")
 	blocks := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
 	checked := 0
-	for _, guide := range guides {
-		text, err := os.ReadFile(guide)
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
 		require.NoError(t, err)
 		for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
 			if !strings.Contains(block[2], "kind: Config\n") {
 				continue
 			}
 			unindented := regexp.MustCompile("(?m)^"+block[1]).ReplaceAllString(block[2], "")
-			_, err := config.Parse(filepath.Base(guide), []byte(unindented))
-			require.NoError(t, err, guide)
+			_, err := config.Parse(filepath.Base(document), []byte(unindented))
+			require.NoError(t, err, document)
 			checked++
 		}
 	}
-	require.Equal(t, 6, checked, "configurations in deploy/guides")
+	require.Equal(t, 8, checked, "configurations in the guides and the two READMEs")
 }

@@ -7,10 +7,11 @@ import (
 )
 
 // Documents are those that state figures.
-var Documents = []string{"README.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
+var Documents = []string{"README.md", "deploy/PERFORMANCE.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
 
 // blocks make what stands between the marks of this name.
 var blocks = map[string]func(File) (string, error){
+	"headline":   headline,
 	"summary":    summary,
 	"rollouts":   rollouts,
 	"containers": containers,
@@ -61,6 +62,34 @@ func summary(f File) (string, error) {
 		text += fmt.Sprintf("\n\nWithout Headwater a container reads a change after %s (median).", median(alone.Unit, alone.Value))
 	}
 	return text, nil
+}
+
+// headline is the few figures that the README states.
+func headline(f File) (string, error) {
+	_, spread, err := f.row("fan-out", "fan-out/clones=1000")
+	if err != nil {
+		return "", err
+	}
+	_, refresh, err := f.row("refresh", "refresh/pods=10")
+	if err != nil {
+		return "", err
+	}
+	_, alone, err := f.row("refresh", "refresh/unasked/pods=60")
+	if err != nil {
+		return "", err
+	}
+	_, memory, err := f.row("memory", "memory/resident/clones=10000/unrelated=50000")
+	if err != nil {
+		return "", err
+	}
+	return strings.Join([]string{
+		fmt.Sprintf("- An edit of a source reaches the last of %s clones in %s. A bare client that writes the same objects takes %s.",
+			spread.size("clones"), median(spread.Unit, spread.Value), median(spread.Unit, *spread.Floor)),
+		fmt.Sprintf("- A running container reads the new file after %s. The kubelet alone takes %s.",
+			median(refresh.Unit, refresh.Value), median(alone.Unit, alone.Value)),
+		fmt.Sprintf("- With %s clones and %s other Secrets, Headwater uses %s of memory.",
+			memory.size("clones"), memory.size("unrelated"), median(memory.Unit, memory.Value)),
+	}, "\n"), nil
 }
 
 func rollouts(f File) (string, error) {
