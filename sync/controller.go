@@ -16,6 +16,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // controller turns changes of what is watched into keys, and keys into writes.
@@ -23,7 +27,7 @@ import (
 // one that two rules can want. The ConfigMap of approvals, where no clone ever
 // goes, is a key too: it stands for what settle does.
 type controller struct {
-	*Observer
+	*survey.Reader
 
 	client       kubernetes.Interface
 	ownNamespace string
@@ -31,7 +35,7 @@ type controller struct {
 	key          *kube.DigestKey
 	events       *kube.Events
 	metrics      *metrics
-	onlooker     Onlooker
+	observer     Observer
 	queue        *queue.Runner[object.Ref]
 	log          *zap.Logger
 	now          func() time.Time
@@ -41,15 +45,15 @@ type controller struct {
 	// began is when the work did; it is written before any key is worked on.
 	began time.Time
 
-	guard     *locked.Value[*guard]
-	spreads   *locked.Value[spreads]
-	failures  *locked.Value[failures]
-	unsynced  *locked.Value[*unsynced]
-	changes   *locked.Value[changes]
-	fights    *locked.Value[*fights]
-	looks     *locked.Value[looks]
-	told      *locked.Value[*again.Memory[toldKey]]
-	firstPass *locked.Value[*firstPass]
+	guard        *locked.Value[*plan.Guard]
+	propagations *locked.Value[progress.Propagations]
+	failures     *locked.Value[progress.Failures]
+	pending      *locked.Value[*progress.PendingWrites]
+	changes      *locked.Value[progress.ExternalChanges]
+	fights       *locked.Value[*progress.Fights]
+	unlabelled   *locked.Value[progress.Unlabelled]
+	emitted      *locked.Value[*again.Memory[eventKey]]
+	firstPass    *locked.Value[*progress.FirstPass]
 	// generation grows with every change that can make a clone due to be
 	// removed.
 	generation atomic.Uint64
@@ -67,14 +71,14 @@ func (c *controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.live.Subscribe(c.rulesChanged)()
-	if !c.caches.AwaitFull(ctx, subscriptions) {
+	defer c.Live.Subscribe(c.rulesChanged)()
+	if !c.Caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
-	c.metrics.expect(c.live.Load())
-	c.log.Info("sync works: it compares all clones with their sources", zap.Int("rules", len(c.live.Load().All())))
+	c.metrics.expect(c.Live.Load())
+	c.log.Info("sync works: it compares all clones with their sources", zap.Int("rules", len(c.Live.Load().All())))
 	c.began = c.now()
-	c.firstPass.Use(func(p *firstPass) { p.begin(c.began) })
+	c.firstPass.Use(func(p *progress.FirstPass) { p.Begin(c.began) })
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)
@@ -82,27 +86,27 @@ func (c *controller) Run(ctx context.Context) error {
 }
 
 func (c *controller) subscribe() (all kube.Subscriptions, err error) {
-	if err := all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
+	if err := all.Add(c.Caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
 		return all, err
 	}
 	for _, kind := range object.Kinds {
-		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
+		if err := all.Add(c.Caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
 		}
-		err := all.Add(c.caches.Foreign[kind].OnChange(func(change kube.Change[*kube.Foreign]) {
+		err := all.Add(c.Caches.Foreign[kind].OnChange(func(change kube.Change[*kube.Foreign]) {
 			c.foreignChanged(kind, change)
 		}))
 		if err != nil {
 			return all, err
 		}
 	}
-	if err := all.Add(c.approvals.view.OnChange(c.approvalsChanged)); err != nil {
+	if err := all.Add(c.Approvals.View.OnChange(c.approvalsChanged)); err != nil {
 		return all, err
 	}
-	if err := all.Add(c.removals.view.OnChange(c.removalsChanged)); err != nil {
+	if err := all.Add(c.Removals.View.OnChange(c.removalsChanged)); err != nil {
 		return all, err
 	}
-	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
+	return all, all.Add(c.Caches.Sources.OnChange(c.sourceChanged))
 }
 
 // namespaceChanged: a new or relabelled namespace goes ahead of a fan-out.
@@ -115,24 +119,24 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 	if change.Added && c.working.Load() { // else it was there before
 		delay = admissionLag
 	}
-	for _, rule := range c.live.Load().All() {
+	for _, rule := range c.Live.Load().All() {
 		if !matchesEither(rule, change) {
 			continue
 		}
-		for _, source := range c.sources(rule.Base) {
+		for _, source := range c.Sources(rule.Base) {
 			c.queue.FreshAfter(rule.TargetRef(source, change.New.Name), delay)
 		}
 	}
 	if !change.Added {
-		c.enqueue(c.clonesIn(change.New.Name))
+		c.enqueue(c.ClonesIn(change.New.Name))
 	}
 }
 
 // matchesEither reports whether the rule selects the namespace, or did before
 // the change.
-func matchesEither(r Rule, change kube.Change[*kube.Namespace]) bool {
-	return r.namespaces.Matches(change.New.Name, change.New.Labels) ||
-		change.Old != nil && r.namespaces.Matches(change.Old.Name, change.Old.Labels)
+func matchesEither(r spec.Rule, change kube.Change[*kube.Namespace]) bool {
+	return r.Namespaces.Matches(change.New.Name, change.New.Labels) ||
+		change.Old != nil && r.Namespaces.Matches(change.Old.Name, change.Old.Labels)
 }
 
 // admissionLag is what the API server's own admission is given to hear of a new
@@ -148,7 +152,7 @@ func sameNamespace(a, b *kube.Namespace) bool {
 // longer matches.
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	c.generation.Add(1)
-	set, seen := c.live.Load(), map[string]bool{}
+	set, seen := c.Live.Load(), map[string]bool{}
 	for _, version := range []*object.Full{change.New, change.Old} {
 		if version == nil {
 			continue
@@ -162,18 +166,18 @@ func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	}
 }
 
-func (c *controller) spread(rule Rule, change kube.Change[*object.Full]) {
+func (c *controller) spread(rule spec.Rule, change kube.Change[*object.Full]) {
 	source := change.Latest()
-	targets := c.targets(rule, source.Ref())
+	targets := c.Targets(rule, source.Ref())
 	if c.working.Load() && !change.Deleted && len(targets) > 0 {
-		c.spreads.Use(func(s spreads) {
-			s.begin(spreadKey{rule.Name, source.Ref()}, source.ResourceVersion, targets, c.now())
+		c.propagations.Use(func(s progress.Propagations) {
+			s.Begin(progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}, source.ResourceVersion, targets, c.now())
 		})
-		c.onlooker.SpreadBegan(rule.Name, source.Ref(), len(targets))
+		c.observer.SpreadBegan(rule.Name, source.Ref(), len(targets))
 	}
 	c.enqueue(targets)
-	if _, approved := c.approvals.of(rule.Name).Sources[source.Ref().String()]; approved {
-		c.queue.After(c.approvals.ref, settleAfter)
+	if _, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]; approved {
+		c.queue.After(c.Approvals.Ref, settleAfter)
 	}
 }
 
@@ -184,11 +188,11 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	if change.Added {
 		c.queue.Bulk(clone.Ref())
 	} else {
-		c.changes.Use(func(known changes) { known.note(change.Old) })
+		c.changes.Use(func(known progress.ExternalChanges) { known.Note(change.Old) })
 		c.changedByOthers(clone.Ref())
 	}
-	if marks, ours := mark.Of(clone); change.Deleted && ours && c.approvals.of(marks.Rule).isUsedUpByRemovals() {
-		c.queue.After(c.approvals.ref, settleAfter)
+	if marks, ours := mark.Of(clone); change.Deleted && ours && c.Approvals.Of(marks.Rule).IsUsedUpByRemovals() {
+		c.queue.After(c.Approvals.Ref, settleAfter)
 	}
 }
 
@@ -197,8 +201,8 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.Foreign]) {
 	foreign := change.Latest()
 	target := object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}
-	for _, rule := range c.claimants(c.live.Load()).of(target) {
-		if c.wants(rule, target) {
+	for _, rule := range c.RuleIndex(c.Live.Load()).Of(target) {
+		if c.Wants(rule, target) {
 			c.changedByOthers(target)
 			return
 		}
@@ -206,36 +210,36 @@ func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.F
 }
 
 // approvalsChanged: what was held may go on.
-func (c *controller) approvalsChanged(change kube.Change[*approved]) {
+func (c *controller) approvalsChanged(change kube.Change[*survey.StoredApprovals]) {
 	c.generation.Add(1)
-	for rule := range change.Latest().byRule {
-		for _, clone := range c.clonesOf(rule) {
+	for rule := range change.Latest().ByRule {
+		for _, clone := range c.ClonesOf(rule) {
 			c.queue.Bulk(clone.Ref())
 		}
 	}
-	c.queue.After(c.approvals.ref, settleAfter)
+	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
 // removalsChanged: as long as a hold is recorded, it is checked whether it ends.
-func (c *controller) removalsChanged(kube.Change[*recordedRemovals]) {
-	c.queue.After(c.approvals.ref, settleAfter)
+func (c *controller) removalsChanged(kube.Change[*survey.StoredRemovals]) {
+	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
 // rulesChanged looks again at everything that the old or the new rules touch.
-func (c *controller) rulesChanged(old, new *rules.Set[Rule]) {
+func (c *controller) rulesChanged(old, new *rules.Set[spec.Rule]) {
 	c.generation.Add(1)
 	c.metrics.expect(new)
-	for _, set := range []*rules.Set[Rule]{old, new} {
+	for _, set := range []*rules.Set[spec.Rule]{old, new} {
 		for _, rule := range set.All() {
-			for _, source := range c.sources(rule.Base) {
-				c.enqueue(c.targets(rule, source))
+			for _, source := range c.Sources(rule.Base) {
+				c.enqueue(c.Targets(rule, source))
 			}
-			for _, clone := range c.clonesOf(rule.Name) {
+			for _, clone := range c.ClonesOf(rule.Name) {
 				c.queue.Bulk(clone.Ref())
 			}
 		}
 	}
-	c.queue.After(c.approvals.ref, settleAfter)
+	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
 func (c *controller) enqueue(targets []object.Ref) {

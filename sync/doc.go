@@ -1,9 +1,14 @@
 // Package sync keeps a clone of each source in every namespace that its rule
 // selects.
 //
-// In: rules, sources, namespaces, clones. Out: one API write per clone that is
-// not what its source and rule say. What to do is decided by Plan, which is
-// pure; the controller only feeds it and carries out its answer. The package
-// runs on the leader and touches an object without Headwater's marks only
-// where a rule's onConflict says so.
+//	watches ──▶ queue of targets ──▶ survey.Reader ──▶ plan.Plan ──▶ one API write
+//	                                                       │
+//	                                     progress ◀── outcome ──▶ Events, metrics
+//
+// In: rules, sources, namespaces, clones. Out: one API write per clone that
+// differs from what its source and rule say. The controller runs on the leader
+// alone. It changes an object without Headwater's marks only where the rule's
+// onConflict says so.
+//
+// Rooms, each importing only those before it: spec, plan, survey, progress.
 package sync

@@ -6,6 +6,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
 // changedByOthers adds a clone that somebody changed. It goes ahead of fan-outs
@@ -19,37 +21,37 @@ func (c *controller) changedByOthers(target object.Ref) {
 }
 
 func (c *controller) fought(target object.Ref) (fought bool) {
-	c.fights.Use(func(f *fights) { fought = f.on(target, c.now()) })
+	c.fights.Use(func(f *progress.Fights) { fought = f.On(target, c.now()) })
 	return fought
 }
 
 // postponed reports whether what is due in the place is a repair that has to
 // wait, which it then does. A change of the source or of a rule never waits.
-func (c *controller) postponed(ctx context.Context, target object.Ref, seen change) bool {
+func (c *controller) postponed(ctx context.Context, target object.Ref, seen progress.ExternalChange) bool {
 	var wait time.Duration
-	c.fights.Use(func(f *fights) { wait = f.wait(target, c.now()) })
+	c.fights.Use(func(f *progress.Fights) { wait = f.Wait(target, c.now()) })
 	if wait == 0 {
 		return false
 	}
-	state, err := c.state(target)
+	state, err := c.State(target)
 	if err != nil {
 		return false
 	}
-	step := Plan(state)
-	cause, repair := heals(state, step, seen)
+	step := plan.Plan(state)
+	cause, repair := progress.RepairOf(state, step, seen)
 	if !repair {
 		return false
 	}
 	c.queue.After(target, wait)
-	c.tellFight(ctx, state, step, cause)
-	c.onlooker.Touched(target)
+	c.emitFight(ctx, state, step, cause)
+	c.observer.Touched(target)
 	return true
 }
 
-// tellFight reports the fight over a clone, once for each of its pauses.
-func (c *controller) tellFight(ctx context.Context, state State, step Step, cause cause) {
+// emitFight reports the fight over a clone, once for each of its pauses.
+func (c *controller) emitFight(ctx context.Context, state plan.State, step plan.Decision, cause progress.Cause) {
 	reported := false
-	c.fights.Use(func(f *fights) { reported = f.reported(state.Target) })
+	c.fights.Use(func(f *progress.Fights) { reported = f.Reported(state.Target) })
 	if reported {
 		return
 	}
@@ -57,14 +59,24 @@ func (c *controller) tellFight(ctx context.Context, state State, step Step, caus
 	if err != nil {
 		return // the next look asks again
 	}
-	if cause == deleted && exists { // the cache of clones has seen it go, that of others not yet come
-		cause = unmarked
+	if cause == progress.Deleted && exists { // the cache of clones has seen it go, that of others not yet come
+		cause = progress.Unmarked
 	}
 	rule := ruleOf(state, step)
-	note := fightNote(rule, cause, manager)
-	c.fights.Use(func(f *fights) { f.report(state.Target, note) })
-	c.tell(kube.Event{
+	note := progress.FightNote(rule, cause, manager)
+	c.fights.Use(func(f *progress.Fights) { f.Report(state.Target, note) })
+	c.emit(kube.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
-		Reason: Fighting, Action: string(step.Action), Note: note,
+		Reason: progress.Fighting, Action: string(step.Action), Note: note,
 	}, "")
+}
+
+// lookUp is a Look that sends no request.
+func (c *controller) lookUp(target object.Ref) (found *object.Digested) {
+	foreign, taken := c.Caches.Foreign[target.Kind].Get(target.Namespace, target.Name)
+	if !taken {
+		return nil
+	}
+	c.unlabelled.Use(func(l progress.Unlabelled) { found = l.At(target, foreign.ResourceVersion) })
+	return found
 }

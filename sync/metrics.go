@@ -5,6 +5,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 type metrics struct {
@@ -44,30 +47,19 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 
 // expect has the heals of each rule there from the start, so that the first one
 // is seen as an increase.
-func (m *metrics) expect(set *rules.Set[Rule]) {
+func (m *metrics) expect(set *rules.Set[spec.Rule]) {
 	for _, rule := range set.All() {
-		for _, cause := range causes {
+		for _, cause := range progress.Causes {
 			m.heals.WithLabelValues(rule.Name, string(cause))
 		}
 	}
 }
 
-func (m *metrics) step(rule string, step Step, err error) {
+func (m *metrics) step(rule string, step plan.Decision, err error) {
 	switch {
 	case err != nil:
 		m.failures.WithLabelValues(rule, string(step.Action)).Inc()
 	case step.Writes():
 		m.writes.WithLabelValues(rule, string(step.Action), string(step.Reason)).Inc()
 	}
-}
-
-// formerRules is the label of what belongs to no rule in force. Of rules that
-// clones name there is no end, where somebody forges marks.
-const formerRules = "(former)"
-
-func (o *Observer) ruleLabel(rule string) string {
-	if _, inForce := o.live.Load().Named(rule); inForce || rule == "" {
-		return rule
-	}
-	return formerRules
 }

@@ -6,54 +6,37 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // SourceMissing is the reason of the Event about a rule whose source does not
 // exist.
 const SourceMissing = "SourceMissing"
 
-// MissingSource says what is missing when base has no source at all. It is empty
-// when base has one, and while that is not known.
-func (o *Observer) MissingSource(base rules.Base) string {
-	if !base.BySelector() {
-		if source, read := o.caches.Sources.Get(base.Source.Ref()); source != nil || !read {
-			return ""
-		}
-		return missingSource(base.Source.String())
-	}
-	if sources, read := o.caches.Sources.Of(base); len(sources) > 0 || !read {
-		return ""
-	}
-	return fmt.Sprintf("no object is its source %s; label one, or correct `source` in the configuration", base.Source)
-}
-
-func missingSource(source string) string {
-	return fmt.Sprintf("its source %s does not exist; create it, or correct `source` in the configuration", source)
-}
-
-// tellMissing reports each rule that wants the place and had no source, given
+// emitMissing reports each rule that wants the place and had no source, given
 // by name, when the place was looked at. The cache is not read a second time:
 // the source may have been recreated meanwhile.
-func (c *controller) tellMissing(state State) {
-	for _, claim := range state.Claims {
+func (c *controller) emitMissing(state plan.State) {
+	for _, claim := range state.Candidates {
 		if claim.Source != nil {
 			continue
 		}
 		about := reference(claim.Ref)
-		if _, found := c.caches.Namespaces.Get("", claim.Ref.Namespace); !found {
+		if _, found := c.Caches.Namespaces.Get("", claim.Ref.Namespace); !found {
 			about = c.ownReference()
 		}
-		c.tell(kube.Event{
-			Rule: claim.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(Leave),
-			Note: missingNote(claim.Rule, missingSource(claim.Ref.String())),
+		c.emit(kube.Event{
+			Rule: claim.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(plan.Leave),
+			Note: missingNote(claim.Rule, survey.MissingSource(claim.Ref.String())),
 		}, "")
 	}
 }
 
-func missingNote(rule *Rule, missing string) string {
+func missingNote(rule *spec.Rule, missing string) string {
 	fate := "existing clones stay as they are"
-	if rule.OnSourceDeleted == Delete {
+	if rule.OnSourceDeleted == spec.Delete {
 		fate = "onSourceDeleted is Delete, so existing clones are due for removal as long as it does not exist"
 	}
 	return fmt.Sprintf("rule %q: %s; %s", rule.Name, missing, fate)

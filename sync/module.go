@@ -16,6 +16,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Module provides the sync controller as work for the leader.
@@ -39,8 +43,8 @@ type Params struct {
 	fx.In
 
 	Options  Options
-	Live     *rules.Live[Rule]
-	Safety   *live.Value[Safety]
+	Live     *rules.Live[spec.Rule]
+	Safety   *live.Value[spec.Safety]
 	Clients  *kube.Clients
 	Caches   *kube.Caches
 	Writer   *kube.Writer
@@ -48,7 +52,7 @@ type Params struct {
 	Events   *kube.Events
 	Registry *prometheus.Registry
 	Log      *zap.Logger
-	Onlooker Onlooker `optional:"true"`
+	Onlooker Observer `optional:"true"`
 }
 
 // Result is what New provides.
@@ -62,25 +66,25 @@ type Result struct {
 
 // New allocates the controller; it starts when it is run.
 func New(p Params) (Result, error) {
-	observer, err := NewObserver(p.Live, p.Clients, p.Caches, p.Options.Namespace, p.Log)
+	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Options.Namespace, p.Log)
 	if err != nil {
 		return Result{}, err
 	}
 	maxFraction := func() float64 { return *p.Safety.Load().MaxDeleteFraction }
 	c := &controller{
-		Observer: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
+		Reader: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
-		onlooker: orNobody(p.Onlooker), policies: p.Options.Policies,
-		maxFraction: maxFraction,
-		guard:       locked.New(newGuard(observer.dueRemovals, maxFraction)),
-		spreads:     locked.New(spreads{}), failures: locked.New(failures{}),
-		unsynced: locked.New(&unsynced{}), changes: locked.New(changes{}), fights: locked.New(newFights()), looks: locked.New(looks{}), told: locked.New(&again.Memory[toldKey]{}), firstPass: locked.New(&firstPass{}),
+		observer: orNoop(p.Onlooker), policies: p.Options.Policies,
+		maxFraction:  maxFraction,
+		guard:        locked.New(plan.NewGuard(observer.DueRemovals, maxFraction)),
+		propagations: locked.New(progress.Propagations{}), failures: locked.New(progress.Failures{}),
+		pending: locked.New(&progress.PendingWrites{}), changes: locked.New(progress.ExternalChanges{}), fights: locked.New(progress.NewFights()), unlabelled: locked.New(progress.Unlabelled{}), emitted: locked.New(&again.Memory[eventKey]{}), firstPass: locked.New(&progress.FirstPass{}),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
-	c.queue.OnAdd(c.onlooker.Touched)
+	c.queue.OnAdd(c.observer.Touched)
 	c.queue.OnDrained(c.logFirstPass)
 	view := newView(c)
-	if err := p.Registry.Register(view.census); err != nil {
+	if err := p.Registry.Register(view.metrics); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)
 	}
 	return Result{

@@ -10,6 +10,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
 // staleRetry is when a key is looked at again after the API server knew
@@ -17,7 +19,7 @@ import (
 const staleRetry = time.Second
 
 func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
-	if target == c.approvals.ref {
+	if target == c.Approvals.Ref {
 		return c.settle(ctx)
 	}
 	changed := c.changed(target)
@@ -28,23 +30,23 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if err != nil {
 		return err
 	}
-	step := Plan(state)
-	c.looks.Use(func(l looks) { l.note(state, step) })
-	if step.isGuarded() {
+	step := plan.Plan(state)
+	c.unlabelled.Use(func(l progress.Unlabelled) { l.Note(state, step) })
+	if step.IsGuarded() {
 		verdict, err := c.mayRemove(ctx, state)
 		if err != nil {
 			c.record(state, step, err)
 			return err
 		}
-		if verdict.wait > 0 {
-			c.queue.After(target, verdict.wait)
+		if verdict.Wait > 0 {
+			c.queue.After(target, verdict.Wait)
 			return nil
 		}
-		if verdict.news {
-			c.tellRemovals(ruleOf(state, step), verdict)
+		if verdict.News {
+			c.emitRemovals(ruleOf(state, step), verdict)
 		}
-		if !verdict.pass {
-			step = verdict.hold
+		if !verdict.Pass {
+			step = verdict.Hold
 		}
 	}
 	err = c.apply(ctx, state, step)
@@ -52,15 +54,15 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 		c.queue.After(target, staleRetry)
 		return nil
 	}
-	c.noteHeal(state, step, changed, err)
+	c.noteRepair(state, step, changed, err)
 	c.record(state, step, err)
 	return err
 }
 
 // gather reads what is from the caches, and asks the API server only for what
 // may be written and lacks the label.
-func (c *controller) gather(ctx context.Context, target object.Ref) (State, error) {
-	state, err := c.state(target)
+func (c *controller) gather(ctx context.Context, target object.Ref) (plan.State, error) {
+	state, err := c.State(target)
 	if err != nil || !state.NeedsFound() {
 		return state, err
 	}
@@ -70,17 +72,17 @@ func (c *controller) gather(ctx context.Context, target object.Ref) (State, erro
 	return state, err
 }
 
-func (c *controller) apply(ctx context.Context, state State, step Step) error {
+func (c *controller) apply(ctx context.Context, state plan.State, step plan.Decision) error {
 	switch step.Action {
-	case Create:
+	case plan.Create:
 		return c.writer.Create(ctx, step.Desired)
-	case Update:
+	case plan.Update:
 		return c.update(ctx, state, step.Desired)
-	case Recreate:
+	case plan.Recreate:
 		return c.recreate(ctx, state, step.Desired)
-	case Release:
+	case plan.Release:
 		return c.release(ctx, state)
-	case Remove:
+	case plan.Remove:
 		return c.writer.Delete(ctx, state.Target, state.Clone.ObjectMeta)
 	default:
 		return nil
@@ -90,11 +92,11 @@ func (c *controller) apply(ctx context.Context, state State, step Step) error {
 // recreate deletes what is in the place only once the API server has said that
 // it would store what comes after it. A quota that is used up keeps the old
 // clone, too.
-func (c *controller) recreate(ctx context.Context, state State, desired *object.Full) error {
+func (c *controller) recreate(ctx context.Context, state plan.State, desired *object.Full) error {
 	if err := c.writer.TryCreate(ctx, desired); err != nil {
 		return err
 	}
-	if err := c.writer.Delete(ctx, state.Target, state.live().ObjectMeta); err != nil {
+	if err := c.writer.Delete(ctx, state.Target, state.Live().ObjectMeta); err != nil {
 		return err
 	}
 	return c.writer.Create(ctx, desired)
@@ -102,12 +104,12 @@ func (c *controller) recreate(ctx context.Context, state State, desired *object.
 
 // update overwrites the live clone and keeps the metadata that others put on
 // it.
-func (c *controller) update(ctx context.Context, state State, desired *object.Full) error {
-	live := state.live()
+func (c *controller) update(ctx context.Context, state plan.State, desired *object.Full) error {
+	live := state.Live()
 	meta := live.ObjectMeta
 	meta.ManagedFields = nil
-	meta.Labels = overwritten(live.Labels, desired.Labels, live.LabelsByUs)
-	meta.Annotations = overwritten(live.Annotations, desired.Annotations, live.AnnotationsByUs)
+	meta.Labels = plan.Overwritten(live.Labels, desired.Labels, live.LabelsByUs)
+	meta.Annotations = plan.Overwritten(live.Annotations, desired.Annotations, live.AnnotationsByUs)
 	desired.ObjectMeta = meta
 	return c.writer.Update(ctx, desired)
 }

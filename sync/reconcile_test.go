@@ -22,9 +22,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-func testController(t *testing.T, set ...Rule) (*controller, *fake.Clientset) {
+func testController(t *testing.T, set ...spec.Rule) (*controller, *fake.Clientset) {
 	t.Helper()
 	client := fake.NewClientset()
 	scheme := metadatafake.NewTestScheme()
@@ -32,24 +35,24 @@ func testController(t *testing.T, set ...Rule) (*controller, *fake.Clientset) {
 	clients := &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	caches, err := kube.NewCaches(clients, kube.NewDigestKey(client, "headwater-system"), zap.NewNop())
 	require.NoError(t, err)
-	observer, err := NewObserver(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
 	require.NoError(t, err)
 	return &controller{
-		Observer: observer, writer: kube.NewWriter(clients), metrics: newMetrics(prometheus.NewRegistry()), log: zap.NewNop(),
+		Reader: observer, writer: kube.NewWriter(clients), metrics: newMetrics(prometheus.NewRegistry()), log: zap.NewNop(),
 	}, client
 }
 
 // Invariant 5: what is absent from a cache that was not read yet is not gone.
 func TestNothingIsDecidedBeforeTheSourceNamespaceWasRead(t *testing.T) {
-	rule := testRule(t, func(c *Config) { c.OnSourceDeleted = Delete })
+	rule := testRule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Delete })
 	c, client := testController(t, *rule)
-	_, err := c.claims(c.live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &Namespace{Name: "team-a"})
-	require.ErrorIs(t, err, errSourceUnread)
+	_, err := c.Candidates(c.Live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &plan.Namespace{Name: "team-a"})
+	require.ErrorIs(t, err, survey.ErrSourceUnread)
 	require.Empty(t, client.Actions(), "no request, least of all a delete")
 }
 
 func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
-	renamed := testRule(t, func(c *Config) { c.Target.Name = "blog" })
+	renamed := testRule(t, func(c *spec.Config) { c.Target.Name = "blog" })
 	for sentence, test := range map[string]struct {
 		target object.Ref
 		want   bool
@@ -60,22 +63,22 @@ func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, _ := testController(t, *renamed)
-			require.Equal(t, test.want, c.wants(renamed, test.target))
+			require.Equal(t, test.want, c.Wants(renamed, test.target))
 		})
 	}
 }
 
 func TestALookAtAPlaceTakesNoMemoryForRulesThatDoNotClaimIt(t *testing.T) {
-	set := make([]Rule, 50)
+	set := make([]spec.Rule, 50)
 	for i := range set {
 		set[i] = *testRule(t, nil)
 		set[i].Name = fmt.Sprint("rule-", i)
 	}
 	c, _ := testController(t, set...)
 	place := object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "of-no-rule"}
-	namespace := &Namespace{Name: "team-a"}
+	namespace := &plan.Namespace{Name: "team-a"}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		_, err := c.claims(c.live.Load(), place, namespace)
+		_, err := c.Candidates(c.Live.Load(), place, namespace)
 		require.NoError(t, err)
 	}))
 }
@@ -107,11 +110,11 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
 			require.NoError(t, err)
 
-			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"k": "v"}), &Namespace{Name: "team-a"})
+			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"k": "v"}), &plan.Namespace{Name: "team-a"})
 			inSync(t, &state)
-			state.Claims[0].Source.Content.Type = "kubernetes.io/tls"
-			step := Plan(state)
-			require.Equal(t, Recreate, step.Action)
+			state.Candidates[0].Source.Content.Type = "kubernetes.io/tls"
+			step := plan.Plan(state)
+			require.Equal(t, plan.Recreate, step.Action)
 			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client})}
 			require.Equal(t, test.refused, c.apply(t.Context(), state, step) != nil)
 			require.Equal(t, test.want, asked)

@@ -8,29 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
 var errChangedMeanwhile = errors.New("it was changed meanwhile")
 
-// Leftovers are the clones of rule, which the configuration does not have, that
-// no other rule has in its place. known is false while that cannot be told.
-func (o *Observer) Leftovers(rule string) (clones []*object.Digested, known bool) {
-	for _, clone := range o.clonesOf(rule) {
-		state, err := o.state(clone.Ref())
-		if err != nil {
-			return nil, false
-		}
-		if state.isLeftover() {
-			clones = append(clones, clone)
-		}
-	}
-	return clones, true
-}
-
 // release takes the marks off the clone in state, as it is in the cache: the
 // object is then nobody's.
-func (c *controller) release(ctx context.Context, state State) error {
+func (c *controller) release(ctx context.Context, state plan.State) error {
 	live, err := c.writer.Get(ctx, state.Target)
 	if err != nil {
 		return err
@@ -43,7 +28,7 @@ func (c *controller) release(ctx context.Context, state State) error {
 }
 
 // stillLeft reports whether leftovers covers a clone of rule.
-func (c *controller) stillLeft(rule string, leftovers *Leftovers) bool {
+func (c *controller) stillLeft(rule string, leftovers *plan.Leftovers) bool {
 	clones, known := c.Leftovers(rule)
 	if !known {
 		return true

@@ -7,6 +7,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // settleAfter is when it is checked whether an approval was used up, or a hold
@@ -23,29 +25,29 @@ func (c *controller) settle(ctx context.Context) error {
 
 // mayRemove asks the guard about the clone in state, and stores what the guard
 // wants stored first.
-func (c *controller) mayRemove(ctx context.Context, state State) (verdict, error) {
+func (c *controller) mayRemove(ctx context.Context, state plan.State) (plan.Verdict, error) {
 	marks, _ := mark.Of(state.Clone)
-	return c.judge(ctx, marks.Rule, (*guard).ask)
+	return c.judge(ctx, marks.Rule, (*plan.Guard).Ask)
 }
 
 // judge puts a question about rule to the guard until it has an answer to go by.
-func (c *controller) judge(ctx context.Context, rule string, question func(*guard, string, basis, time.Time) verdict) (answer verdict, err error) {
+func (c *controller) judge(ctx context.Context, rule string, question func(*plan.Guard, string, plan.Basis, time.Time) plan.Verdict) (answer plan.Verdict, err error) {
 	if err := c.recallRemovals(ctx); err != nil {
-		return verdict{}, err
+		return plan.Verdict{}, err
 	}
 	for {
-		basis := basis{c.live.Load(), c.generation.Load()}
-		c.guard.Use(func(g *guard) { answer = question(g, rule, basis, c.now()) })
-		if answer.write == nil {
-			for _, target := range answer.released {
+		basis := plan.Basis{Set: c.Live.Load(), Generation: c.generation.Load()}
+		c.guard.Use(func(g *plan.Guard) { answer = question(g, rule, basis, c.now()) })
+		if answer.Write == nil {
+			for _, target := range answer.Released {
 				c.queue.Bulk(target)
 			}
 			return answer, nil
 		}
-		err := c.removals.write(ctx, answer.write)
-		c.guard.Use(func(g *guard) { g.written(rule, err == nil) })
+		err := c.Removals.Write(ctx, answer.Write)
+		c.guard.Use(func(g *plan.Guard) { g.Written(rule, err == nil) })
 		if err != nil {
-			return verdict{}, err
+			return plan.Verdict{}, err
 		}
 	}
 }
@@ -53,15 +55,15 @@ func (c *controller) judge(ctx context.Context, rule string, question func(*guar
 // recallRemovals has the guard know what an earlier leader stored.
 func (c *controller) recallRemovals(ctx context.Context) error {
 	recalled := false
-	c.guard.Use(func(g *guard) { recalled = g.recalled })
+	c.guard.Use(func(g *plan.Guard) { recalled = g.Recalled })
 	if recalled {
 		return nil
 	}
-	stored, err := c.removals.read(ctx)
+	stored, err := c.Removals.Read(ctx)
 	if err != nil {
 		return err
 	}
-	c.guard.Use(func(g *guard) { g.recall(stored) })
+	c.guard.Use(func(g *plan.Guard) { g.Recall(stored) })
 	return nil
 }
 
@@ -71,20 +73,20 @@ func (c *controller) settleHolds(ctx context.Context) error {
 		return err
 	}
 	var rules []string
-	c.guard.Use(func(g *guard) { rules = g.holding() })
+	c.guard.Use(func(g *plan.Guard) { rules = g.Holding() })
 	for _, rule := range rules {
-		answer, err := c.judge(ctx, rule, (*guard).review)
+		answer, err := c.judge(ctx, rule, (*plan.Guard).Review)
 		if err != nil {
 			return err
 		}
-		if answer.pass {
+		if answer.Pass {
 			continue
 		}
-		c.queue.After(c.approvals.ref, settleAfter)
-		if answer.wait > 0 {
+		c.queue.After(c.Approvals.Ref, settleAfter)
+		if answer.Wait > 0 {
 			continue
 		}
-		c.tellRemovals(rule, answer)
+		c.emitRemovals(rule, answer)
 		if err := c.restoreHold(ctx, rule); err != nil {
 			return err
 		}
@@ -95,27 +97,27 @@ func (c *controller) settleHolds(ctx context.Context) error {
 // restoreHold stores the hold of rule again when somebody took it out of the
 // record.
 func (c *controller) restoreHold(ctx context.Context, rule string) error {
-	if c.removals.of(rule).holding() {
+	if c.Removals.Of(rule).Holding() {
 		return nil
 	}
-	var record map[string]removalLog
-	c.guard.Use(func(g *guard) { record = g.restore(c.now()) })
+	var record map[string]plan.RemovalLog
+	c.guard.Use(func(g *plan.Guard) { record = g.Restore(c.now()) })
 	if record == nil {
 		return nil
 	}
-	defer c.guard.Use((*guard).restored)
-	return c.removals.write(ctx, record)
+	defer c.guard.Use((*plan.Guard).Restored)
+	return c.Removals.Write(ctx, record)
 }
 
 // settleApprovals takes back what nothing needs any more of the approvals, so
 // that it is not taken for an approval of what comes next.
 func (c *controller) settleApprovals(ctx context.Context) error {
-	for rule, approval := range c.approvals.all() {
+	for rule, approval := range c.Approvals.All() {
 		needed := c.needed(rule)
 		if needed.Removals == approval.Removals && needed.Leftovers == approval.Leftovers && maps.Equal(needed.Sources, approval.Sources) {
 			continue
 		}
-		if err := SetApproval(ctx, c.client, c.ownNamespace, rule, needed); err != nil {
+		if err := survey.SetApproval(ctx, c.client, c.ownNamespace, rule, needed); err != nil {
 			return err
 		}
 	}
@@ -125,12 +127,12 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 // needed is what of the approval of rule still counts for something: removals
 // while any is due, sources until they change, and leftovers while any is left
 // and the rule is not in the configuration again.
-func (c *controller) needed(rule string) Approval {
-	approval := c.approvals.of(rule)
-	if due, known := c.dueRemovals(rule, removalLog{}, c.now()); known && len(due.targets) == 0 {
+func (c *controller) needed(rule string) survey.Approval {
+	approval := c.Approvals.Of(rule)
+	if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
 		approval.Removals = 0
 	}
-	_, inForce := c.live.Load().Named(rule)
+	_, inForce := c.Live.Load().Named(rule)
 	if left := approval.Leftovers; left != nil && (inForce || !c.stillLeft(rule, left)) {
 		approval.Leftovers = nil
 	}
@@ -140,7 +142,7 @@ func (c *controller) needed(rule string) Approval {
 		if err != nil || !inForce {
 			return true
 		}
-		source, read := c.caches.Sources.Get(ref)
+		source, read := c.Caches.Sources.Get(ref)
 		return read && (source == nil || object.NewerThan(source.ResourceVersion, version))
 	})
 	return approval

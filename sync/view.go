@@ -3,11 +3,13 @@ package sync
 import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Onlooker is told of the controller's work as it is done, to show it. Its
+// Observer is told of the controller's work as it is done, to show it. Its
 // methods are called at every place of every change, and must not wait.
-type Onlooker interface {
+type Observer interface {
 	// Touched says that how target stands may have changed.
 	Touched(target object.Ref)
 	// SpreadBegan says that a change of source is on its way to that many
@@ -18,16 +20,18 @@ type Onlooker interface {
 	SpreadArrived(rule string, source object.Ref, written, last bool)
 }
 
-// nobody looks on.
-type nobody struct{}
+// noopObserver looks on.
+type noopObserver struct{}
 
-func (nobody) Touched(object.Ref)                           {}
-func (nobody) SpreadBegan(string, object.Ref, int)          {}
-func (nobody) SpreadArrived(string, object.Ref, bool, bool) {}
+func (noopObserver) Touched(object.Ref) {}
 
-func orNobody(onlooker Onlooker) Onlooker {
+func (noopObserver) SpreadBegan(string, object.Ref, int) {}
+
+func (noopObserver) SpreadArrived(string, object.Ref, bool, bool) {}
+
+func orNoop(onlooker Observer) Observer {
 	if onlooker == nil {
-		return nobody{}
+		return noopObserver{}
 	}
 	return onlooker
 }
@@ -36,50 +40,50 @@ func orNobody(onlooker Onlooker) Onlooker {
 // and which writes failed. It sends no request and changes nothing.
 type View struct {
 	controller *controller
-	census     *census
+	metrics    *cloneMetrics
 }
 
-func newView(c *controller) *View { return &View{c, newCensus(c)} }
+func newView(c *controller) *View { return &View{c, newCloneMetrics(c)} }
 
 // Working reports whether the controller keeps clones right here and now: it
 // leads, and has seen everything.
 func (v *View) Working() bool { return v.controller.working.Load() }
 
 // Rules are the names of the rules in force, in the file's order.
-func (v *View) Rules() []string { return v.controller.ruleNames() }
+func (v *View) Rules() []string { return v.controller.RuleNames() }
 
-// MissingSource is Observer.MissingSource.
+// MissingSource is Reader.MissingSource.
 func (v *View) MissingSource(base rules.Base) string { return v.controller.MissingSource(base) }
 
-// Survey is Observer.Survey, and knows which clones failed. It looks at every
+// Survey is Reader.Survey, and knows which clones failed. It looks at every
 // place there is, and the metrics need not for a while.
-func (v *View) Survey(report func(Finding)) { v.census.take(report) }
+func (v *View) Survey(report func(survey.CloneStatus)) { v.metrics.take(report) }
 
-// Glance returns a function that reports on one place as Survey would. What it
+// StatusOf returns a function that reports on one place as Survey would. What it
 // finds out about a rule as a whole it keeps: it is for places that are looked
 // at together.
-func (v *View) Glance() func(target object.Ref, report func(Finding)) {
-	held, now := map[string]*Step{}, v.controller.now()
-	heldOf := func(rule string) *Step {
+func (v *View) StatusOf() func(target object.Ref, report func(survey.CloneStatus)) {
+	held, now := map[string]*plan.Decision{}, v.controller.now()
+	heldOf := func(rule string) *plan.Decision {
 		if _, known := held[rule]; !known {
-			held[rule] = v.controller.heldStep(rule, v.controller.maxFraction())
+			held[rule] = v.controller.HeldStep(rule, v.controller.maxFraction())
 		}
 		return held[rule]
 	}
-	return func(target object.Ref, report func(Finding)) {
-		state, err := v.controller.state(target)
+	return func(target object.Ref, report func(survey.CloneStatus)) {
+		state, err := v.controller.State(target)
 		if err != nil {
 			return
 		}
-		marked := func(f Finding) {
+		marked := func(f survey.CloneStatus) {
 			report(v.controller.mark(f, now))
 		}
-		takeLook(&state, v.controller.look)
-		for at := range state.Claims {
-			reportClaim(state, at, heldOf, marked)
+		survey.LookUpFound(&state, v.controller.lookUp)
+		for at := range state.Candidates {
+			survey.ReportClaim(state, at, heldOf, marked)
 		}
-		if len(state.Claims) == 0 && state.Clone != nil {
-			reportLeftover(state, heldOf, marked)
+		if len(state.Candidates) == 0 && state.Clone != nil {
+			survey.ReportLeftover(state, heldOf, marked)
 		}
 	}
 }

@@ -23,12 +23,32 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
+
+// What a look at one place costs must not grow with the number of rules.
+func BenchmarkAPlaceAmongRules(b *testing.B) {
+	for _, many := range []int{2, 200} {
+		b.Run(fmt.Sprint(many), func(b *testing.B) {
+			set := []spec.Rule{calling(b, "blog", "", rules.Source{Kind: object.Secret, Name: "blogsecret"})}
+			for len(set) < many {
+				name := fmt.Sprint("other-", len(set))
+				set = append(set, calling(b, name, "", rules.Source{Kind: object.Secret, Name: name}))
+			}
+			glance := viewOf(b, 5, set...).StatusOf()
+			for b.Loop() {
+				glance(object.Ref{Kind: object.Secret, Namespace: "team-4", Name: "blogsecret"}, func(survey.CloneStatus) {})
+			}
+		})
+	}
+}
 
 // viewOf is the View of a cluster with these namespaces, in which the first has
 // a clone, the second somebody else's object, the third a clone of a rule that
 // is gone, and the others none.
-func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
+func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 	tb.Helper()
 	var typed, metadata []runtime.Object
 	for i := range namespaces {
@@ -57,7 +77,7 @@ func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
 	require.NoError(tb, err)
 	caches, err := kube.NewCaches(clients, key, zap.NewNop())
 	require.NoError(tb, err)
-	observer, err := NewObserver(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(func() { cancel(); caches.Wait() })
@@ -67,56 +87,56 @@ func viewOf(tb testing.TB, namespaces int, set ...Rule) *View {
 	defer stop()
 	require.True(tb, caches.AwaitFull(waitCtx, nil))
 	return newView(&controller{
-		Observer: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
-		fights: locked.New(newFights()), looks: locked.New(looks{}),
-		failures: locked.New(failures{}), unsynced: locked.New(&unsynced{}), spreads: locked.New(spreads{}),
+		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
+		fights: locked.New(progress.NewFights()), unlabelled: locked.New(progress.Unlabelled{}),
+		failures: locked.New(progress.Failures{}), pending: locked.New(&progress.PendingWrites{}), propagations: locked.New(progress.Propagations{}),
 	})
 }
 
-func twoRules(t *testing.T) []Rule {
+func twoRules(t *testing.T) []spec.Rule {
 	t.Helper()
 	second := *testRule(t, nil)
 	second.Name = "second"
-	return []Rule{*testRule(t, nil), second}
+	return []spec.Rule{*testRule(t, nil), second}
 }
 
 func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 	v := viewOf(t, 5, twoRules(t)...)
 	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-	v.controller.failures.Use(func(f failures) { f.add(failing, "blog", errors.New("quota"), time.Unix(1000, 0)) })
-	var surveyed, glanced []Finding
-	v.Survey(func(f Finding) { surveyed = append(surveyed, f) })
-	targets, glance := map[object.Ref]bool{}, v.Glance()
+	v.controller.failures.Use(func(f progress.Failures) { f.Add(failing, "blog", errors.New("quota"), time.Unix(1000, 0)) })
+	var surveyed, glanced []survey.CloneStatus
+	v.Survey(func(f survey.CloneStatus) { surveyed = append(surveyed, f) })
+	targets, glance := map[object.Ref]bool{}, v.StatusOf()
 	for _, finding := range surveyed {
 		if !targets[finding.Target] {
 			targets[finding.Target] = true
-			glance(finding.Target, func(f Finding) { glanced = append(glanced, f) })
+			glance(finding.Target, func(f survey.CloneStatus) { glanced = append(glanced, f) })
 		}
 	}
-	byName := func(a, b Finding) int {
+	byName := func(a, b survey.CloneStatus) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Target.String(), b.Target.String()))
 	}
 	slices.SortFunc(surveyed, byName)
 	slices.SortFunc(glanced, byName)
 	require.Equal(t, surveyed, glanced)
-	glance(object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}, func(f Finding) { t.Errorf("the source is no clone: %+v", f) })
+	glance(object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}, func(f survey.CloneStatus) { t.Errorf("the source is no clone: %+v", f) })
 
-	standings := map[string]Standing{}
+	standings := map[string]survey.Status{}
 	for _, f := range surveyed {
-		standings[f.Rule+" "+f.Target.Namespace] = f.Standing
+		standings[f.Rule+" "+f.Target.Namespace] = f.Status
 		require.NotEmpty(t, f.Why())
 	}
-	require.Equal(t, map[string]Standing{
-		"blog team-0": Behind, "blog team-1": Conflicts, "blog team-2": Behind, "blog team-3": Failed, "blog team-4": Behind,
-		"second team-0": Conflicts, "second team-1": Conflicts, "second team-2": Conflicts, "second team-3": Conflicts, "second team-4": Conflicts,
-		"former team-2": Retained,
+	require.Equal(t, map[string]survey.Status{
+		"blog team-0": survey.Behind, "blog team-1": survey.Conflicts, "blog team-2": survey.Behind, "blog team-3": survey.Failed, "blog team-4": survey.Behind,
+		"second team-0": survey.Conflicts, "second team-1": survey.Conflicts, "second team-2": survey.Conflicts, "second team-3": survey.Conflicts, "second team-4": survey.Conflicts,
+		"former team-2": survey.Retained,
 	}, standings)
 }
 
 // Whoever forges marks names as many rules as they like.
 func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(viewOf(t, 3, *testRule(t, nil)).census)
+	registry.MustRegister(viewOf(t, 3, *testRule(t, nil)).metrics)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	named := map[string]bool{}
@@ -129,14 +149,14 @@ func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]bool{"blog": true, formerRules: true}, named)
+	require.Equal(t, map[string]bool{"blog": true, survey.FormerRules: true}, named)
 }
 
 func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
 	v := viewOf(t, 4, *testRule(t, nil))
 	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-	v.controller.failures.Use(func(f failures) { f.add(failing, "blog", errors.New("exceeded quota"), time.Unix(1000, 0)) })
-	v.Glance()(failing, func(f Finding) {
+	v.controller.failures.Use(func(f progress.Failures) { f.Add(failing, "blog", errors.New("exceeded quota"), time.Unix(1000, 0)) })
+	v.StatusOf()(failing, func(f survey.CloneStatus) {
 		require.Equal(t, time.Unix(1000, 0), f.Since)
 		require.Contains(t, f.Why(), "exceeded quota; retrying")
 	})
@@ -144,20 +164,20 @@ func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
 
 // What a page costs while a change spreads, and when it is opened.
 func BenchmarkView(b *testing.B) {
-	config := Config{}
+	config := spec.Config{}
 	config.Default()
-	rule, err := Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}, config, "headwater-system")
+	rule, err := spec.Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}, config, "headwater-system")
 	require.NoError(b, err)
 	v := viewOf(b, 10_000, rule)
 	b.Run("survey of 10,000 places", func(b *testing.B) {
 		for b.Loop() {
-			v.Survey(func(Finding) {})
+			v.Survey(func(survey.CloneStatus) {})
 		}
 	})
 	b.Run("glance at one", func(b *testing.B) {
-		glance := v.Glance()
+		glance := v.StatusOf()
 		for b.Loop() {
-			glance(object.Ref{Kind: object.Secret, Namespace: "team-5000", Name: "blogsecret"}, func(Finding) {})
+			glance(object.Ref{Kind: object.Secret, Namespace: "team-5000", Name: "blogsecret"}, func(survey.CloneStatus) {})
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
 // aboutLeftovers is what the help of release and prune have in common.
@@ -32,7 +32,7 @@ The service records an Event, Approved, and drops the request after an hour, or
 when the rule is in the configuration again.`
 
 func releaseCommand() *cobra.Command {
-	return leftoversCommand(sync.ReleaseClones, &cobra.Command{
+	return leftoversCommand(plan.ReleaseClones, &cobra.Command{
 		Use:   "release RULE",
 		Short: "Take Headwater's marks off the clones of a rule that no longer exists; the objects stay",
 		Long: `Take Headwater's labels and annotations off the clones of a rule that is no longer
@@ -45,7 +45,7 @@ their names treats them by its onConflict.` + aboutLeftovers,
 }
 
 func pruneCommand() *cobra.Command {
-	return leftoversCommand(sync.PruneClones, &cobra.Command{
+	return leftoversCommand(plan.PruneClones, &cobra.Command{
 		Use:   "prune RULE",
 		Short: "Delete the clones of a rule that no longer exists",
 		Long:  `Delete the clones of a rule that is no longer in the configuration.` + aboutLeftovers,
@@ -61,7 +61,7 @@ type leftoverFlags struct {
 	timeout     time.Duration
 }
 
-func leftoversCommand(fate sync.LeftoverFate, command *cobra.Command) *cobra.Command {
+func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Command {
 	command.Args = oneArgument
 	in := newInspection(command)
 	var asked leftoverFlags

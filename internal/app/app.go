@@ -19,6 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Options is the whole graph. It is static: a module that no rule asks for is
@@ -47,7 +48,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func(s Settings) sync.Options {
 				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: protect.PolicyNames()}
 			},
-			func(c *config.Config) *live.Value[sync.Safety] { return live.New(c.Safety) },
+			func(c *config.Config) *live.Value[spec.Safety] { return live.New(c.Safety) },
 			func(c *config.Config) *live.Value[*reload.Compiled] { return live.New(c.Reload.Compile()) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
@@ -123,7 +124,7 @@ func newRegistry(clients *kube.Clients) *prometheus.Registry {
 type liveRules struct {
 	fx.Out
 
-	Sync    *rules.Live[sync.Rule]
+	Sync    *rules.Live[spec.Rule]
 	Protect *rules.Live[protect.Rule]
 	Reload  *rules.Live[reload.Rule]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // newFeed is nil when there is no page: then nobody looks on.
@@ -26,7 +27,7 @@ func newFeed(s Settings) *page.Feed {
 type onlookers struct {
 	fx.Out
 
-	Sync    sync.Onlooker
+	Sync    sync.Observer
 	Protect protect.Onlooker
 	Reload  reload.Onlooker
 }
@@ -134,15 +135,15 @@ func (s subject) Rules() []string { return s.view.Rules() }
 // Survey implements page.Subject.
 func (s subject) Survey(report func(page.Place)) {
 	names := names{}
-	s.view.Survey(func(f sync.Finding) { report(names.place(f)) })
+	s.view.Survey(func(f survey.CloneStatus) { report(names.place(f)) })
 }
 
 // Glance implements page.Subject.
 func (s subject) Glance() func(page.Target) []page.Place {
-	names, glance := names{}, s.view.Glance()
+	names, glance := names{}, s.view.StatusOf()
 	return func(target page.Target) (places []page.Place) {
 		ref := object.Ref{Kind: object.Kind(target.Kind), Namespace: target.Namespace, Name: target.Name}
-		glance(ref, func(f sync.Finding) { places = append(places, names.place(f)) })
+		glance(ref, func(f survey.CloneStatus) { places = append(places, names.place(f)) })
 		return places
 	}
 }
@@ -159,11 +160,11 @@ func (n names) of(ref object.Ref) string {
 	return name
 }
 
-func (n names) place(f sync.Finding) page.Place {
-	state, _ := page.StateNamed(string(f.Standing))
+func (n names) place(f survey.CloneStatus) page.Place {
+	state, _ := page.StateNamed(string(f.Status))
 	return page.Place{
 		Target: targetOf(f.Target), Rule: f.Rule, Source: n.of(f.Source),
-		State: state, Reason: string(f.Step.Reason), Why: f.Why(), Since: f.Since,
+		State: state, Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since,
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestThePageHasAWordForEveryStanding(t *testing.T) {
 	seen := map[page.State]bool{}
-	for _, standing := range sync.Standings {
+	for _, standing := range survey.Statuses {
 		state, known := page.StateNamed(string(standing))
 		require.True(t, known, standing)
 		require.False(t, seen[state], standing)
@@ -27,9 +28,9 @@ func TestAFindingIsSaidInThePagesWords(t *testing.T) {
 	since := time.Unix(1000, 0)
 	target := object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blogsecret"}
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}
-	place := names{}.place(sync.Finding{
-		Rule: "blog", Source: source, Target: target, Standing: sync.Conflicts, Since: since,
-		Step: sync.Step{Action: sync.Refuse, Reason: sync.Conflict, Message: "somebody else's"},
+	place := names{}.place(survey.CloneStatus{
+		Rule: "blog", Source: source, Target: target, Status: survey.Conflicts, Since: since,
+		Decision: plan.Decision{Action: plan.Refuse, Reason: plan.Conflict, Message: "somebody else's"},
 	})
 	require.Equal(t, page.Place{
 		Target: page.Target{Kind: "Secret", Namespace: "team-a", Name: "blogsecret"}, Rule: "blog", Source: "Secret/platform/blogsecret",

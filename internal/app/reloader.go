@@ -20,7 +20,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // reloader puts a changed configuration file in force. A file that is not
@@ -39,11 +39,11 @@ type reloader struct {
 
 	current    *config.Config
 	sets       config.Sets
-	safety     *live.Value[sync.Safety]
+	safety     *live.Value[spec.Safety]
 	notifier   *notify.Notifier
 	protection *live.Value[protect.Settings]
 	pace       *live.Value[*reload.Compiled]
-	sync       *rules.Live[sync.Rule]
+	sync       *rules.Live[spec.Rule]
 	protect    *rules.Live[protect.Rule]
 	reload     *rules.Live[reload.Rule]
 }
@@ -66,11 +66,11 @@ type reloaderParams struct {
 	Kept       *lastValid
 	Registry   *prometheus.Registry
 	Log        *zap.Logger
-	Safety     *live.Value[sync.Safety]
+	Safety     *live.Value[spec.Safety]
 	Notifier   *notify.Notifier
 	Protection *live.Value[protect.Settings]
 	Pace       *live.Value[*reload.Compiled]
-	Sync       *rules.Live[sync.Rule]
+	Sync       *rules.Live[spec.Rule]
 	Protect    *rules.Live[protect.Rule]
 	Reload     *rules.Live[reload.Rule]
 }

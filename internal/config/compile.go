@@ -8,14 +8,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Sets are the rules as each module sees them.
 type Sets struct {
 	// Bases are those of all rules, in the file's order.
 	Bases   []rules.Base
-	Sync    *rules.Set[sync.Rule]
+	Sync    *rules.Set[spec.Rule]
 	Protect *rules.Set[protect.Rule]
 	Reload  *rules.Set[reload.Rule]
 }
@@ -25,7 +25,7 @@ type Sets struct {
 func (c *Config) Compile(ownNamespace string) (Sets, error) {
 	var (
 		bases    []rules.Base
-		syncs    []sync.Rule
+		syncs    []spec.Rule
 		protects []protect.Rule
 		reloads  []reload.Rule
 	)
@@ -36,7 +36,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		}
 		bases = append(bases, base)
 		if rule.Sync != nil {
-			compiled, err := sync.Compile(base, *rule.Sync, ownNamespace)
+			compiled, err := spec.Compile(base, *rule.Sync, ownNamespace)
 			if err != nil {
 				return Sets{}, err
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // APIVersion and Kind are what every configuration file must say it is.
@@ -28,7 +28,7 @@ type Config struct {
 	Rules      []Rule           `json:"rules,omitzero"`
 	Protect    protect.Settings `json:"protect"`
 	Reload     reload.Settings  `json:"reload"`
-	Safety     sync.Safety      `json:"safety"`
+	Safety     spec.Safety      `json:"safety"`
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
@@ -43,7 +43,7 @@ type Config struct {
 type Rule struct {
 	Name    string          `json:"name"`
 	Source  rules.Source    `json:"source"`
-	Sync    *sync.Config    `json:"sync,omitempty"`
+	Sync    *spec.Config    `json:"sync,omitempty"`
 	Protect *protect.Config `json:"protect,omitempty"`
 	Reload  *reload.Config  `json:"reload,omitempty"`
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // file is a configuration file with these lines below its header, so that the
@@ -45,12 +45,12 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 	want := config.Rule{
 		Name:   "a",
 		Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"},
-		Sync: &sync.Config{
+		Sync: &spec.Config{
 			Namespaces:           rules.Namespaces{Include: []string{"*"}, Exclude: []string{"kube-*"}},
-			OnConflict:           sync.ConflictSkip,
-			OnSourceDeleted:      sync.Retain,
-			OnRuleRemoved:        sync.Retain,
-			OnNamespaceUnmatched: sync.Delete,
+			OnConflict:           spec.ConflictSkip,
+			OnSourceDeleted:      spec.Retain,
+			OnRuleRemoved:        spec.Retain,
+			OnNamespaceUnmatched: spec.Delete,
 		},
 		Protect: &protect.Config{
 			Operations:     protect.Operations(),

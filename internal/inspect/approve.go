@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Approved is what was held of a rule and is let go on.
@@ -34,7 +34,7 @@ func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (Appr
 	if dryRun {
 		return approved, nil
 	}
-	return approved, sync.SetApproval(ctx, i.clients.Typed, i.options.Namespace, rule, approval)
+	return approved, survey.SetApproval(ctx, i.clients.Typed, i.options.Namespace, rule, approval)
 }
 
 func (i *Inspector) notHeld(rule string) error {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/headwater-k8s/headwater/internal/plural"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // attention lists in words what is not as the rules say: every reason for which
@@ -22,7 +22,7 @@ func (s Status) attention() []string {
 		if rule.Missing != "" {
 			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, rule.Missing))
 		}
-		for _, standing := range sync.Standings {
+		for _, standing := range survey.Statuses {
 			if count := rule.Clones[standing]; count > 0 && !standing.IsFine() {
 				all = append(all, fmt.Sprintf("rule %s: %s %s (%s)", rule.Name, plural.Of(count, "clone"), inWords(standing), rule.first(standing)))
 			}
@@ -37,15 +37,15 @@ func (s Status) attention() []string {
 }
 
 // inWords is standing after a number of clones.
-func inWords(standing sync.Standing) string {
-	if standing == sync.Conflicts {
+func inWords(standing survey.Status) string {
+	if standing == survey.Conflicts {
 		return "in conflict"
 	}
 	return string(standing)
 }
 
 // first names the first problems of this standing.
-func (r *RuleStatus) first(standing sync.Standing) string {
+func (r *RuleStatus) first(standing survey.Status) string {
 	var of []Problem
 	for _, problem := range r.Problems {
 		if problem.Standing == standing {

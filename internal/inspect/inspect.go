@@ -15,7 +15,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // readTimeout bounds how long the cluster may take to be read.
@@ -40,10 +41,10 @@ type Inspector struct {
 	user       string
 	clients    *kube.Clients
 	config     *config.Config
-	rules      *rules.Set[sync.Rule]
+	rules      *rules.Set[spec.Rule]
 	protecting *rules.Set[protect.Rule]
 	bases      []rules.Base
-	observer   *sync.Observer
+	observer   *survey.Reader
 	caches     *kube.Caches
 	writer     *kube.Writer
 	key        *kube.DigestKey
@@ -64,7 +65,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, err := sync.NewObserver(rules.NewLive(c.sets.Sync), c.clients, caches, options.Namespace, zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, options.Namespace, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func permissions() []kube.Permission {
 func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFraction }
 
 // look reads what stands in the way of a clone.
-func (i *Inspector) look(ctx context.Context) sync.Look {
+func (i *Inspector) look(ctx context.Context) survey.Lookup {
 	return func(target object.Ref) *object.Digested {
 		found, err := i.writer.Describe(ctx, target, i.key)
 		if err != nil {

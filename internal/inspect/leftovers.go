@@ -13,14 +13,15 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/plural"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Leftovers are the clones of a rule that the configuration no longer has, and
 // what is to be done with them.
 type Leftovers struct {
 	Rule string            `json:"rule"`
-	Fate sync.LeftoverFate `json:"fate"`
+	Fate plan.LeftoverFate `json:"fate"`
 	// DryRun is true where nothing was recorded.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Clones are those that are concerned, as Kind/namespace/name.
@@ -30,13 +31,13 @@ type Leftovers struct {
 	// Skipped are those that were changed since an earlier AsOf.
 	Skipped []string `json:"skipped,omitempty"`
 
-	bound *sync.Leftovers
+	bound *plan.Leftovers
 }
 
 // Leftovers finds the clones of rule that are to have fate. asOf is empty, or what
 // an earlier dry run printed: clones that were written since are left out. It is
 // an error when the configuration has the rule, or when nothing is to be done.
-func (i *Inspector) Leftovers(rule string, fate sync.LeftoverFate, asOf string) (Leftovers, error) {
+func (i *Inspector) Leftovers(rule string, fate plan.LeftoverFate, asOf string) (Leftovers, error) {
 	if _, cloning := i.rules.Named(rule); cloning {
 		return Leftovers{}, fmt.Errorf("rule %q is in the configuration, which says what becomes of its clones "+
 			"(onNamespaceUnmatched, onSourceDeleted, onRuleRemoved); remove its section sync first", rule)
@@ -67,13 +68,13 @@ func (i *Inspector) Leftovers(rule string, fate sync.LeftoverFate, asOf string) 
 	case len(covered) == 0:
 		return left, fmt.Errorf("all clones of rule %q were changed since the dry run; run it again", rule)
 	}
-	left.bound = sync.NewLeftovers(fate, covered)
+	left.bound = plan.NewLeftovers(fate, covered)
 	left.AsOf = formatAsOf(left.bound.Revisions)
 	return left, nil
 }
 
 // formatAsOf is the inverse of ParseAsOf.
-func formatAsOf(revisions sync.Revisions) string {
+func formatAsOf(revisions plan.Revisions) string {
 	var parts []string
 	for _, kind := range object.Kinds {
 		if revision, found := revisions[kind]; found {
@@ -84,11 +85,11 @@ func formatAsOf(revisions sync.Revisions) string {
 }
 
 // ParseAsOf reads what a dry run printed; nil for an empty text.
-func ParseAsOf(text string) (sync.Revisions, error) {
+func ParseAsOf(text string) (plan.Revisions, error) {
 	if text == "" {
 		return nil, nil
 	}
-	revisions := sync.Revisions{}
+	revisions := plan.Revisions{}
 	for part := range strings.SplitSeq(text, ",") {
 		kind, revision, found := strings.Cut(part, "=")
 		if !found || revision == "" || !slices.Contains(object.Kinds, object.Kind(kind)) {
@@ -103,8 +104,8 @@ func ParseAsOf(text string) (sync.Revisions, error) {
 // most. What it returns says which clones were changed meanwhile and so left
 // alone.
 func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Duration) (Leftovers, error) {
-	approval := sync.Approval{At: time.Now(), By: i.user, Leftovers: left.bound}
-	if err := sync.SetApproval(ctx, i.clients.Typed, i.options.Namespace, left.Rule, approval); err != nil {
+	approval := survey.Approval{At: time.Now(), By: i.user, Leftovers: left.bound}
+	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Namespace, left.Rule, approval); err != nil {
 		return left, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -148,7 +149,7 @@ func (l Leftovers) Question() string {
 }
 
 func (l Leftovers) done() string {
-	if l.Fate == sync.PruneClones {
+	if l.Fate == plan.PruneClones {
 		return "deleted"
 	}
 	return "released"

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
 func TestWhatADryRunPrintsIsReadBack(t *testing.T) {
-	want := sync.Revisions{object.Secret: "123", object.ConfigMap: "45"}
+	want := plan.Revisions{object.Secret: "123", object.ConfigMap: "45"}
 	require.Equal(t, "Secret=123,ConfigMap=45", formatAsOf(want))
 	got, err := ParseAsOf(formatAsOf(want))
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestWhatADryRunPrintsIsReadBack(t *testing.T) {
 }
 
 func TestLeftoversAreNamedBeforeAnythingIsDone(t *testing.T) {
-	left := Leftovers{Rule: "old", Fate: sync.PruneClones, AsOf: "Secret=9", Skipped: []string{"Secret/x/shared"}}
+	left := Leftovers{Rule: "old", Fate: plan.PruneClones, AsOf: "Secret=9", Skipped: []string{"Secret/x/shared"}}
 	for i := range 7 {
 		left.Clones = append(left.Clones, fmt.Sprintf("Secret/team-%d/shared", i))
 	}
@@ -43,6 +43,6 @@ func TestLeftoversAreNamedBeforeAnythingIsDone(t *testing.T) {
 	require.Equal(t, "deleted"+names, shown(left))
 	left.DryRun = true
 	require.Equal(t, "would be deleted"+names+"to do just this, and nothing to a clone that is changed from now on: --as-of Secret=9\n", shown(left))
-	left = Leftovers{Rule: "old", Fate: sync.ReleaseClones, Clones: left.Clones[:1]}
+	left = Leftovers{Rule: "old", Fate: plan.ReleaseClones, Clones: left.Clones[:1]}
 	require.Equal(t, "released: 1 clone of rule old, which is no longer in the configuration\n  Secret/team-0/shared\n", shown(left))
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Plan is what the service would do, were it to start now.
@@ -26,8 +27,8 @@ type Missing struct {
 type Step struct {
 	Rule      string      `json:"rule"`
 	Source    string      `json:"source"`
-	Action    sync.Action `json:"action"`
-	Reason    sync.Reason `json:"reason"`
+	Action    plan.Action `json:"action"`
+	Reason    plan.Reason `json:"reason"`
 	Kind      object.Kind `json:"kind"`
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
@@ -37,9 +38,9 @@ type Step struct {
 // Plan finds out what the rules would change.
 func (i *Inspector) Plan(ctx context.Context) Plan {
 	plan := Plan{Steps: []Step{}, Missing: i.missing()}
-	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f sync.Finding) {
+	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f survey.CloneStatus) {
 		plan.Steps = append(plan.Steps, Step{
-			Rule: f.Rule, Source: f.Source.String(), Action: f.Step.Action, Reason: f.Step.Reason, Message: f.Step.Message,
+			Rule: f.Rule, Source: f.Source.String(), Action: f.Decision.Action, Reason: f.Decision.Reason, Message: f.Decision.Message,
 			Kind: f.Target.Kind, Namespace: f.Target.Namespace, Name: f.Target.Name,
 		})
 	})
@@ -62,5 +63,5 @@ func (i *Inspector) missing() []Missing {
 
 // Changes reports whether any step writes.
 func (p Plan) Changes() bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return sync.Step{Action: s.Action}.Writes() })
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return plan.Decision{Action: s.Action}.Writes() })
 }

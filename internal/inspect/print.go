@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/plural"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Format is a form of output.
@@ -102,8 +103,8 @@ func (s Status) Table(out io.Writer) {
 // rules writes a row per rule.
 func (s Status) rules(out io.Writer) {
 	columns := []string{"RULE", "SOURCES", "CLONES"}
-	shown := []sync.Standing{sync.Current, sync.Behind, sync.Drifting, sync.Conflicts, sync.Held, sync.Failed}
-	for _, standing := range sync.Standings {
+	shown := []survey.Status{survey.Current, survey.Behind, survey.Drifting, survey.Conflicts, survey.Held, survey.Failed}
+	for _, standing := range survey.Statuses {
 		if !slices.Contains(shown, standing) && slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[standing] > 0 }) {
 			shown = append(shown, standing)
 		}
@@ -127,7 +128,7 @@ func (s Status) retained(out io.Writer) {
 	for _, rule := range s.Rules {
 		for _, group := range groupProblems(rule.Retained) {
 			group.table(out, rule.Name)
-			if group.of[0].Reason == sync.RuleRemoved {
+			if group.of[0].Reason == plan.RuleRemoved {
 				_, _ = fmt.Fprintf(out, "  the rule no longer exists: `headwater release %[1]s` takes Headwater's marks off them, `headwater prune %[1]s` deletes them\n", rule.Name)
 			}
 		}
@@ -208,12 +209,12 @@ func (p Plan) Table(out io.Writer) {
 
 // unchanged says what is left to people where nothing would change.
 func (p Plan) unchanged() string {
-	count := map[sync.Action]int{}
+	count := map[plan.Action]int{}
 	for _, step := range p.Steps {
 		count[step.Action]++
 	}
 	var left []string
-	for _, action := range []sync.Action{sync.Hold, sync.Refuse} {
+	for _, action := range []plan.Action{plan.Hold, plan.Refuse} {
 		if count[action] > 0 {
 			left = append(left, fmt.Sprintf("%d × %s", count[action], action))
 		}

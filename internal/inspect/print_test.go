@@ -7,14 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
-	for want, actions := range map[string][]sync.Action{
-		"Nothing would change.": {sync.Leave},
-		"Nothing would change, but not all is well: 2 × Hold, 1 × Refuse.": {sync.Hold, sync.Refuse, sync.Leave, sync.Hold},
-		"Nothing would change, but not all is well: 1 × Refuse.":           {sync.Refuse},
+	for want, actions := range map[string][]plan.Action{
+		"Nothing would change.": {plan.Leave},
+		"Nothing would change, but not all is well: 2 × Hold, 1 × Refuse.": {plan.Hold, plan.Refuse, plan.Leave, plan.Hold},
+		"Nothing would change, but not all is well: 1 × Refuse.":           {plan.Refuse},
 	} {
 		t.Run(want, func(t *testing.T) {
 			var plan Plan
@@ -38,14 +39,14 @@ func TestALastChangeThatTheSourceDoesNotTellIsThatOfItsSpread(t *testing.T) {
 	at := time.Unix(1000, 0)
 	spread := &Spread{At: at, Seconds: 2.5}
 	for sentence, test := range map[string]struct {
-		state  sync.SourceState
+		state  survey.SourceState
 		spread *Spread
 		want   *time.Time
 	}{
-		"the source tells":            {sync.SourceState{Exists: true, ChangedAt: at}, &Spread{At: at.Add(time.Hour)}, &at},
-		"it does not":                 {sync.SourceState{Exists: true}, spread, new(at.Add(-2500 * time.Millisecond))},
-		"nothing tells":               {sync.SourceState{Exists: true}, nil, nil},
-		"the source is not there now": {sync.SourceState{}, spread, nil},
+		"the source tells":            {survey.SourceState{Exists: true, ChangedAt: at}, &Spread{At: at.Add(time.Hour)}, &at},
+		"it does not":                 {survey.SourceState{Exists: true}, spread, new(at.Add(-2500 * time.Millisecond))},
+		"nothing tells":               {survey.SourceState{Exists: true}, nil, nil},
+		"the source is not there now": {survey.SourceState{}, spread, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, lastChange(test.state, test.spread)) })
 	}

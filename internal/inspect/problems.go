@@ -9,16 +9,17 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/plural"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Problem is one clone that is not as it should be, or is retained.
 type Problem struct {
-	Standing  sync.Standing `json:"standing"`
+	Standing  survey.Status `json:"standing"`
 	Kind      object.Kind   `json:"kind"`
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
-	Reason    sync.Reason   `json:"reason"`
+	Reason    plan.Reason   `json:"reason"`
 	Message   string        `json:"message,omitempty"`
 }
 
@@ -34,7 +35,7 @@ func (p Problem) general() string {
 
 func compareProblems(a, b Problem) int {
 	return cmp.Or(
-		cmp.Compare(slices.Index(sync.Standings, a.Standing), slices.Index(sync.Standings, b.Standing)),
+		cmp.Compare(slices.Index(survey.Statuses, a.Standing), slices.Index(survey.Statuses, b.Standing)),
 		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
@@ -47,8 +48,8 @@ type problemGroup struct {
 // groupProblems returns the groups in the order of their first problems.
 func groupProblems(problems []Problem) []*problemGroup {
 	type key struct {
-		standing sync.Standing
-		reason   sync.Reason
+		standing survey.Status
+		reason   plan.Reason
 		message  string
 	}
 	var groups []*problemGroup

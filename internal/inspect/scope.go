@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Scope is the part of the cluster that a Status is about.
@@ -36,7 +37,7 @@ func (s Scope) hasNamespace(name string) bool {
 	})
 }
 
-func (s Scope) has(finding sync.Finding) bool {
+func (s Scope) has(finding survey.CloneStatus) bool {
 	return s.hasRule(finding.Rule) && s.hasNamespace(finding.Target.Namespace)
 }
 
@@ -46,7 +47,7 @@ func (s Scope) names() []string {
 }
 
 // reaches reports whether rule selects a namespace of the scope.
-func (i *Inspector) reaches(scope Scope, rule sync.Rule) bool {
+func (i *Inspector) reaches(scope Scope, rule spec.Rule) bool {
 	if len(scope.Namespaces) == 0 {
 		return true
 	}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Status is how things stand.
@@ -32,7 +33,7 @@ type RuleStatus struct {
 	Sources []SourceStatus `json:"sources"`
 	// Missing says what is missing when the rule has no source.
 	Missing string                `json:"missing,omitempty"`
-	Clones  map[sync.Standing]int `json:"clones"`
+	Clones  map[survey.Status]int `json:"clones"`
 	// Problems are the clones that are not as they should be.
 	Problems []Problem `json:"problems,omitempty"`
 	// Retained are the clones that were left behind, as the rule said, and are not
@@ -62,7 +63,7 @@ type Spread struct {
 func (r *RuleStatus) Total() int {
 	total := 0
 	for standing, count := range r.Clones {
-		if standing != sync.Retained {
+		if standing != survey.Retained {
 			total += count
 		}
 	}
@@ -96,7 +97,7 @@ func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Stat
 func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*RuleStatus {
 	all, byName := []*RuleStatus{}, map[string]*RuleStatus{}
 	add := func(name string) *RuleStatus {
-		rule := &RuleStatus{Name: name, Sources: []SourceStatus{}, Clones: map[sync.Standing]int{}}
+		rule := &RuleStatus{Name: name, Sources: []SourceStatus{}, Clones: map[survey.Status]int{}}
 		byName[name] = rule
 		all = append(all, rule)
 		return rule
@@ -108,7 +109,7 @@ func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*Rul
 		status := add(rule.Name)
 		status.Sources, status.Missing = i.sources(rule, told), i.observer.MissingSource(rule.Base)
 	}
-	i.observer.Survey(i.maxFraction(), i.look(ctx), func(finding sync.Finding) {
+	i.observer.Survey(i.maxFraction(), i.look(ctx), func(finding survey.CloneStatus) {
 		if !scope.has(finding) {
 			return
 		}
@@ -129,25 +130,25 @@ func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*Rul
 
 // take counts finding. A failure that was reported before the place or its source
 // was last written is over.
-func (r *RuleStatus) take(finding sync.Finding, failure failure) {
-	message := finding.Step.Message
-	if failure.message != "" && finding.Step.Writes() && !failure.at.Before(finding.Written) {
-		finding.Standing, message = sync.Failed, failure.message
+func (r *RuleStatus) take(finding survey.CloneStatus, failure failure) {
+	message := finding.Decision.Message
+	if failure.message != "" && finding.Decision.Writes() && !failure.at.Before(finding.Written) {
+		finding.Status, message = survey.Failed, failure.message
 	}
-	r.Clones[finding.Standing]++
+	r.Clones[finding.Status]++
 	problem := Problem{
-		Standing: finding.Standing, Kind: finding.Target.Kind, Namespace: finding.Target.Namespace, Name: finding.Target.Name,
-		Reason: finding.Step.Reason, Message: message,
+		Standing: finding.Status, Kind: finding.Target.Kind, Namespace: finding.Target.Namespace, Name: finding.Target.Name,
+		Reason: finding.Decision.Reason, Message: message,
 	}
 	switch {
-	case finding.Standing == sync.Retained:
+	case finding.Status == survey.Retained:
 		r.Retained = append(r.Retained, problem)
 	case !finding.IsFine():
 		r.Problems = append(r.Problems, problem)
 	}
 }
 
-func (i *Inspector) sources(rule sync.Rule, told told) []SourceStatus {
+func (i *Inspector) sources(rule spec.Rule, told told) []SourceStatus {
 	states := i.observer.SourceStates(rule)
 	sources := make([]SourceStatus, 0, len(states))
 	for _, state := range states {
@@ -162,7 +163,7 @@ func (i *Inspector) sources(rule sync.Rule, told told) []SourceStatus {
 // lastChange is nil when it is not known. Of an object that was without any
 // owned field once, such as an emptied ConfigMap, the API server notes no times
 // again; then it is when what was last told to spread began to.
-func lastChange(state sync.SourceState, spread *Spread) *time.Time {
+func lastChange(state survey.SourceState, spread *Spread) *time.Time {
 	at := state.ChangedAt
 	if at.IsZero() && state.Exists && spread != nil {
 		at = spread.At.Add(-time.Duration(spread.Seconds * float64(time.Second)))

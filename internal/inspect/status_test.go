@@ -9,19 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // found is a finding about the clone of that namespace.
-func found(namespace string, standing sync.Standing, step sync.Step) sync.Finding {
-	return sync.Finding{
-		Rule: "blog", Target: object.Ref{Kind: object.Secret, Namespace: namespace, Name: "shared"}, Standing: standing, Step: step,
+func found(namespace string, standing survey.Status, step plan.Decision) survey.CloneStatus {
+	return survey.CloneStatus{
+		Rule: "blog", Target: object.Ref{Kind: object.Secret, Namespace: namespace, Name: "shared"}, Status: standing, Decision: step,
 		Written: time.Unix(1000, 0),
 	}
 }
 
-func ruleOf(findings ...sync.Finding) *RuleStatus {
-	rule := &RuleStatus{Name: "blog", Clones: map[sync.Standing]int{}}
+func ruleOf(findings ...survey.CloneStatus) *RuleStatus {
+	rule := &RuleStatus{Name: "blog", Clones: map[survey.Status]int{}}
 	for _, finding := range findings {
 		rule.take(finding, failure{})
 	}
@@ -30,8 +31,8 @@ func ruleOf(findings ...sync.Finding) *RuleStatus {
 
 func TestRetainedClonesAreCountedApartAndAreNoProblem(t *testing.T) {
 	rule := ruleOf(
-		found("a", sync.Current, sync.Step{Action: sync.Leave, Reason: sync.InSync}),
-		found("b", sync.Retained, sync.Step{Action: sync.Leave, Reason: sync.RuleRemoved}),
+		found("a", survey.Current, plan.Decision{Action: plan.Leave, Reason: plan.InSync}),
+		found("b", survey.Retained, plan.Decision{Action: plan.Leave, Reason: plan.RuleRemoved}),
 	)
 	rule.Removed = true
 	require.Equal(t, 1, rule.Total())
@@ -47,31 +48,31 @@ func TestRetainedClonesAreCountedApartAndAreNoProblem(t *testing.T) {
 func TestAFailureCountsUntilTheCloneIsWritten(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		at   int64
-		step sync.Action
-		want sync.Standing
+		step plan.Action
+		want survey.Status
 	}{
-		"after the last write":           {1000, sync.Create, sync.Failed},
-		"before it":                      {999, sync.Create, sync.Behind},
-		"of a clone that needs no write": {1000, sync.Leave, sync.Behind},
+		"after the last write":           {1000, plan.Create, survey.Failed},
+		"before it":                      {999, plan.Create, survey.Behind},
+		"of a clone that needs no write": {1000, plan.Leave, survey.Behind},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			rule := &RuleStatus{Clones: map[sync.Standing]int{}}
-			rule.take(found("a", sync.Behind, sync.Step{Action: test.step}), failure{"exceeded quota", time.Unix(test.at, 0)})
-			require.Equal(t, map[sync.Standing]int{test.want: 1}, rule.Clones)
+			rule := &RuleStatus{Clones: map[survey.Status]int{}}
+			rule.take(found("a", survey.Behind, plan.Decision{Action: test.step}), failure{"exceeded quota", time.Unix(test.at, 0)})
+			require.Equal(t, map[survey.Status]int{test.want: 1}, rule.Clones)
 		})
 	}
 }
 
 func TestTheSameProblemIsShownOnce(t *testing.T) {
-	var findings []sync.Finding
+	var findings []survey.CloneStatus
 	for i := range 300 {
 		namespace := fmt.Sprintf("team-%03d", i)
-		findings = append(findings, found(namespace, sync.Failed, sync.Step{
-			Action: sync.Create, Reason: sync.Missing, Message: fmt.Sprintf(`create Secret/%s/shared: forbidden in namespace "%[1]s"`, namespace),
+		findings = append(findings, found(namespace, survey.Failed, plan.Decision{
+			Action: plan.Create, Reason: plan.Missing, Message: fmt.Sprintf(`create Secret/%s/shared: forbidden in namespace "%[1]s"`, namespace),
 		}))
 	}
-	alone := sync.Step{Action: sync.Create, Reason: sync.Missing, Message: "create Secret/zeta/shared: exceeded quota"}
-	status := Status{Rules: []*RuleStatus{ruleOf(append(findings, found("zeta", sync.Failed, alone))...)}}
+	alone := plan.Decision{Action: plan.Create, Reason: plan.Missing, Message: "create Secret/zeta/shared: exceeded quota"}
+	status := Status{Rules: []*RuleStatus{ruleOf(append(findings, found("zeta", survey.Failed, alone))...)}}
 	var out strings.Builder
 	status.Table(&out)
 	_, problems, _ := strings.Cut(out.String(), "\n\n")
@@ -92,15 +93,15 @@ func TestEverythingThatIsNotAsTheRulesSayNeedsAttention(t *testing.T) {
 		"rule blog: its source is missing": {Rules: []*RuleStatus{{Name: "blog", Missing: "its source is missing"}}},
 		"rule blog: protection is not proven: it refused nothing": {Protection: []Protection{{Rule: "blog", Proven: &no, Why: "it refused nothing"}}},
 		"rule blog: 1 clone behind (a/shared); rule blog: 2 clones in conflict (b/shared, c/shared)": {Rules: []*RuleStatus{ruleOf(
-			found("b", sync.Conflicts, sync.Step{}), found("a", sync.Behind, sync.Step{}), found("c", sync.Conflicts, sync.Step{}),
-			found("d", sync.Current, sync.Step{}), found("e", sync.Retained, sync.Step{}))}},
+			found("b", survey.Conflicts, plan.Decision{}), found("a", survey.Behind, plan.Decision{}), found("c", survey.Conflicts, plan.Decision{}),
+			found("d", survey.Current, plan.Decision{}), found("e", survey.Retained, plan.Decision{}))}},
 	} {
 		t.Run(want, func(t *testing.T) { require.Equal(t, want, strings.Join(status.attention(), "; ")) })
 	}
 }
 
 func TestAScopeIsARuleAndTargetNamespaces(t *testing.T) {
-	in := func(scope Scope) bool { return scope.has(found("team-a", sync.Current, sync.Step{})) }
+	in := func(scope Scope) bool { return scope.has(found("team-a", survey.Current, plan.Decision{})) }
 	for sentence, test := range map[string]struct {
 		scope Scope
 		want  bool

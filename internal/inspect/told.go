@@ -12,6 +12,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // reading is what Status learns by requests; the rest it has from caches.
@@ -77,19 +79,19 @@ func (i *Inspector) events(ctx context.Context) told {
 	told := told{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, spreads: map[spreadKey]*Spread{}}
 	for reason, take := range map[string]func(eventsv1.Event){
 		sync.CloneFailed: func(event eventsv1.Event) {
-			key, at := failureKey{event.Annotations[sync.EventRule], regarding(event)}, lastSeen(event)
+			key, at := failureKey{event.Annotations[progress.EventRule], regarding(event)}, lastSeen(event)
 			if told.failures[key].at.Before(at) {
-				told.failures[key] = failure{sync.FailureOf(event.Annotations), at}
+				told.failures[key] = failure{progress.FailureOf(event.Annotations), at}
 			}
 		},
-		sync.Fighting: func(event eventsv1.Event) {
+		progress.Fighting: func(event eventsv1.Event) {
 			target, at := regarding(event), lastSeen(event)
-			if told.fights[target].at.Before(at) && time.Since(at) < sync.FightReported {
+			if told.fights[target].at.Before(at) && time.Since(at) < progress.FightReported {
 				told.fights[target] = failure{event.Note, at}
 			}
 		},
 		sync.Propagated: func(event eventsv1.Event) {
-			read, ok := sync.PropagationOf(event.Annotations)
+			read, ok := progress.PropagationOf(event.Annotations)
 			key, at := spreadKey{read.Rule, regarding(event)}, lastSeen(event)
 			if known := told.spreads[key]; ok && (known == nil || known.At.Before(at)) {
 				told.spreads[key] = &Spread{At: at, Clones: read.Clones, Failing: read.Failing, Seconds: read.Took.Seconds()}
@@ -113,11 +115,11 @@ func (i *Inspector) events(ctx context.Context) told {
 }
 
 // fought has finding say so when another client undoes each repair of the clone.
-func (t told) fought(finding sync.Finding) sync.Finding {
+func (t told) fought(finding survey.CloneStatus) survey.CloneStatus {
 	fight, found := t.fights[finding.Target]
-	if found && (finding.Standing == sync.Behind || finding.Standing == sync.Drifting) {
-		finding.Standing = sync.Fights
-		finding.Step.Reason, finding.Step.Message = sync.Fighting, fight.message
+	if found && (finding.Status == survey.Behind || finding.Status == survey.Drifting) {
+		finding.Status = survey.Fights
+		finding.Decision.Reason, finding.Decision.Message = progress.Fighting, fight.message
 	}
 	return finding
 }

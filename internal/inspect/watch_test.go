@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestWhatIsWatchedIsWrittenInTheFormThatIsAskedFor(t *testing.T) {
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	status := Status{Rules: []*RuleStatus{{Name: "shared", Sources: []SourceStatus{}, Clones: map[sync.Standing]int{sync.Current: 3}}}}
+	status := Status{Rules: []*RuleStatus{{Name: "shared", Sources: []SourceStatus{}, Clones: map[survey.Status]int{survey.Current: 3}}}}
 	for sentence, test := range map[string]struct {
 		format   Format
 		terminal bool

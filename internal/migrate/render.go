@@ -11,7 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // The keys of a rule that are written, in their order. What is left out has its
@@ -238,9 +238,9 @@ func (w where) keys() namespacesKeys {
 }
 
 func (s syncPart) keys() *syncKeys {
-	keys := &syncKeys{OnConflict: string(sync.ConflictAdoptIfEqual)}
-	if s.OnSourceDeleted == sync.Delete {
-		keys.OnSourceDeleted = string(sync.Delete)
+	keys := &syncKeys{OnConflict: string(spec.ConflictAdoptIfEqual)}
+	if s.OnSourceDeleted == spec.Delete {
+		keys.OnSourceDeleted = string(spec.Delete)
 	}
 	if namespaces := s.Where.keys(); namespaces.Include != nil || namespaces.Exclude != nil || namespaces.Selector != nil {
 		keys.Namespaces = &namespaces

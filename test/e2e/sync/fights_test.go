@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // fight has another client undo each repair of a clone until stop is called.
@@ -79,7 +79,7 @@ func TestAFightOverACloneIsDampedAndReported(t *testing.T) {
 	f := &fleet{env: e, prefix: "fight"}
 	user := f.approver()
 	e.Eventually(func(context.Context) error {
-		if clones := f.standings(user); clones[sync.Fights] != 3 {
+		if clones := f.standings(user); clones[survey.Fights] != 3 {
 			return fmt.Errorf("status shows %v", clones)
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -34,7 +34,7 @@ func (f *fleet) left() (left int) {
 	return left
 }
 
-func (f *fleet) standings(user string) map[sync.Standing]int {
+func (f *fleet) standings(user string) map[survey.Status]int {
 	f.Helper()
 	var status inspect.Status
 	f.Status(user, &status, "--config", f.Dir+"/headwater.yaml")
@@ -66,7 +66,7 @@ func TestAHeldTrickleStaysHeldAcrossARestartUntilItIsApproved(t *testing.T) {
 	held := map[string]string{"rule": "trickle", "state": "held", "reason": "MassRemoval"}
 	f.HasMetric(h, 3, "headwater_sync_clones", held)
 	user := f.approver()
-	require.Equal(t, map[sync.Standing]int{sync.Current: 11, sync.Held: 3}, f.standings(user))
+	require.Equal(t, map[survey.Status]int{survey.Current: 11, survey.Held: 3}, f.standings(user))
 	f.Settled(h)
 	require.Equal(t, 14, f.left())
 
@@ -94,14 +94,14 @@ func TestAHoldIsRecordedAgainWhenTheRecordIsDeleted(t *testing.T) {
 	f.HasMetric(h, 4, "headwater_sync_clones", map[string]string{"rule": "record", "state": "held"})
 	records := f.Admin.CoreV1().ConfigMaps(harness.Namespace)
 	recorded := func(ctx context.Context) error {
-		record, err := records.Get(ctx, sync.RemovalsName, metav1.GetOptions{})
+		record, err := records.Get(ctx, survey.RemovalsName, metav1.GetOptions{})
 		if err == nil && record.Data["record"] == "" {
 			err = fmt.Errorf("nothing is recorded of the rule")
 		}
 		return err
 	}
 	f.Eventually(recorded)
-	require.NoError(t, records.Delete(t.Context(), sync.RemovalsName, metav1.DeleteOptions{}))
+	require.NoError(t, records.Delete(t.Context(), survey.RemovalsName, metav1.DeleteOptions{}))
 	f.Eventually(recorded)
 	f.Settled(h)
 	mark := f.Cluster.Mark()

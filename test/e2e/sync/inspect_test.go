@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/survey"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -47,7 +47,7 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 	require.Equal(t, 2, e.Status(user, &status, "--config", file))
 	require.Len(t, status.Rules, 1)
 	rule := status.Rules[0]
-	require.Equal(t, map[sync.Standing]int{sync.Current: 1, sync.Failed: 1, sync.Conflicts: 1, sync.Drifting: 1}, rule.Clones)
+	require.Equal(t, map[survey.Status]int{survey.Current: 1, survey.Failed: 1, survey.Conflicts: 1, survey.Drifting: 1}, rule.Clones)
 	require.Len(t, rule.Problems, 3)
 	source := rule.Sources[0]
 	require.True(t, source.Exists)
@@ -133,7 +133,7 @@ func TestStatusTellsNoOldStories(t *testing.T) {
 	user, file := e.Viewer("old-viewer"), e.ConfigFile(f.rules)
 	// The API server notes the second of an edit: one in that of the failure may
 	// be the older.
-	stands := func(namespace string, want map[sync.Standing]int) {
+	stands := func(namespace string, want map[survey.Status]int) {
 		t.Helper()
 		tries := 0
 		e.Eventually(func(context.Context) error {
@@ -147,8 +147,8 @@ func TestStatusTellsNoOldStories(t *testing.T) {
 			return nil
 		})
 	}
-	stands(f.name(0), map[sync.Standing]int{sync.Current: 2, sync.Drifting: 1})
-	stands("old-src", map[sync.Standing]int{sync.Behind: 3})
+	stands(f.name(0), map[survey.Status]int{survey.Current: 2, survey.Drifting: 1})
+	stands("old-src", map[survey.Status]int{survey.Behind: 3})
 }
 
 func TestASourceThatIsNotThereIsTold(t *testing.T) {
@@ -348,5 +348,5 @@ func TestStatusAndMetricAgreeAboutACloneThatCannotBeRepaired(t *testing.T) {
 	f.HasEvent(f.name(0), "shared", "Conflict")
 	f.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": "agree", "state": "conflict", "reason": "Conflict"})
 	f.HasMetric(h, 0, "headwater_sync_clones", map[string]string{"rule": "agree", "state": "behind"})
-	require.Equal(t, map[sync.Standing]int{sync.Conflicts: 1}, f.standings(f.approver()))
+	require.Equal(t, map[survey.Status]int{survey.Conflicts: 1}, f.standings(f.approver()))
 }

@@ -1,0 +1,57 @@
+package sync
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/survey"
+)
+
+func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		step time.Duration // of the clock, each of the times that a survey reads it
+		kept time.Duration
+	}{
+		"one that took a while for ten times that":        {100 * time.Millisecond, 2 * time.Second},
+		"one that took long for no more than ten seconds": {time.Minute, censusKept},
+		"one that took no time not at all":                {0, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			v := viewOf(t, 5, *testRule(t, nil))
+			now, step := time.Unix(5000, 0), test.step
+			v.controller.now = func() time.Time { now = now.Add(step); return now }
+			failing := func() int {
+				counts := v.metrics.latest().clones
+				return counts[statusKey{"blog", survey.Failed, plan.Missing}]
+			}
+			require.Zero(t, failing())
+			target := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
+			v.controller.failures.Use(func(f progress.Failures) { f.Add(target, "blog", errors.New("quota"), now) })
+			step = 0
+			if test.kept > 0 {
+				now = now.Add(test.kept - 1)
+				require.Zero(t, failing(), "it is kept")
+				now = now.Add(1)
+			}
+			require.Equal(t, 1, failing(), "it is taken anew")
+		})
+	}
+}
+
+func TestThePageSparesTheMetricsASurvey(t *testing.T) {
+	v := viewOf(t, 5, *testRule(t, nil))
+	now := time.Unix(5000, 0)
+	v.controller.now = func() time.Time { now = now.Add(time.Second); return now }
+	heard := 0
+	v.Survey(func(survey.CloneStatus) { heard++ })
+	require.Equal(t, 6, heard, "and hears of everything itself")
+	v.controller.maxFraction = nil // a survey would need it
+	counts := v.metrics.latest().clones
+	require.Equal(t, 3, counts[statusKey{"blog", survey.Behind, plan.Missing}])
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/carry"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/spec"
+)
+
+// Desired is the clone that rule wants of source in namespace: everything but
+// what the API server fills in. Its values are shared with source.
+func Desired(rule spec.Rule, source *object.Full, namespace string) *object.Full {
+	desired := &object.Full{
+		ObjectMeta: object.NewMeta(rule.TargetRef(source.Ref(), namespace)),
+		Kind:       source.Kind,
+		Content:    source.Content,
+		Digests:    source.Digests,
+	}
+	desired.Labels = chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels)
+	desired.Annotations = chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations)
+	marks := mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID, SourceVersion: source.ResourceVersion}
+	if rule.OnRuleRemoved == spec.Delete {
+		marks.OnRuleRemoved = string(spec.Delete)
+	}
+	mark.Stamp(&desired.ObjectMeta, marks)
+	if len(rule.Target.Keys) > 0 {
+		selectKeys(desired, rule.Target.Keys)
+	}
+	return desired
+}
+
+// chosen copies the entries that a glob allows, then adds more.
+func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range from {
+		if carry.Over(globs, key) {
+			out[key] = value
+		}
+	}
+	for key, value := range more {
+		out[key] = value
+	}
+	return out
+}
+
+// selectKeys leaves of o the keys that are asked for. The source's type stays
+// for as long as they fulfil it.
+func selectKeys(o *object.Full, keys []spec.KeyMapping) {
+	content := object.Content{Type: o.Content.Type, Immutable: o.Content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
+	var digests object.Digests
+	for _, key := range keys {
+		if value, found := o.Content.Data[key.From]; found {
+			content.Data[key.Target()] = value
+		} else if value, found := o.Content.BinaryData[key.From]; found {
+			content.BinaryData[key.Target()] = value
+		}
+		if sum, found := o.Digests.Sum(key.From); found {
+			digests = append(digests, object.KeyDigest{Key: key.Target(), Sum: sum})
+		}
+	}
+	slices.SortFunc(digests, func(a, b object.KeyDigest) int { return strings.Compare(a.Key, b.Key) })
+	if lacksKeys(content) {
+		content.Type = string(corev1.SecretTypeOpaque)
+	}
+	o.Content, o.Digests = content, digests
+}
+
+// requiredKeys are those without which the API server stores no Secret of a
+// built-in type: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types.
+// Of those in one list it takes any.
+var requiredKeys = map[corev1.SecretType][][]string{
+	corev1.SecretTypeDockercfg:        {{corev1.DockerConfigKey}},
+	corev1.SecretTypeDockerConfigJson: {{corev1.DockerConfigJsonKey}},
+	corev1.SecretTypeBasicAuth:        {{corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey}},
+	corev1.SecretTypeSSHAuth:          {{corev1.SSHAuthPrivateKey}},
+	corev1.SecretTypeTLS:              {{corev1.TLSCertKey}, {corev1.TLSPrivateKeyKey}},
+}
+
+// lacksKeys reports whether content lacks a key that its type requires.
+func lacksKeys(content object.Content) bool {
+	return slices.ContainsFunc(requiredKeys[corev1.SecretType(content.Type)], func(anyOf []string) bool {
+		return !slices.ContainsFunc(anyOf, func(key string) bool { _, found := content.Data[key]; return found })
+	})
+}
+
+// matches reports whether clone needs no write. Labels and annotations that
+// others added are theirs to keep. That the source has another version is no
+// difference: it may be for what the clone has nothing of.
+func matches(desired *object.Full, clone *object.Digested) bool {
+	return samePayload(desired, clone) &&
+		includes(clone.Labels, desired.Labels) && len(stale(clone.Labels, desired.Labels, clone.LabelsByUs)) == 0 &&
+		includes(clone.Annotations, desired.Annotations) && len(stale(clone.Annotations, desired.Annotations, clone.AnnotationsByUs)) == 0
+}
+
+func samePayload(desired *object.Full, live *object.Digested) bool {
+	return live.Type == desired.Content.Type &&
+		live.Immutable == desired.Content.Immutable &&
+		slices.Equal(live.Digests, desired.Digests)
+}
+
+func includes(all, some map[string]string) bool {
+	for key, value := range some {
+		if got, found := all[key]; (!found || got != value) && key != mark.SourceVersion {
+			return false
+		}
+	}
+	return true
+}
+
+// stale returns the keys of live that Headwater put there and no longer wants:
+// byUs, and what carries its own domain.
+func stale(live, desired map[string]string, byUs []string) []string {
+	var keys []string
+	for key := range live {
+		_, wanted := desired[key]
+		if !wanted && (strings.HasPrefix(key, mark.Domain) || slices.Contains(byUs, key)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Overwritten returns live with what desired says, and without what is stale.
+func Overwritten(live, desired map[string]string, byUs []string) map[string]string {
+	merged := object.Merged(live, desired)
+	for _, key := range stale(live, desired, byUs) {
+		delete(merged, key)
+	}
+	return merged
+}

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/spec"
+)
+
+func TestLeftoversAreBoundToTheClonesAsTheyWere(t *testing.T) {
+	at := func(kind object.Kind, version string) *object.Digested {
+		return &object.Digested{Kind: kind, ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	}
+	left := NewLeftovers(PruneClones, []*object.Digested{at(object.Secret, "9"), at(object.Secret, "10"), at(object.ConfigMap, "7")})
+	require.Equal(t, &Leftovers{Fate: PruneClones, Clones: 3, Revisions: Revisions{object.Secret: "10", object.ConfigMap: "7"}}, left)
+	for sentence, test := range map[string]struct {
+		clone *object.Digested
+		want  LeftoverFate
+	}{
+		"one of them":                          {at(object.Secret, "9"), PruneClones},
+		"the latest of them":                   {at(object.Secret, "10"), PruneClones},
+		"one that was written since":           {at(object.Secret, "11"), ""},
+		"one of the other kind, written since": {at(object.ConfigMap, "8"), ""},
+		"a version that cannot be compared":    {at(object.Secret, "x"), ""},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, left.FateOf(test.clone)) })
+	}
+	require.Empty(t, NewLeftovers(PruneClones, nil).FateOf(at(object.Secret, "1")), "no clone of this kind was shown")
+	var none *Leftovers
+	require.Empty(t, none.FateOf(at(object.Secret, "1")))
+}
+
+func TestOnlyClonesOfARuleThatIsGoneAreReleasedOrPruned(t *testing.T) {
+	toDelete := func(s *State) { s.Clone.Annotations[mark.OnRuleRemoved] = string(spec.Delete) }
+	for sentence, test := range map[string]struct {
+		asked  LeftoverFate
+		change func(*testing.T, *State)
+		action Action
+		reason Reason
+	}{
+		"pruned, its clone is deleted":                       {PruneClones, nil, Remove, Pruned},
+		"released, its clone stays without marks":            {ReleaseClones, nil, Release, Released},
+		"released, a clone that is held to be deleted stays": {ReleaseClones, func(_ *testing.T, s *State) { toDelete(s) }, Release, Released},
+		"not asked about, it is retained":                    {"", nil, Leave, RuleRemoved},
+		"a clone that is being deleted needs nothing":        {ReleaseClones, func(_ *testing.T, s *State) { s.Clone.DeletionTimestamp = &metav1.Time{} }, Leave, CloneTerminating},
+		"a namespace that is being deleted needs nothing":    {PruneClones, func(_ *testing.T, s *State) { s.Namespace.Terminating = true }, Leave, NamespaceGone},
+		"a clone of a rule in force stays":                   {PruneClones, func(t *testing.T, s *State) { t.Helper(); s.Former = testRule(t, nil) }, Leave, SourceDeleted},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rule, source := testRule(t, nil), testSource(t, map[string]string{"k": "v"})
+			state := stateOf(rule, source, &Namespace{Name: "team-a"})
+			state.Clone, state.Candidates, state.Former, state.Requested = cloneOf(t, rule, source, "team-a"), nil, nil, test.asked
+			if test.change != nil {
+				test.change(t, &state)
+			}
+			step := Plan(state)
+			require.Equal(t, test.action, step.Action)
+			require.Equal(t, test.reason, step.Reason)
+			require.False(t, step.Reason == Pruned && step.IsGuarded(), "a person asked for it by name")
+		})
+	}
+}

@@ -1,0 +1,504 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/spec"
+)
+
+func testHasher(t *testing.T) *digest.Hasher {
+	t.Helper()
+	hasher, err := digest.New(make([]byte, digest.KeySize))
+	require.NoError(t, err)
+	return hasher
+}
+
+func testRule(t *testing.T, change func(*spec.Config)) *spec.Rule {
+	t.Helper()
+	var config spec.Config
+	if change != nil {
+		change(&config)
+	}
+	config.Default()
+	rule, err := spec.Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}, config, "headwater-system")
+	require.NoError(t, err)
+	return &rule
+}
+
+func testSource(t *testing.T, data map[string]string) *object.Full {
+	t.Helper()
+	source := &object.Full{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1"},
+		Kind:       object.Secret,
+		Content:    object.Content{Type: "Opaque", Data: map[string][]byte{}},
+	}
+	for key, value := range data {
+		source.Content.Data[key] = []byte(value)
+	}
+	source.Digests = object.Digest(testHasher(t), source.Content)
+	return source
+}
+
+// cloneOf is what the cache shows after rule's clone of source was written.
+func cloneOf(t *testing.T, rule *spec.Rule, source *object.Full, namespace string) *object.Digested {
+	t.Helper()
+	clone := Desired(*rule, source, namespace).Digested(testHasher(t))
+	clone.UID, clone.ResourceVersion = "clone-1", "7"
+	return clone
+}
+
+func TestPlan(t *testing.T) {
+	data := map[string]string{"user": "blog", "password": "s3cret"}
+	teamA := &Namespace{Name: "team-a"}
+	for sentence, test := range map[string]struct {
+		rule   func(*spec.Config)
+		state  func(*testing.T, *State)
+		action Action
+		reason Reason
+	}{
+		"a namespace without the clone gets it":        {action: Create, reason: Missing},
+		"a clone that is right needs no write":         {state: inSync, action: Leave, reason: InSync},
+		"another version of the source is no reason":   {state: ofAnotherVersion, action: Leave, reason: InSync},
+		"a terminating namespace is left alone":        {state: func(_ *testing.T, s *State) { s.Namespace = &Namespace{Name: "team-a", Terminating: true} }, action: Leave, reason: NamespaceGone},
+		"a namespace that is gone is left alone":       {state: func(_ *testing.T, s *State) { s.Namespace = nil }, action: Leave, reason: NamespaceGone},
+		"kube-* is excluded unless the rule says so":   {state: inNamespace("kube-public"), action: Leave, reason: NotSelected},
+		"the source namespace never gets a clone":      {state: inNamespace("platform"), action: Leave, reason: NotSelected},
+		"Headwater's own namespace never gets a clone": {state: inNamespace("headwater-system"), action: Leave, reason: NotSelected},
+		"a rule that is gone leaves its clones":        {state: withoutRule, action: Leave, reason: RuleRemoved},
+		"a rule that is gone takes its clones if it said so": {
+			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: withoutRule, action: Remove, reason: RuleRemoved,
+		},
+		"a rule that names another source leaves its old clones": {state: withoutClaim(anotherSource), action: Leave, reason: RuleChanged},
+		"a rule that names another source takes its old clones if told": {
+			rule:  func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
+			state: withoutClaim(anotherSource), action: Remove, reason: RuleChanged,
+		},
+		"a rule that names its clones otherwise takes its old clones if told": {
+			rule:  func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
+			state: withoutClaim(func(r *spec.Rule) { r.Target.Name = "other" }), action: Remove, reason: RuleChanged,
+		},
+		"a source that lost its label takes its clones if told": {
+			rule:  func(c *spec.Config) { c.OnSourceDeleted = spec.Delete },
+			state: withoutClaim(bySelector), action: Remove, reason: SourceDeleted,
+		},
+		"a source that lost its label leaves its clones": {state: withoutClaim(bySelector), action: Leave, reason: SourceDeleted},
+		"a source that is gone leaves its clones":        {state: withoutSource, action: Leave, reason: SourceDeleted},
+		"a source that never was calls for nothing":      {state: func(_ *testing.T, s *State) { s.Candidates[0].Source = nil }, action: Leave, reason: SourceDeleted},
+		"a source that is gone takes its clones if told": {
+			rule:  func(c *spec.Config) { c.OnSourceDeleted = spec.Delete },
+			state: withoutSource, action: Remove, reason: SourceDeleted,
+		},
+		"a rule that is gone takes its clone from another whose source is not there": {
+			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: behindAnother(withoutRule), action: Remove, reason: RuleRemoved,
+		},
+		"a source that is gone takes its clone from another rule whose source is not there": {
+			rule: func(c *spec.Config) { c.OnSourceDeleted = spec.Delete }, state: behindAnother(withoutSource), action: Remove, reason: SourceDeleted,
+		},
+		"a clone stays for as long as the rule that has its place lacks a source": {
+			rule: func(c *spec.Config) {
+				c.OnSourceDeleted, c.OnRuleRemoved, c.OnNamespaceUnmatched = spec.Delete, spec.Delete, spec.Delete
+			},
+			state: behindAnother(inSync), action: Leave, reason: OtherRule,
+		},
+		"a namespace that no longer matches loses its clone": {
+			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
+			state: inSync, action: Remove, reason: NamespaceUnmatched,
+		},
+		"a namespace that no longer matches keeps its clone if told": {
+			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"}; c.OnNamespaceUnmatched = spec.Retain },
+			state: inSync, action: Leave, reason: NamespaceUnmatched,
+		},
+		"another rule's clone is not deleted where this rule does not match": {
+			rule: func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Annotations[mark.Rule] = "other"
+				s.Former = nil
+			}, action: Leave, reason: RuleRemoved,
+		},
+		"an edited value is put right": {
+			state: func(t *testing.T, s *State) {
+				edited := testSource(t, map[string]string{"user": "mallory", "password": "s3cret"})
+				s.Clone = cloneOf(t, s.Candidates[0].Rule, edited, "team-a")
+			}, action: Update, reason: Outdated,
+		},
+		"an added key is drift": {
+			state: func(t *testing.T, s *State) {
+				more := testSource(t, map[string]string{"user": "blog", "password": "s3cret", "extra": "x"})
+				s.Clone = cloneOf(t, s.Candidates[0].Rule, more, "team-a")
+			}, action: Update, reason: Outdated,
+		},
+		"a lost annotation of ours is drift": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.MadeByUs = true
+				delete(s.Clone.Annotations, mark.Source)
+			}, action: Update, reason: Outdated,
+		},
+		"a clone from before the label of its rule gets it": {
+			state: func(t *testing.T, s *State) { inSync(t, s); delete(s.Clone.Labels, mark.Rule) }, action: Update, reason: Outdated,
+		},
+		"a label that names another rule is drift": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels[mark.Rule] = "other" }, action: Update, reason: Outdated,
+		},
+		"a label that somebody else added is theirs to keep": {
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels["team"] = "a" },
+			action: Leave, reason: InSync,
+		},
+		"a source that was made anew is noted on its clones": {
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source.UID = "source-2" },
+			action: Update, reason: Outdated,
+		},
+		"an object that is not ours is a conflict": {
+			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
+		},
+		"a rule that adopts what is equal takes over an equal object": {
+			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictAdoptIfEqual },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, s.Candidates[0].Source)
+			}, action: Update, reason: TakenOver,
+		},
+		"a rule that adopts what is equal leaves what differs": {
+			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictAdoptIfEqual },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
+			}, action: Refuse, reason: Conflict,
+		},
+		"a rule that overwrites takes over anything": {
+			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
+			}, action: Update, reason: TakenOver,
+		},
+		"a rule that overwrites makes an object of another type anew": {
+			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
+			state: func(t *testing.T, s *State) {
+				s.Taken, s.Found = true, foreign(t, s.Candidates[0].Source)
+				s.Found.Type = "kubernetes.io/basic-auth"
+			}, action: Recreate, reason: TakenOver,
+		},
+		"a rule that overwrites waits until it knows what": {
+			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
+			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
+		},
+		"a clone that lost its label is known by its field manager": {
+			state: func(_ *testing.T, s *State) { s.Taken, s.MadeByUs = true, true }, action: Update, reason: Unmarked,
+		},
+		"a clone that lost its label is put right": {
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Digests = nil }, action: Update, reason: Unmarked,
+		},
+		"what only its field manager says is ours is not deleted, to change what cannot be": {
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Refuse, reason: Conflict,
+		},
+		"what only its field manager says is ours is not deleted, to change its type": {
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Type = "example.org/own" }, action: Refuse, reason: Conflict,
+		},
+		"nor is it with the label and without readable marks": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.MadeByUs, s.Clone.Type, s.Clone.Annotations = true, "example.org/own", nil
+			}, action: Refuse, reason: Conflict,
+		},
+		"a rule that overwrites makes it anew": {
+			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
+			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Recreate, reason: TakenOver,
+		},
+		"a rule whose name cannot be marks nothing": {
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "not a rule's name" },
+			action: Refuse, reason: Conflict,
+		},
+		"a clone is no source": {
+			state: func(t *testing.T, s *State) {
+				mark.Stamp(&s.Candidates[0].Source.ObjectMeta, mark.Clone{Rule: "other", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "first"}})
+			}, action: Refuse, reason: SourceIsClone,
+		},
+		"a clone of another source, in the place of ours, is written over": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Annotations[mark.Source], s.Clone.Annotations[mark.SourceUID] = "Secret/platform/other", "other-1"
+			}, action: Update, reason: Outdated,
+		},
+		"a clone that lost its label and got it back needs no write": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
+			}, action: Leave, reason: InSync,
+		},
+		"a clone that lost its label is not emptied with its source": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				unlabel(s)
+				s.Candidates[0].Source = testSource(t, nil)
+			}, action: Hold, reason: SourceEmptied,
+		},
+		"the label alone does not make an object ours": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Annotations = nil
+			}, action: Refuse, reason: Conflict,
+		},
+		"the first rule in the file wins a place from another's clone": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "later" }, action: Update, reason: Outdated,
+		},
+		"a label that the rule no longer adds goes": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Labels["once"], s.Clone.LabelsByUs = "added", []string{"once"}
+			}, action: Update, reason: Outdated,
+		},
+		"a mark that no longer applies goes": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: Update, reason: Outdated,
+		},
+		"a clone on its way out is made anew once it is gone": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.DeletionTimestamp = &metav1.Time{} }, action: Leave, reason: CloneTerminating,
+		},
+		"a change of type needs a new object": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Candidates[0].Source.Content.Type = "kubernetes.io/basic-auth"
+			},
+			action: Recreate, reason: TypeChanged,
+		},
+		"an immutable clone that differs needs a new object": {
+			state: func(t *testing.T, s *State) {
+				old := testSource(t, map[string]string{"user": "blog"})
+				old.Content.Immutable = true
+				s.Clone = cloneOf(t, s.Candidates[0].Rule, old, "team-a")
+			}, action: Recreate, reason: WasImmutable,
+		},
+		"a mutable clone of a source made immutable is updated": {
+			state:  func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source.Content.Immutable = true },
+			action: Update, reason: Outdated,
+		},
+		"an emptied source is not propagated": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source = testSource(t, nil) }, action: Hold, reason: SourceEmptied,
+		},
+		"an emptied source is propagated once that is approved": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Candidates[0].Source, s.Candidates[0].Approved = testSource(t, nil), true
+			}, action: Update, reason: Outdated,
+		},
+		"a source being deleted is no longer the truth": {
+			state: func(t *testing.T, s *State) {
+				s.Candidates[0].Source.DeletionTimestamp = &metav1.Time{}
+			}, action: Leave, reason: SourceTerminating,
+		},
+		"a key that the source lacks holds the clone": {
+			rule: func(c *spec.Config) { c.Target.Keys = []spec.KeyMapping{{From: "tls.crt"}} }, action: Hold, reason: KeyMissing,
+		},
+		"a service account token is never cloned": {
+			state: func(_ *testing.T, s *State) {
+				s.Candidates[0].Source.Content.Type = "kubernetes.io/service-account-token"
+			},
+			action: Refuse, reason: ForbiddenType,
+		},
+		"a source in kube-system stays there": {
+			state:  func(_ *testing.T, s *State) { s.Candidates[0].Source.Namespace = "kube-system" },
+			action: Refuse, reason: SystemNamespace,
+		},
+		"a source in Headwater's own namespace stays there": {
+			state: func(t *testing.T, s *State) {
+				t.Helper()
+				base := s.Candidates[0].Rule.Base
+				base.Source.Namespace = "headwater-system"
+				own, err := spec.Compile(base, s.Candidates[0].Rule.Config, "headwater-system")
+				require.NoError(t, err)
+				s.Candidates[0].Rule = &own
+			},
+			action: Refuse, reason: OwnNamespace,
+		},
+		"a source in kube-system leaves it if told": {
+			state: func(_ *testing.T, s *State) {
+				s.Candidates[0].Source.Namespace = "kube-system"
+				s.Candidates[0].Rule.Source.AllowSystemNamespace = true
+			}, action: Create, reason: Missing,
+		},
+		"more annotations than the API server stores are refused": {
+			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
+			action: Refuse, reason: TooLarge,
+		},
+		"what the API server just stores is cloned": {
+			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} },
+			action: Create, reason: Missing,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			state := stateOf(testRule(t, test.rule), testSource(t, data), teamA)
+			if test.state != nil {
+				test.state(t, &state)
+			}
+			if len(state.Candidates) > 0 && state.Namespace != nil && !state.Candidates[0].Rule.Namespaces.Matches(state.Namespace.Name, nil) {
+				state.Candidates = nil
+			}
+			step := Plan(state)
+			require.Equal(t, test.action, step.Action)
+			require.Equal(t, test.reason, step.Reason)
+			require.NotContains(t, step.Message, "s3cret")
+		})
+	}
+}
+
+// stateOf has rule claim its place in namespace.
+func stateOf(rule *spec.Rule, source *object.Full, namespace *Namespace) State {
+	return State{
+		Target: rule.TargetRef(source.Ref(), namespace.Name), Namespace: namespace, Former: rule,
+		Candidates: []Candidate{{Rule: rule, Ref: source.Ref(), Source: source}},
+	}
+}
+
+func withoutRule(t *testing.T, s *State) {
+	t.Helper()
+	inSync(t, s)
+	s.Candidates, s.Former = nil, nil
+}
+
+// unlabel takes the label from the clone.
+func unlabel(s *State) {
+	delete(s.Clone.Labels, mark.CloneLabel)
+	s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
+}
+
+func withoutSource(t *testing.T, s *State) {
+	t.Helper()
+	inSync(t, s)
+	s.Candidates[0].Source = nil
+}
+
+// withoutClaim changes the rule after the clone was written, so that it no
+// longer claims the place.
+func withoutClaim(change func(*spec.Rule)) func(*testing.T, *State) {
+	return func(t *testing.T, s *State) {
+		t.Helper()
+		inSync(t, s)
+		changed := *s.Candidates[0].Rule
+		change(&changed)
+		s.Candidates, s.Former = nil, &changed
+	}
+}
+
+// behindAnother lets a rule whose source is not there come first, whatever its
+// policies say.
+func behindAnother(change func(*testing.T, *State)) func(*testing.T, *State) {
+	return func(t *testing.T, s *State) {
+		t.Helper()
+		s.Former = s.Candidates[0].Rule
+		change(t, s)
+		first := testRule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Retain })
+		first.Name, first.Source.Name, first.Target.Name = "first", "other", "blogsecret"
+		s.Candidates = append([]Candidate{{Rule: first, Ref: first.Source.Ref()}}, s.Candidates...)
+	}
+}
+
+func anotherSource(r *spec.Rule) { r.Source.Name = "other" }
+
+func bySelector(r *spec.Rule) {
+	source := rules.Source{
+		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
+	}
+	r.Base, _ = rules.NewBase(r.Name, source)
+}
+
+// foreign is somebody else's object with the payload of source.
+func foreign(t *testing.T, source *object.Full) *object.Digested {
+	t.Helper()
+	found := source.Digested(testHasher(t))
+	found.UID, found.ResourceVersion = "theirs", "3"
+	return found
+}
+
+func inSync(t *testing.T, s *State) {
+	t.Helper()
+	s.Clone = cloneOf(t, s.Candidates[0].Rule, s.Candidates[0].Source, s.Namespace.Name)
+}
+
+func ofAnotherVersion(t *testing.T, s *State) {
+	t.Helper()
+	inSync(t, s)
+	source := *s.Candidates[0].Source
+	source.ResourceVersion = "12"
+	s.Candidates[0].Source = &source
+}
+
+func inNamespace(name string) func(*testing.T, *State) {
+	return func(_ *testing.T, s *State) { s.Namespace = &Namespace{Name: name} }
+}
+
+func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
+	rule := testRule(t, func(c *spec.Config) {
+		c.Target.Name = "blog"
+		c.Target.Keys = []spec.KeyMapping{{From: "user"}, {From: "password", To: "PASSWORD"}}
+	})
+	desired := Desired(*rule, testSource(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}), "team-a")
+	require.Equal(t, "blog", desired.Name)
+	require.Equal(t, map[string][]byte{"user": []byte("blog"), "PASSWORD": []byte("s3cret")}, desired.Content.Data)
+	require.Equal(t, object.Digest(testHasher(t), desired.Content), desired.Digests)
+}
+
+func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		source corev1.SecretType
+		keys   []spec.KeyMapping
+		want   corev1.SecretType
+	}{
+		"every key of a certificate":       {corev1.SecretTypeTLS, []spec.KeyMapping{{From: "tls.crt"}, {From: "tls.key"}}, corev1.SecretTypeTLS},
+		"one key of a certificate":         {corev1.SecretTypeTLS, []spec.KeyMapping{{From: "tls.crt"}}, corev1.SecretTypeOpaque},
+		"a key of a certificate, renamed":  {corev1.SecretTypeTLS, []spec.KeyMapping{{From: "tls.crt", To: "cert.pem"}, {From: "tls.key"}}, corev1.SecretTypeOpaque},
+		"other keys under the names":       {corev1.SecretTypeTLS, []spec.KeyMapping{{From: "old.crt", To: "tls.crt"}, {From: "tls.key"}}, corev1.SecretTypeTLS},
+		"one of the two that would do":     {corev1.SecretTypeBasicAuth, []spec.KeyMapping{{From: "username"}}, corev1.SecretTypeBasicAuth},
+		"neither of the two that would do": {corev1.SecretTypeBasicAuth, []spec.KeyMapping{{From: "username", To: "user"}}, corev1.SecretTypeOpaque},
+		"pull credentials, renamed":        {corev1.SecretTypeDockerConfigJson, []spec.KeyMapping{{From: ".dockerconfigjson", To: "config.json"}}, corev1.SecretTypeOpaque},
+		"old pull credentials, renamed":    {corev1.SecretTypeDockercfg, []spec.KeyMapping{{From: ".dockercfg", To: "config.json"}}, corev1.SecretTypeOpaque},
+		"an SSH key, renamed":              {corev1.SecretTypeSSHAuth, []spec.KeyMapping{{From: "ssh-privatekey", To: "id"}}, corev1.SecretTypeOpaque},
+		"a type that asks for nothing":     {"example.org/own", []spec.KeyMapping{{From: "username"}}, "example.org/own"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			source := testSource(t, map[string]string{
+				"tls.crt": "c", "tls.key": "k", "old.crt": "o", "username": "u", "password": "p",
+				".dockerconfigjson": "{}", ".dockercfg": "{}", "ssh-privatekey": "s",
+			})
+			source.Content.Type = string(test.source)
+			rule := testRule(t, func(c *spec.Config) { c.Target.Keys = test.keys })
+			require.Equal(t, string(test.want), Desired(*rule, source, "team-a").Content.Type)
+		})
+	}
+}
+
+func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
+	source := testSource(t, map[string]string{"user": "blog"})
+	source.ResourceVersion = "12"
+	source.Labels = map[string]string{"team": "platform", "tier.example.org/x": "1", "app.kubernetes.io/instance": "argo", "secret": "no"}
+	source.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{s3cret}", "example.org/owner": "us"}
+	rule := testRule(t, func(c *spec.Config) {
+		c.Target.CopyLabels = []string{"team", "tier.*", "app.*"}
+		c.Target.CopyAnnotations = []string{"*"}
+		c.Target.Labels = map[string]string{"added": "yes"}
+	})
+	desired := Desired(*rule, source, "team-a")
+	require.Equal(t, map[string]string{
+		"team": "platform", "tier.example.org/x": "1", "added": "yes", mark.CloneLabel: "true", mark.Rule: "blog",
+	}, desired.Labels)
+	require.Equal(t, map[string]string{
+		"example.org/owner": "us",
+		mark.Rule:           "blog", mark.Source: "Secret/platform/blogsecret", mark.SourceUID: "source-1", mark.SourceVersion: "12",
+	}, desired.Annotations)
+	require.Len(t, source.Labels, 4, "the source in the cache must not be modified")
+}
+
+func TestCarryingOutAStepLeavesNothingToDo(t *testing.T) {
+	rule := testRule(t, nil)
+	source := testSource(t, map[string]string{"user": "blog"})
+	state := stateOf(rule, source, &Namespace{Name: "team-a"})
+	require.Equal(t, Create, Plan(state).Action)
+	state.Clone = cloneOf(t, rule, source, "team-a")
+	require.False(t, Plan(state).Writes())
+}

@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/spec"
+)
+
+// The API server's limits: TotalAnnotationSizeLimitB of apimachinery's
+// validation, MaxSecretSize of k8s.io/api, and etcd's default for one request,
+// of which a tenth is left for what the API server adds.
+const (
+	maxAnnotationBytes = 256 << 10
+	maxPayloadBytes    = 1 << 20
+	maxObjectBytes     = 1536 << 10 * 9 / 10
+)
+
+// forbidden is the refusal of a source that must never be cloned, or nil.
+func forbidden(rule *spec.Rule, source *object.Full) *Decision {
+	if rule.OwnSource {
+		return refuse(OwnNamespace, "the source is in Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another")
+	}
+	if source.Namespace == metav1.NamespaceSystem && !rule.Source.AllowSystemNamespace {
+		return refuse(SystemNamespace, "the source is in kube-system; if it is meant to leave it, set allowSystemNamespace: true in the rule's source")
+	}
+	if marks, marked := mark.Of(source); marked {
+		return refuse(SourceIsClone, fmt.Sprintf("the source is itself a clone, of %s by rule %q; have the rule name that source, "+
+			"or make this object anew without the headwater.dev marks", marks.Source, marks.Rule))
+	}
+	if why := forbiddenType(source.Content.Type); why != "" {
+		return refuse(ForbiddenType, why)
+	}
+	return nil
+}
+
+func forbiddenType(secretType string) string {
+	switch secretType {
+	case "kubernetes.io/service-account-token":
+		return "a service account's token must not leave its namespace"
+	case "bootstrap.kubernetes.io/token":
+		return "a bootstrap token must not leave kube-system"
+	case "helm.sh/release.v1":
+		return "a Helm release's state belongs to its namespace alone"
+	default:
+		return ""
+	}
+}
+
+// oversize is the refusal of a clone that the API server would not store, or
+// nil.
+func oversize(desired *object.Full) *Decision {
+	annotations := sizeOf(desired.Annotations)
+	payload := 0
+	names := 0
+	for _, data := range []map[string][]byte{desired.Content.Data, desired.Content.BinaryData} {
+		for key, value := range data {
+			names += len(key)
+			payload += len(value)
+		}
+	}
+	for _, limit := range []struct {
+		what       string
+		bytes, max int
+	}{
+		{"annotations", annotations, maxAnnotationBytes},
+		{"data", payload, maxPayloadBytes},
+		{"content", annotations + sizeOf(desired.Labels) + names + payload, maxObjectBytes},
+	} {
+		if limit.bytes > limit.max {
+			return refuse(TooLarge, fmt.Sprintf("with what the rule adds, the clone would hold %d bytes of %s, more than the %d "+
+				"that the API server stores; clone fewer keys or copy less metadata", limit.bytes, limit.what, limit.max))
+		}
+	}
+	return nil
+}
+
+func sizeOf(m map[string]string) int {
+	size := 0
+	for key, value := range m {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+// Outranked is the step for a rule whose clone another rule, which comes before
+// it in the file, has in the same place.
+func Outranked(loser, winner string) Decision {
+	return *refuse(OtherRule, fmt.Sprintf(
+		"rule %q wants to clone here, but rule %q comes first in the file and clones to the same name", loser, winner))
+}

@@ -1,0 +1,134 @@
+package progress
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
+)
+
+func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
+	// edit is what somebody made of the clone that the state has.
+	edit := func(t *testing.T, s *plan.State) {
+		t.Helper()
+		other := cloneOf(t, s.Candidates[0].Rule, testSource(t, map[string]string{"user": "forged"}), "team-a")
+		s.Clone.Digests = other.Digests
+	}
+	gone := func(_ *testing.T, s *plan.State) { s.Clone = nil }
+	for sentence, test := range map[string]struct {
+		// before makes another clone of the one that was right.
+		before func(*object.Digested)
+		state  func(*testing.T, *plan.State)
+		want   Cause
+	}{
+		"a value was edited":          {state: edit, want: edited},
+		"the clone was deleted":       {state: gone, want: Deleted},
+		"the label was stripped":      {state: func(_ *testing.T, s *plan.State) { unlabel(s) }, want: Unmarked},
+		"the annotations were, too":   {state: func(_ *testing.T, s *plan.State) { s.Clone.Annotations, s.Clone.MadeByUs = nil, true }, want: Unmarked},
+		"an annotation was edited":    {state: func(_ *testing.T, s *plan.State) { s.Clone.Annotations[mark.SourceUID] = "other" }, want: edited},
+		"it was made immutable":       {state: func(t *testing.T, s *plan.State) { t.Helper(); edit(t, s); s.Clone.Immutable = true }, want: edited},
+		"its type was changed":        {state: func(_ *testing.T, s *plan.State) { s.Clone.Type = "kubernetes.io/basic-auth" }, want: edited},
+		"nothing was":                 {state: func(*testing.T, *plan.State) {}},
+		"somebody's label was put on": {state: func(_ *testing.T, s *plan.State) { s.Clone.Labels["team"] = "a" }},
+		"the source has changed": {state: func(t *testing.T, s *plan.State) {
+			t.Helper()
+			s.Candidates[0].Source = testSource(t, map[string]string{"user": "new"})
+		}},
+		"the source has changed, and so has the clone": {state: func(t *testing.T, s *plan.State) {
+			t.Helper()
+			edit(t, s)
+			s.Candidates[0].Source = testSource(t, map[string]string{"user": "new"})
+		}},
+		"the type of the source has changed": {state: func(t *testing.T, s *plan.State) {
+			t.Helper()
+			source := testSource(t, map[string]string{"user": "blog"})
+			source.Content.Type = "kubernetes.io/basic-auth"
+			s.Candidates[0].Source = source
+		}},
+		"the rule has changed": {state: func(_ *testing.T, s *plan.State) {
+			changed := *s.Candidates[0].Rule
+			changed.Target.Labels = map[string]string{"more": "x"}
+			s.Candidates[0].Rule = &changed
+		}},
+		"the source is gone and the clone edited": {state: func(t *testing.T, s *plan.State) {
+			t.Helper()
+			edit(t, s)
+			s.Candidates[0].Source = nil
+		}},
+		"it was not right before it was edited": {
+			before: func(was *object.Digested) { was.Digests = nil }, state: edit,
+		},
+		"it was not right before it was deleted": {
+			before: func(was *object.Digested) { was.Digests = nil }, state: gone,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"user": "blog"}), &plan.Namespace{Name: "team-a"})
+			inSync(t, &state)
+			was := cloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a")
+			if test.before != nil {
+				test.before(was)
+			}
+			test.state(t, &state)
+			got, healed := RepairOf(state, plan.Plan(state), ExternalChange{was, was})
+			require.Equal(t, test.want, got)
+			require.Equal(t, test.want != "", healed)
+		})
+	}
+}
+
+func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
+	state := stateOf(testRule(t, nil), testSource(t, nil), &plan.Namespace{Name: "team-a"})
+	clone, removed := cloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), ExternalChanges{}
+	require.Zero(t, removed.Settle(state.Target, ExternalChange{}, plan.Decision{Action: plan.Remove}))
+	removed.Note(clone)
+	for sentence, since := range map[string]ExternalChange{
+		"a new namespace, or a start":    {},
+		"a clone that Headwater removed": removed[state.Target],
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			step := plan.Plan(state)
+			require.Equal(t, plan.Create, step.Action)
+			_, healed := RepairOf(state, step, since)
+			require.False(t, healed)
+		})
+	}
+}
+
+func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
+	versions := make([]*object.Digested, 4)
+	for i := range versions {
+		versions[i] = &object.Digested{Kind: object.Secret, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "s"}}
+	}
+	target, c := versions[0].Ref(), ExternalChanges{}
+	written, waits := plan.Decision{Action: plan.Update}, plan.Decision{Action: plan.Leave, Reason: plan.CloneTerminating}
+
+	c.Note(versions[0])
+	c.Note(versions[1])
+	c.Note(versions[2])
+	seen := c[target]
+	require.Same(t, versions[0], seen.first, "it may be the one that was right")
+	require.Same(t, versions[2], seen.last, "or this, when it was healed in between")
+	require.Zero(t, c.Settle(target, seen, waits), "it is made anew once it is gone")
+	require.Equal(t, seen, c[target])
+
+	c.Note(versions[3])
+	require.Equal(t, seen, c.Settle(target, seen, written))
+	later := ExternalChange{versions[3], versions[3]}
+	require.Equal(t, later, c[target], "what came while it was written is for the next look")
+	require.Equal(t, later, c.Settle(target, later, written))
+	require.Empty(t, c)
+	require.Zero(t, c.Settle(target, ExternalChange{}, written))
+	require.Empty(t, c, "of a place that nothing happened to, nothing is kept")
+
+	c.Note(versions[1])
+	late := ExternalChange{versions[1], versions[1]}
+	require.Zero(t, c.Settle(target, ExternalChange{}, plan.Decision{Action: plan.Leave, Reason: plan.InSync}), "the look was at what was right")
+	require.Equal(t, late, c[target])
+	require.Equal(t, late, c.Settle(target, ExternalChange{}, written), "the look saw the change before it was told of")
+	require.Empty(t, c)
+}

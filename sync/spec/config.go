@@ -1,0 +1,150 @@
+package spec
+
+import (
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/carry"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// Config is the sync section of a rule.
+type Config struct {
+	Namespaces           rules.Namespaces `json:"namespaces"`
+	Target               Target           `json:"target"`
+	OnConflict           OnConflict       `json:"onConflict"`
+	OnSourceDeleted      OnGone           `json:"onSourceDeleted"`
+	OnRuleRemoved        OnGone           `json:"onRuleRemoved"`
+	OnNamespaceUnmatched OnGone           `json:"onNamespaceUnmatched"`
+}
+
+// Target says what a clone looks like.
+type Target struct {
+	// Name defaults to the source's.
+	Name string `json:"name"`
+	// Keys is the subset of keys to clone; empty means all.
+	Keys []KeyMapping `json:"keys,omitzero"`
+	// Labels and Annotations are added to the clone.
+	Labels      map[string]string `json:"labels,omitzero"`
+	Annotations map[string]string `json:"annotations,omitzero"`
+	// CopyLabels and CopyAnnotations are globs over the source's keys.
+	CopyLabels      []string `json:"copyLabels,omitzero"`
+	CopyAnnotations []string `json:"copyAnnotations,omitzero"`
+}
+
+// KeyMapping clones the key From under the name To, by default its own.
+type KeyMapping struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// OnConflict says what to do about an object of the target's name that is not
+// Headwater's.
+type OnConflict string
+
+// The answers to a conflict.
+const (
+	ConflictSkip         OnConflict = "Skip"
+	ConflictAdoptIfEqual OnConflict = "AdoptIfEqual"
+	ConflictOverwrite    OnConflict = "Overwrite"
+)
+
+// OnGone says what becomes of a clone that has lost its reason.
+type OnGone string
+
+// The fates of a clone.
+const (
+	Retain OnGone = "Retain"
+	Delete OnGone = "Delete"
+)
+
+// Default fills in every key that was left out.
+func (c *Config) Default() {
+	c.Namespaces.Default()
+	defaultTo(&c.OnConflict, ConflictSkip)
+	defaultTo(&c.OnSourceDeleted, Retain)
+	defaultTo(&c.OnRuleRemoved, Retain)
+	defaultTo(&c.OnNamespaceUnmatched, Delete)
+}
+
+func defaultTo[T comparable](value *T, standard T) {
+	var unset T
+	if *value == unset {
+		*value = standard
+	}
+}
+
+// Validate reports everything that is wrong with c.
+func (c Config) Validate(at *field.Path) field.ErrorList {
+	errs := c.Namespaces.Validate(at.Child("namespaces"))
+	return append(errs, c.Target.validate(at.Child("target"))...)
+}
+
+func (t Target) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if t.Name != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(t.Name) {
+			errs = append(errs, field.Invalid(at.Child("name"), t.Name, problem))
+		}
+	}
+	seen := map[string]bool{}
+	for i, key := range t.Keys {
+		to := key.Target()
+		if key.From == "" {
+			errs = append(errs, field.Required(at.Child("keys").Index(i).Child("from"), "name the source's key"))
+		}
+		for _, problem := range validation.IsConfigMapKey(to) {
+			errs = append(errs, field.Invalid(at.Child("keys").Index(i), to, problem))
+		}
+		if seen[to] {
+			errs = append(errs, field.Duplicate(at.Child("keys").Index(i).Child("to"), to))
+		}
+		seen[to] = true
+	}
+	errs = append(errs, validateMetadata(at.Child("labels"), t.Labels, validation.IsValidLabelValue)...)
+	errs = append(errs, validateMetadata(at.Child("annotations"), t.Annotations, nil)...)
+	errs = append(errs, validateGlobs(at.Child("copyLabels"), t.CopyLabels)...)
+	return append(errs, validateGlobs(at.Child("copyAnnotations"), t.CopyAnnotations)...)
+}
+
+func validateMetadata(at *field.Path, m map[string]string, value func(string) []string) field.ErrorList {
+	var errs field.ErrorList
+	for key, v := range m {
+		for _, problem := range validation.IsQualifiedName(key) {
+			errs = append(errs, field.Invalid(at.Key(key), key, problem))
+		}
+		if reason := carry.Never(key); reason != "" {
+			errs = append(errs, field.Forbidden(at.Key(key), reason))
+		}
+		if value == nil {
+			continue
+		}
+		for _, problem := range value(v) {
+			errs = append(errs, field.Invalid(at.Key(key), v, problem))
+		}
+	}
+	return errs
+}
+
+func validateGlobs(at *field.Path, patterns []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			errs = append(errs, field.Invalid(at.Index(i), pattern, "not a glob"))
+		}
+	}
+	if len(strings.Join(patterns, "")) > carry.MaxGlobs {
+		errs = append(errs, field.Forbidden(at, "is too long for the API server to evaluate; copy by fewer globs"))
+	}
+	return errs
+}
+
+func (k KeyMapping) Target() string {
+	if k.To == "" {
+		return k.From
+	}
+	return k.To
+}

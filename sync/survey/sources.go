@@ -1,0 +1,55 @@
+package survey
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/spec"
+)
+
+// MissingSource says what is missing when base has no source at all. It is empty
+// when base has one, and while that is not known.
+func (o *Reader) MissingSource(base rules.Base) string {
+	if !base.BySelector() {
+		if source, read := o.Caches.Sources.Get(base.Source.Ref()); source != nil || !read {
+			return ""
+		}
+		return MissingSource(base.Source.String())
+	}
+	if sources, read := o.Caches.Sources.Of(base); len(sources) > 0 || !read {
+		return ""
+	}
+	return fmt.Sprintf("no object is its source %s; label one, or correct `source` in the configuration", base.Source)
+}
+
+func MissingSource(source string) string {
+	return fmt.Sprintf("its source %s does not exist; create it, or correct `source` in the configuration", source)
+}
+
+// SourceState is what is known of one source of a rule.
+type SourceState struct {
+	Ref    object.Ref
+	Exists bool
+	// ChangedAt is when its payload was last written, by the API server's
+	// clock; zero when that is not known.
+	ChangedAt time.Time
+}
+
+// SourceStates lists the sources of rule; one given by name is listed also
+// when it does not exist.
+func (o *Reader) SourceStates(rule spec.Rule) []SourceState {
+	var states []SourceState
+	for _, ref := range o.Sources(rule.Base) {
+		state := SourceState{Ref: ref}
+		if source, _ := o.Caches.Sources.Get(ref); source != nil {
+			state.Exists, state.ChangedAt = true, source.ChangedAt()
+		}
+		states = append(states, state)
+	}
+	slices.SortFunc(states, func(a, b SourceState) int { return cmp.Compare(a.Ref.Name, b.Ref.Name) })
+	return states
+}
