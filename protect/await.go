@@ -2,19 +2,10 @@ package protect
 
 import (
 	"context"
-	"time"
 
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
-
-// sooner returns the shorter of two delays, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
 
 func hasRules(live *rules.Live[Rule]) bool { return len(live.Load().All()) > 0 }
 

@@ -40,7 +40,7 @@ type CertificateKeeper struct {
 	origin  origin
 	settle  time.Duration
 	clock   clock.Clock
-	metrics *metrics
+	metrics *CertificateMetrics
 	log     *zap.Logger
 	wake    loop.Wake
 
@@ -81,7 +81,7 @@ type retired struct {
 // NewCertificateKeeper returns a keeper of the certificates of origin that holds
 // nothing until it runs. settle is how long API servers take at most to hear of
 // a CA.
-func NewCertificateKeeper(client kubernetes.Interface, origin origin, settle time.Duration, clk clock.Clock, m *metrics, log *zap.Logger) *CertificateKeeper {
+func NewCertificateKeeper(client kubernetes.Interface, origin origin, settle time.Duration, clk clock.Clock, m *CertificateMetrics, log *zap.Logger) *CertificateKeeper {
 	return &CertificateKeeper{
 		client: client, origin: origin, settle: settle, clock: clk, metrics: m, log: log, wake: loop.NewWake(),
 		problem: errNoCertificate,
@@ -139,8 +139,8 @@ func (c *CertificateKeeper) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	configurations, err := following[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
-		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, kube.Named(ConfigurationName)), c.wake, c.log)
+	configurations, err := kube.NewWholeView[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
+		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, kube.Named(ConfigurationName)), c.wake.Up, c.log)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (c *CertificateKeeper) Run(ctx context.Context) error {
 func (c *CertificateKeeper) watch() (*kube.View[*corev1.Secret], error) {
 	namespace, name := c.origin.secret()
 	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, kube.Named(name))
-	return following[*corev1.Secret]("webhook certificate", informer, c.wake, c.log)
+	return kube.NewWholeView[*corev1.Secret]("webhook certificate", informer, c.wake.Up, c.log)
 }
 
 // observe starts the clock of a bundle when it is first seen.

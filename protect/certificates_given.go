@@ -23,7 +23,7 @@ type givenCertificates struct {
 	host    string
 	events  interface{ Record(kube.Event) }
 	clock   clock.Clock
-	metrics *metrics
+	metrics *CertificateMetrics
 	log     *zap.Logger
 	// told is what is known to be wrong, so that it is told once.
 	told string

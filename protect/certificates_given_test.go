@@ -78,7 +78,7 @@ func newGiven(clk *clocktesting.FakeClock, log *zap.Logger) (*givenCertificates,
 	events := &eventLog{}
 	return &givenCertificates{
 		namespace: "headwater", name: givenSecret, host: givenHost, events: events, clock: clk,
-		metrics: newMetrics(prometheus.NewRegistry()), log: log,
+		metrics: NewCertificateMetrics(prometheus.NewRegistry()), log: log,
 	}, events
 }
 

@@ -73,7 +73,7 @@ func (o *ownCertificates) store(ctx context.Context, secret *corev1.Secret, m *M
 	if secret == nil {
 		_, err = secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.namespace, Name: CertificateSecret, Labels: managedLabels(),
+				Namespace: o.namespace, Name: CertificateSecret, Labels: mark.ManagedLabels(),
 			},
 			Type: corev1.SecretTypeTLS,
 			Data: data,

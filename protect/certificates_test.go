@@ -30,7 +30,7 @@ func newKeeper(t *testing.T, client kubernetes.Interface, clk clock.Clock) (*Cer
 	t.Helper()
 	registry, log := prometheus.NewRegistry(), zaptest.NewLogger(t)
 	own := &ownCertificates{client: client, namespace: "headwater", hosts: testHosts(), clock: clk, log: log}
-	return NewCertificateKeeper(client, own, DefaultSettle, clk, newMetrics(registry), log), registry
+	return NewCertificateKeeper(client, own, DefaultSettle, clk, NewCertificateMetrics(registry), log), registry
 }
 
 // background runs work until the test ends, and waits for it.

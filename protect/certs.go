@@ -174,7 +174,7 @@ func renewLeaf(m *Material, hosts Hosts, now time.Time) (*Material, error) {
 		return nil, fmt.Errorf("make serving key: %w", err)
 	}
 	ca := m.Bundle[0]
-	hosts = hosts.besides(m.Leaf)
+	hosts = withHostsOf(m.Leaf, hosts)
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: ServiceName},
 		DNSNames:    hosts.Names,
@@ -199,10 +199,10 @@ func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x
 	return x509.ParseCertificate(der)
 }
 
-// besides adds the hosts of a certificate that lacks some of h: two replicas
+// withHostsOf adds the hosts of a certificate that lacks some of h: two replicas
 // told to serve under different names, as during an upgrade, then agree on one
 // certificate instead of replacing each other's for ever.
-func (h Hosts) besides(leaf *x509.Certificate) Hosts {
+func withHostsOf(leaf *x509.Certificate, h Hosts) Hosts {
 	if leaf == nil || covers(leaf, h) {
 		return h
 	}

@@ -56,7 +56,7 @@ func Changes(before, after *object.Full, selectorKeys []string, copied Copied) [
 // Where it protects from deletions alone, an update counts that has somebody else
 // delete the object, as the garbage collector does by its owners, whoever of them
 // is there, or that takes it from the rule, which is a deletion to sync.
-func (r Rule) edits(request Request, operation Operation) []string {
+func edits(r Rule, request Request, operation Operation) []string {
 	changed := Changes(request.Old, request.New, r.selectorKeys(), r.Copied)
 	if !r.endsBy(operation) {
 		return changed

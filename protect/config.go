@@ -26,9 +26,6 @@ const (
 	// fit into an expression, whatever they are.
 	maxName = 8 << 10
 	tooLong = "is too long to be anybody's name; remove it"
-	// maxSelector is half of what fits into one expression, in which every key
-	// and value is in quotes.
-	maxSelector = maxExpression / 2
 )
 
 // Operation is a protected operation.
@@ -127,8 +124,9 @@ func (c Certificates) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateSource reports what the API server cannot be asked about source.
-func (c Config) ValidateSource(at *field.Path, source rules.Source) field.ErrorList {
+// CheckSelector reports a selector that is too long for the API server to
+// evaluate.
+func CheckSelector(at *field.Path, source rules.Source) field.ErrorList {
 	if source.Selector == nil || len(literal(metav1.FormatLabelSelector(source.Selector))) <= maxSelector {
 		return nil
 	}

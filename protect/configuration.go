@@ -7,6 +7,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -21,12 +22,7 @@ const OwnerName = "headwater"
 const (
 	webhookDomain  = ".protect.headwater.dev"
 	timeoutSeconds = 5
-
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedBy      = "headwater"
 )
-
-func managedLabels() map[string]string { return map[string]string{managedByLabel: managedBy} }
 
 func keyOf(ref object.Ref) string { return ref.Kind.Resource() + "/" + ref.Namespace + "/" + ref.Name }
 
@@ -69,7 +65,7 @@ func Configuration(set *rules.Set[Rule], headwater string, stance Stance, endpoi
 		scopeToMarks(w.add(webhookName(AboutMarks, enforced, 0), enforced, Question{About: AboutMarks}), headwater)
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName, Labels: managedLabels()},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName, Labels: mark.ManagedLabels()},
 		Webhooks:   w.all,
 	}
 }
@@ -85,7 +81,7 @@ type webhooks struct {
 
 // add appends a webhook, which asks about every request until it is narrowed.
 func (w *webhooks) add(name string, enforced bool, question Question) *admissionregistrationv1.ValidatingWebhook {
-	w.all = append(w.all, base(name+webhookDomain, enforced && w.stance == StanceAlone, w.endpoint.clientConfig(question, w.caBundle)))
+	w.all = append(w.all, base(name+webhookDomain, enforced && w.stance == StanceAlone, clientConfig(w.endpoint, question, w.caBundle)))
 	return &w.all[len(w.all)-1]
 }
 

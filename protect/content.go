@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // content is what Headwater has a say in of its objects of one kind, beside
@@ -23,7 +25,7 @@ func contentOf[T clusterObject, C any](field func(T) *C) content[T] {
 
 // same reports whether live is as desired says.
 func (c content[T]) same(live, desired T) bool {
-	return c.equal(live, desired) && live.GetLabels()[managedByLabel] == desired.GetLabels()[managedByLabel] &&
+	return c.equal(live, desired) && live.GetLabels()[mark.ManagedByLabel] == desired.GetLabels()[mark.ManagedByLabel] &&
 		equality.Semantic.DeepEqual(live.GetOwnerReferences(), desired.GetOwnerReferences())
 }
 

@@ -58,7 +58,7 @@ func Decide(request Request, set *rules.Set[Rule], world World) Verdict {
 	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
 	touched := request.Question.of(touchedBy(request, set))
 	for _, rule := range touched.sources {
-		verdict = stricter(verdict, judge(request, rule.operation(&request), rule, world))
+		verdict = stricter(verdict, judge(request, operation(&rule, &request), rule, world))
 	}
 	for _, rule := range touched.namespaces {
 		verdict = stricter(verdict, guard(request, rule, world))
@@ -96,7 +96,7 @@ func judge(request Request, operation Operation, rule Rule, world World) Verdict
 	if reason, by := mayChange(request, rule, world); reason != "" {
 		return allow(rule, reason, by)
 	}
-	changed := rule.edits(request, operation)
+	changed := edits(rule, request, operation)
 	switch {
 	case request.Operation != Update:
 	case len(changed) == 0:
@@ -120,7 +120,7 @@ func protecting(request Request, set *rules.Set[Rule]) []Rule {
 	all := set.All()
 	for i := range all { // without a copy of each
 		rule := &all[i]
-		if unsure && suspects(&request, rule) || !unsure && rule.operationOn(ref, &request) != "" {
+		if unsure && suspects(&request, rule) || !unsure && operationOn(rule, ref, &request) != "" {
 			found = append(found, *rule)
 		}
 	}

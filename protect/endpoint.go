@@ -56,7 +56,7 @@ func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 	}, nil
 }
 
-func (e Endpoint) clientConfig(question Question, caBundle []byte) admissionregistrationv1.WebhookClientConfig {
+func clientConfig(e Endpoint, question Question, caBundle []byte) admissionregistrationv1.WebhookClientConfig {
 	config := admissionregistrationv1.WebhookClientConfig{CABundle: caBundle}
 	path, port := question.path(), int32(servicePort)
 	if e.URL != "" {

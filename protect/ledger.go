@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/configmap"
 )
 
 // RegisteredConfigMap holds what is registered, in Headwater's own namespace.
@@ -17,7 +19,7 @@ const RegisteredConfigMap = "headwater-registered"
 // leader knows what somebody did while nobody led from what is due because
 // Headwater or its rules have changed. One goroutine uses it.
 type ledger struct {
-	onRecord onRecord
+	store    configmap.Store
 	recalled bool
 	// noted holds for each object its version and its owner; stored is what the
 	// ConfigMap has of it.
@@ -65,7 +67,7 @@ func (l *ledger) recall(ctx context.Context) error {
 	if l.recalled {
 		return nil
 	}
-	stored, err := l.onRecord.read(ctx)
+	stored, err := l.store.Read(ctx)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -81,7 +83,7 @@ func (l *ledger) record(ctx context.Context) error {
 		return nil
 	}
 	noted := maps.Clone(l.noted)
-	if err := l.onRecord.write(ctx, noted); err != nil {
+	if err := l.store.Write(ctx, noted); err != nil {
 		return err
 	}
 	l.stored = noted

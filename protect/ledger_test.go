@@ -7,12 +7,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/headwater-k8s/headwater/internal/configmap"
 )
 
 func TestWhatHappenedWhileNobodyLedIsTold(t *testing.T) {
 	client := fake.NewClientset()
 	taking := func() *ledger { // the lead
-		next := &ledger{onRecord: onRecord{client, "headwater", RegisteredConfigMap}}
+		next := &ledger{store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}
 		require.NoError(t, next.recall(t.Context()))
 		return next
 	}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
@@ -115,16 +116,16 @@ func New(p Params) (Result, error) {
 		return Result{}, err
 	}
 	clk := clock.RealClock{}
-	m := newMetrics(p.Registry)
+	certificateMetrics := NewCertificateMetrics(p.Registry)
 	memory := memory{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
 	probing := serviceAccountUser(p.Options.Namespace, ProverAccount)
 	record := recorder{
 		prober: probing,
-		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: m, log: p.Log,
+		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log,
 		onlooker: p.Onlooker,
 	}
 	decide := decider(p, memory)
-	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, m), cmp.Or(p.Options.Settle, DefaultSettle), clk, m, p.Log)
+	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, certificateMetrics), cmp.Or(p.Options.Settle, DefaultSettle), clk, certificateMetrics, p.Log)
 	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
 	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
 	prober, err := p.Clients.As(probing)
@@ -132,16 +133,16 @@ func New(p Params) (Result, error) {
 		return Result{}, err
 	}
 	prover := &Prover{
-		prober: prober, onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, ProofsConfigMap}, namespace: p.Options.Namespace, rules: p.Rules,
-		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: m, log: p.Log, wake: loop.NewWake(),
+		prober: prober, store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: ProofsConfigMap}, namespace: p.Options.Namespace, rules: p.Rules,
+		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: NewProofMetrics(p.Registry), log: p.Log, wake: loop.NewWake(),
 	}
 	registration := &Registration{
-		client: p.Clients.Typed, ledger: ledger{onRecord: onRecord{p.Clients.Typed, p.Options.Namespace, RegisteredConfigMap}},
+		client: p.Clients.Typed, ledger: ledger{store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: RegisteredConfigMap}},
 		rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
 		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		endpoint:    endpoint, own: p.Options.Configuration, bundle: keeper.Bundle, answering: server.Listening,
 		proof: prover.Proof, changed: prover.Changed,
-		clock: clk, events: p.Events, metrics: m, log: p.Log, wake: loop.NewWake(),
+		clock: clk, events: p.Events, metrics: NewRegistrationMetrics(p.Registry), log: p.Log, wake: loop.NewWake(),
 	}
 	prover.engine, prover.changed = registration.InForce, registration.Changed
 	keeper.OnChange(registration.Changed)
@@ -179,7 +180,7 @@ func decider(p Params, memory memory) func(Request) Verdict {
 }
 
 // certificateOrigin is the Secret that the settings name, or Headwater itself.
-func certificateOrigin(p Params, endpoint Endpoint, clk clock.Clock, m *metrics) origin {
+func certificateOrigin(p Params, endpoint Endpoint, clk clock.Clock, m *CertificateMetrics) origin {
 	if name := p.Settings.Load().Certificates.SecretName; name != "" {
 		return &givenCertificates{
 			namespace: p.Options.Namespace, name: name, host: endpoint.ServerName, events: p.Events, clock: clk, metrics: m, log: p.Log,

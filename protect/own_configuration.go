@@ -42,11 +42,11 @@ const (
 	maxWarning  = 256
 )
 
-// webhook asks about writes to the ConfigMap alone. It fails open: the
+// configurationWebhook asks about writes to the ConfigMap alone. It fails open: the
 // installation of Headwater writes the ConfigMap before anybody can answer, and a
 // configuration that slips through changes nothing that is in force.
-func (o OwnConfiguration) webhook(endpoint Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {
-	webhook := base(string(AboutConfiguration)+webhookDomain, false, endpoint.clientConfig(Question{About: AboutConfiguration}, caBundle))
+func configurationWebhook(o OwnConfiguration, endpoint Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {
+	webhook := base(string(AboutConfiguration)+webhookDomain, false, clientConfig(endpoint, Question{About: AboutConfiguration}, caBundle))
 	webhook.NamespaceSelector = inNamespaces([]string{o.Namespace})
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{object.ConfigMap.Resource()},
 		admissionregistrationv1.Create, admissionregistrationv1.Update)

@@ -72,7 +72,7 @@ func TestOwnConfigurationIsJudged(t *testing.T) {
 }
 
 func TestTheWebhookOfTheConfigurationAsksAboutOneConfigMapAndFailsOpen(t *testing.T) {
-	webhook := testConfiguration().webhook(testEndpoint(t), []byte("ca"))
+	webhook := configurationWebhook(OwnConfiguration{Namespace: "own", Name: "headwater"}, testEndpoint(t), []byte("ca"))
 	require.Equal(t, "configuration.protect.headwater.dev", webhook.Name)
 	require.Equal(t, admissionregistrationv1.Ignore, *webhook.FailurePolicy)
 	require.Equal(t, inNamespaces([]string{"own"}), webhook.NamespaceSelector)

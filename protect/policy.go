@@ -7,10 +7,16 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
 // maxExpression leaves room below the 100,000 characters that CEL takes.
 const maxExpression = 90_000
+
+// maxSelector is half of what fits into one expression, in which every key and
+// value is in quotes.
+const maxSelector = maxExpression / 2
 
 // Policy is a ValidatingAdmissionPolicy and the binding, of the same name, that
 // puts it in force for the whole cluster.
@@ -32,7 +38,7 @@ type policy struct {
 
 // newPolicy begins a policy to which Headwater itself is not subject.
 func newPolicy(what string, mode Mode, world World) *policy {
-	meta := metav1.ObjectMeta{Name: policyName(what, mode), Labels: managedLabels()}
+	meta := metav1.ObjectMeta{Name: policyName(what, mode), Labels: mark.ManagedLabels()}
 	fail := admissionregistrationv1.Fail
 	definition := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
 	definition.Spec.FailurePolicy = &fail

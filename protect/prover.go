@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -48,7 +49,7 @@ const (
 type Prover struct {
 	// prober makes the attempts.
 	prober    kubernetes.Interface
-	onRecord  onRecord
+	store     configmap.Store
 	namespace string
 	rules     *rules.Live[Rule]
 	// engine is the one in force, which is not the one that is asked for where
@@ -61,7 +62,7 @@ type Prover struct {
 	changed func()
 	clock   clock.Clock
 	events  interface{ Record(kube.Event) }
-	metrics *metrics
+	metrics *ProofMetrics
 	log     *zap.Logger
 	wake    loop.Wake
 	proof   atomic.Pointer[Proof]
@@ -81,6 +82,14 @@ func (p *Prover) Proof() Proof {
 		return *proof
 	}
 	return Proof{}
+}
+
+// Standing is that of rule, as View has it.
+func (p *Prover) Standing(rule string) (standing Standing, known bool) {
+	if shown := p.shown.Load(); shown != nil {
+		standing, known = (*shown)[rule]
+	}
+	return standing, known
 }
 
 // Changed makes the prover look again.
@@ -220,7 +229,7 @@ func (p *Prover) recall(ctx context.Context) error {
 	if p.recorded {
 		return nil
 	}
-	stored, err := p.onRecord.read(ctx)
+	stored, err := p.store.Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -248,7 +257,7 @@ func (p *Prover) record(ctx context.Context, standings map[string]Standing) erro
 	if len(standings) > 0 {
 		data[LastTried] = now.UTC().Format(time.RFC3339)
 	}
-	if err := p.onRecord.write(ctx, data); err != nil {
+	if err := p.store.Write(ctx, data); err != nil {
 		return err
 	}
 	for _, rule := range p.rules.Load().All() {

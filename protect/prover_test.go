@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -20,11 +21,11 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 	client := fake.NewClientset()
 	passing := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	p := &Prover{
-		prober: fake.NewClientset(newSecret().ToAPI()), onRecord: onRecord{client, "headwater", ProofsConfigMap}, namespace: "headwater", rules: rules.NewLive(rules.NewSet(blogRule())),
+		prober: fake.NewClientset(newSecret().ToAPI()), store: configmap.Store{Client: client, Namespace: "headwater", Name: ProofsConfigMap}, namespace: "headwater", rules: rules.NewLive(rules.NewSet(blogRule())),
 		engine: func() Engine { return EngineWebhook }, changed: func() {},
 		protected: func(rule Rule) []object.Ref { return []object.Ref{rule.Source.Ref()} },
 		source:    func(object.Ref) (*object.Full, bool) { return nil, false },
-		clock:     passing, events: &sentEvents{}, metrics: newMetrics(prometheus.NewRegistry()), log: zaptest.NewLogger(t), wake: loop.NewWake(),
+		clock:     passing, events: &sentEvents{}, metrics: NewProofMetrics(prometheus.NewRegistry()), log: zaptest.NewLogger(t), wake: loop.NewWake(),
 		unsure: map[string]time.Time{}, standings: map[string]Standing{},
 	}
 	look := func(after time.Duration) map[string]string {
@@ -37,9 +38,8 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 		}
 		return stored.Data
 	}
-	view := &View{prover: p}
 	shown := func() string {
-		if standing, known := view.Standing("blogsecret"); known {
+		if standing, known := p.Standing("blogsecret"); known {
 			return standing.String()
 		}
 		return ""

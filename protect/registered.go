@@ -54,7 +54,7 @@ func (r *Registration) prepare() error {
 }
 
 func managed(o *metav1.ListOptions) {
-	o.LabelSelector = labels.SelectorFromSet(managedLabels()).String()
+	o.LabelSelector = labels.SelectorFromSet(mark.ManagedLabels()).String()
 }
 
 // newUpkeep keeps the objects of a kind that bear names, among those that tweak
@@ -62,7 +62,7 @@ func managed(o *metav1.ListOptions) {
 func newUpkeep[T clusterObject, L runtime.Object](r *Registration, kind string, names []string, client lister[T, L],
 	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), ours content[T],
 ) (*upkeep[T], error) {
-	view, err := following[T](kind, informer, r.wake, r.log)
+	view, err := kube.NewWholeView[T](kind, informer, r.wake.Up, r.log)
 	if err != nil {
 		return nil, err
 	}

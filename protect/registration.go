@@ -49,7 +49,7 @@ type Registration struct {
 	events interface{ Record(kube.Event) }
 	// changed is called after each write.
 	changed func()
-	metrics *metrics
+	metrics *RegistrationMetrics
 	log     *zap.Logger
 	wake    loop.Wake
 
@@ -119,7 +119,7 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 		r.changed() // what refuses may be another engine by now
 	}
 	later, webhookErr := r.keepWebhooks(ctx, engine, policyErr == nil)
-	return sooner(again, sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.ledger.record(ctx))
+	return loop.Sooner(again, loop.Sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.ledger.record(ctx))
 }
 
 // InForce is the engine that protects; the one that is asked for, until it is
@@ -209,7 +209,7 @@ func (r *Registration) keepPolicies(ctx context.Context, engine Engine) (again t
 	}
 	waiting, err := r.policies.keep(ctx, &r.running, definitions, takingOver)
 	later, bindingErr := r.bindings.keep(ctx, &r.running, bindings, takingOver)
-	return sooner(again, sooner(waiting, later)), errors.Join(err, bindingErr)
+	return loop.Sooner(again, loop.Sooner(waiting, later)), errors.Join(err, bindingErr)
 }
 
 // desiredPolicies leaves rules that refuse nothing to the webhook, if there is
@@ -258,12 +258,12 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine Engine, kept
 	stance := r.stance(engine, proof, kept)
 	desired := Configuration(r.rules.Load(), r.world().Headwater, stance, r.endpoint, bundle)
 	if r.own.Check != nil {
-		desired.Webhooks = append(desired.Webhooks, r.own.webhook(r.endpoint, bundle))
+		desired.Webhooks = append(desired.Webhooks, configurationWebhook(r.own, r.endpoint, bundle))
 	}
 	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
 	if engine == EngineWebhook && err == nil && r.alone.IsZero() {
 		r.alone = r.clock.Now()
-		again = sooner(again, settling)
+		again = loop.Sooner(again, settling)
 	}
 	return again, err
 }

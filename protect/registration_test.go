@@ -23,8 +23,10 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -36,7 +38,7 @@ type registrationSetup struct {
 	up     atomic.Bool
 	// proved is what the prover has found.
 	proved   atomic.Pointer[Proof]
-	identity *Identity
+	identity *live.Value[string]
 	settings *live.Value[Settings]
 	events   sentEvents
 }
@@ -52,11 +54,11 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 		meta.SetUID(uuid.NewUUID())
 		return false, nil, nil
 	})
-	s.identity, s.settings = identified(), live.New(Settings{Engine: EngineWebhook})
+	s.identity, s.settings = live.New(headwaterUser), live.New(Settings{Engine: EngineWebhook})
 	s.proved.Store(&Proof{Known: true, By: EngineWebhook})
 	s.Registration = &Registration{
-		client: client, ledger: ledger{onRecord: onRecord{client, "headwater", RegisteredConfigMap}}, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
-		world:       func() World { return newWorld(func(w *World) { w.Headwater = s.identity.Name() }) },
+		client: client, ledger: ledger{store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, rules: rules.NewLive(set), settings: s.settings, endpoint: testEndpoint(t),
+		world:       func() World { return newWorld(func(w *World) { w.Headwater = s.identity.Load() }) },
 		memoryReady: func() bool { return true }, sourcesRead: func() bool { return true },
 		bundle: func() []byte {
 			if ca := s.ca.Load(); ca != nil {
@@ -65,7 +67,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[Ru
 			return nil
 		},
 		answering: s.up.Load, proof: func() Proof { return *s.proved.Load() }, changed: func() {},
-		clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()), events: &s.events,
+		clock: clock.RealClock{}, metrics: NewRegistrationMetrics(prometheus.NewRegistry()), events: &s.events,
 		log: zaptest.NewLogger(t), wake: loop.NewWake(),
 	}
 	return s
@@ -135,12 +137,12 @@ func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
 
 func TestRegistrationWaitsUntilHeadwaterKnowsItsName(t *testing.T) {
 	s := newTestRegistration(t, fake.NewClientset(), testRules())
-	s.identity = &Identity{}
+	s.identity = live.New("")
 	s.up.Store(true)
 	s.trust("ca")
 	background(t, s.Run)
 	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond, "it would lock Headwater out of its clones")
-	s.identity.Set(headwaterUser)
+	s.identity.Swap(headwaterUser)
 	s.requireRegistered(t, testRules())
 }
 
@@ -357,7 +359,7 @@ func refusing(client *fake.Clientset, verb, resource, name string) (allow func()
 }
 
 func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
-	stranger := metav1.ObjectMeta{Name: "somebodys", Labels: managedLabels()}
+	stranger := metav1.ObjectMeta{Name: "somebodys", Labels: mark.ManagedLabels()}
 	client := fake.NewClientset(
 		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: stranger},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: stranger},

@@ -43,7 +43,7 @@ func FuzzReview(f *testing.F) {
 			with := func(object string) string { return strings.Replace(object, `"metadata":{`, `"metadata":{`+metadata, 1) }
 			f.Add(reviewOf(operation, with(oldSecret), newSecretJSON))
 			f.Add(reviewOf(operation, with(oldSecret), with(newSecretJSON), "blogsecret", "another"))
-			for _, user := range []string{garbageCollector, namespaceController, controllerManager, "system:serviceaccount:kube-system:default"} {
+			for _, user := range []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager", "system:serviceaccount:kube-system:default"} {
 				f.Add(reviewOf(operation, with(oldSecret), oldSecret, "blogsecret", "another", "alice", user))
 				f.Add(reviewOf(operation, with(oldSecret), oldSecret, "alice", user))
 			}

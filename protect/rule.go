@@ -40,17 +40,17 @@ func (r Rule) selectorKeys() []string {
 
 // operation is what request does to sources of the rule, empty if nothing. Where
 // it cannot be made out which object it is about, it may be any.
-func (r *Rule) operation(request *Request) Operation {
+func operation(r *Rule, request *Request) Operation {
 	ref, known := request.ref()
 	if !known {
 		return request.Operation
 	}
-	return r.operationOn(ref, request)
+	return operationOn(r, ref, request)
 }
 
 // operationOn is operation of a request that is about ref. To make an object a
 // source is Create, whichever way.
-func (r *Rule) operationOn(ref object.Ref, request *Request) Operation {
+func operationOn(r *Rule, ref object.Ref, request *Request) Operation {
 	switch {
 	case request.Old != nil && r.Selects(ref, request.Old.Labels):
 		return request.Operation

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
@@ -123,7 +124,7 @@ func (u *upkeep[T]) keep(ctx context.Context, running *sync.WaitGroup, desired [
 		wanted[object.GetName()] = true
 		wait, err := u.keepOne(ctx, object)
 		failures = append(failures, err)
-		again = sooner(again, wait)
+		again = loop.Sooner(again, wait)
 	}
 	for _, live := range u.view.List() {
 		if !spare && !wanted[live.GetName()] && u.isOurs(live) && !u.removed[live.GetUID()] {

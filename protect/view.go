@@ -14,8 +14,5 @@ func (v *View) Engine() Engine { return v.engine() }
 // refuses nothing or has no source, it was not come to yet, or another replica
 // tries.
 func (v *View) Standing(rule string) (standing Standing, known bool) {
-	if shown := v.prover.shown.Load(); shown != nil {
-		standing, known = (*shown)[rule]
-	}
-	return standing, known
+	return v.prover.Standing(rule)
 }

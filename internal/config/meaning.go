@@ -46,7 +46,7 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	}
 	if r.Protect != nil {
 		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)
-		errs = append(errs, r.Protect.ValidateSource(at.Child("source"), r.Source)...)
+		errs = append(errs, protect.CheckSelector(at.Child("source"), r.Source)...)
 		if r.Protect.Clones == protect.Deny && r.Sync == nil {
 			errs = append(errs, field.Forbidden(at.Child("protect", "clones"), "the rule makes no clones; add sync: {}, or remove it"))
 		}

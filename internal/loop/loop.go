@@ -73,3 +73,11 @@ func (l Loop) wait(ctx context.Context, again time.Duration) {
 	case <-elapsed:
 	}
 }
+
+// Sooner returns the shorter of two delays, of which zero means none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
