@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
 // The indexes of bindings.
@@ -82,8 +83,8 @@ func (a *Access) Holders(clusterRole string) []string {
 
 // Holds reports whether clusterRole is bound to user cluster-wide, at the cost of
 // one look-up for each group of theirs, however many bindings there are.
-func (a *Access) Holds(user User, clusterRole string) bool {
-	for principal := range principals(user) {
+func (a *Access) Holds(user decide.User, clusterRole string) bool {
+	for principal := range decide.Principals(user) {
 		if a.bindings.Has(byHolder, holding(clusterRole, principal)) {
 			return true
 		}
@@ -104,6 +105,6 @@ func keepBinding(obj any) (*Binding, error) {
 			Name: binding.Name, UID: binding.UID, ResourceVersion: binding.ResourceVersion,
 		},
 		ClusterRole: binding.RoleRef.Name,
-		Holders:     holders(binding.Subjects),
+		Holders:     decide.Holders(binding.Subjects),
 	}, nil
 }

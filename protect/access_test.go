@@ -14,13 +14,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
 func TestHolders(t *testing.T) {
-	bob := User{Name: "bob", Groups: []string{"dev", "ops"}}
-	deployer := User{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts"}}
+	bob := decide.User{Name: "bob", Groups: []string{"dev", "ops"}}
+	deployer := decide.User{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts"}}
 	for name, tc := range map[string]struct {
-		user    User
+		user    decide.User
 		subject rbacv1.Subject
 		want    bool
 	}{
@@ -38,8 +39,8 @@ func TestHolders(t *testing.T) {
 		"an unknown kind":                        {bob, rbacv1.Subject{Kind: "Robot", Name: "bob"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holds := slices.ContainsFunc(holders([]rbacv1.Subject{tc.subject}), func(holder string) bool {
-				return slices.Contains(slices.Collect(principals(tc.user)), holder)
+			holds := slices.ContainsFunc(decide.Holders([]rbacv1.Subject{tc.subject}), func(holder string) bool {
+				return slices.Contains(slices.Collect(decide.Principals(tc.user)), holder)
 			})
 			require.Equal(t, tc.want, holds)
 		})
@@ -95,7 +96,7 @@ func TestAccessCountsClusterRoleBindingsOnly(t *testing.T) {
 	require.Eventually(t, access.HasSynced, 5*time.Second, 5*time.Millisecond)
 	names := func(role string) (names []string) {
 		for _, name := range []string{"a", "b", "c", "d", alice} {
-			if access.Holds(User{Name: name}, role) {
+			if access.Holds(decide.User{Name: name}, role) {
 				names = append(names, name)
 			}
 		}

@@ -5,15 +5,14 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
-
-func hasRules(live *rules.Live[Rule]) bool { return len(live.Load().All()) > 0 }
 
 // await blocks until something is needed, which a swap of the rules may change,
 // or ctx ends. late is true when it had to wait.
-func await(ctx context.Context, needed func() bool, live *rules.Live[Rule]) (late bool) {
+func await(ctx context.Context, needed func() bool, live *rules.Live[spec.Rule]) (late bool) {
 	changed := loop.NewWake()
-	defer live.Subscribe(func(_, _ *rules.Set[Rule]) { changed.Up() })()
+	defer live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { changed.Up() })()
 	for !needed() {
 		late = true
 		select {

@@ -20,6 +20,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
+	"github.com/headwater-k8s/headwater/protect/webhook"
 )
 
 const (
@@ -51,8 +54,8 @@ func benchAccess(tb testing.TB) *Access {
 	return access
 }
 
-func benchSet() *rules.Set[Rule] {
-	all := []Rule{blogRule()}
+func benchSet() *rules.Set[spec.Rule] {
+	all := []spec.Rule{blogRule()}
 	for i := range benchRules - 1 {
 		all = append(all, newRule(fmt.Sprintf("rule-%d", i), object.Secret, "platform", fmt.Sprintf("secret-%d", i)))
 	}
@@ -63,15 +66,15 @@ func benchSet() *rules.Set[Rule] {
 // among 10,000 ClusterRoleBindings and 200 rules.
 func BenchmarkReview(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
-	world := newWorld(func(w *World) { w.Bound = access.Holds })
-	decide := func(request Request) Verdict { return Decide(request, set, world) }
-	reviewer := NewReviewer(func() bool { return true }, decide, func(Request, Verdict, time.Duration) {}, clock.RealClock{}, zap.NewNop())
+	world := newWorld(func(w *decide.World) { w.Bound = access.Holds })
+	answer := func(request decide.Request) decide.Verdict { return decide.Decide(request, set, world) }
+	reviewer := webhook.NewReviewer(func() bool { return true }, answer, func(decide.Request, decide.Verdict, time.Duration) {}, clock.RealClock{}, zap.NewNop())
 	for name, user := range map[string]string{"refused": "alice", "allowed by role": "user-5000"} {
 		body := reviewOf("UPDATE", oldSecret, newSecretJSON, "alice", user)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				request := httptest.NewRequest(http.MethodPost, ReviewPath, strings.NewReader(body))
+				request := httptest.NewRequest(http.MethodPost, spec.ReviewPath, strings.NewReader(body))
 				request.Header.Set("Content-Type", "application/json")
 				answer := httptest.NewRecorder()
 				reviewer.ServeHTTP(answer, request)
@@ -86,13 +89,13 @@ func BenchmarkReview(b *testing.B) {
 // BenchmarkDecide is the verdict alone.
 func BenchmarkDecide(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
-	world := newWorld(func(w *World) { w.Bound = access.Holds })
+	world := newWorld(func(w *decide.World) { w.Bound = access.Holds })
 	for name, user := range map[string]string{"refused": alice, "allowed by role": "user-5000"} {
 		request := update(user, newSecret(), newSecret(setData("other")))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(request, set, world)
+				decide.Decide(request, set, world)
 			}
 		})
 	}
@@ -104,17 +107,17 @@ const maxAllocations = 24
 
 func TestAVerdictAllocatesLittle(t *testing.T) {
 	access, set := benchAccess(t), benchSet()
-	world := newWorld(func(w *World) { w.Bound = access.Holds })
-	for sentence, request := range map[string]Request{
+	world := newWorld(func(w *decide.World) { w.Bound = access.Holds })
+	for sentence, request := range map[string]decide.Request{
 		"an edit that is refused":      update(alice, newSecret(), newSecret(setData("other"))),
 		"an edit that a role allows":   update("user-5000", newSecret(), newSecret(setData("other"))),
 		"an edit that changes nothing": update(alice, newSecret(), newSecret()),
 		"a deletion that is refused":   remove(alice),
 	} {
-		for _, asked := range []Question{{}, {About: AboutSources}} {
-			t.Run(asked.path()+", "+sentence, func(t *testing.T) {
-				request.Question = asked
-				require.LessOrEqual(t, testing.AllocsPerRun(100, func() { Decide(request, set, world) }), float64(maxAllocations))
+		for _, asked := range []decide.Scope{{}, {About: decide.AboutSources}} {
+			t.Run(asked.Path()+", "+sentence, func(t *testing.T) {
+				request.Scope = asked
+				require.LessOrEqual(t, testing.AllocsPerRun(100, func() { decide.Decide(request, set, world) }), float64(maxAllocations))
 			})
 		}
 	}

@@ -1,8 +1,14 @@
 // Package protect lets only the right people change a source.
 //
-// In: AdmissionReviews from the API server, rules, ClusterRoleBindings. Out: a
-// verdict with a reason and a message. Decide is pure and needs no network;
-// the webhook only feeds it. The package also keeps the webhook's certificate
-// and its ValidatingWebhookConfiguration, which is scoped so that an outage
-// can only ever block writes to protected objects.
+//	AdmissionReview ──▶ webhook ──▶ decide ──▶ verdict, with reason and message
+//	rules ──▶ manifests ──▶ register ──▶ policies and webhooks in the API server
+//	                                        ▲
+//	                              prove ────┘ verifies that they refuse
+//
+// In: AdmissionReviews from the API server, rules, ClusterRoleBindings. Out:
+// verdicts, and the objects that have the API server ask for them. They are
+// scoped so that an outage can block writes to protected objects alone.
+//
+// Rooms, each importing only those before it: spec, decide, manifests, certs,
+// prove, webhook, register.
 package protect

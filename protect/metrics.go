@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
 type metrics struct {
@@ -30,12 +32,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 10),
 		}),
 	}
-	m.configs.WithLabelValues(string(OutcomeAllowed), string(ReasonConfigurationValid))
-	m.configs.WithLabelValues(string(OutcomeDenied), string(ReasonConfigurationInvalid))
+	m.configs.WithLabelValues(string(decide.OutcomeAllowed), string(decide.ReasonConfigurationValid))
+	m.configs.WithLabelValues(string(decide.OutcomeDenied), string(decide.ReasonConfigurationInvalid))
 	return m
 }
 
-func (m *metrics) reviewed(request Request, verdict Verdict, took time.Duration) {
+func (m *metrics) reviewed(request decide.Request, verdict decide.Verdict, took time.Duration) {
 	operation := string(request.Operation)
 	if operation == "" {
 		operation = "Other"

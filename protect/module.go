@@ -21,6 +21,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
+	"github.com/headwater-k8s/headwater/protect/certs"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/register"
+	"github.com/headwater-k8s/headwater/protect/spec"
+	"github.com/headwater-k8s/headwater/protect/webhook"
 )
 
 // Module keeps sources from being changed by those who should not.
@@ -52,7 +58,7 @@ type Options struct {
 	// served, by default DefaultSettle.
 	Settle time.Duration
 	// Configuration is checked at admission while the webhook is registered.
-	Configuration OwnConfiguration
+	Configuration decide.OwnConfiguration
 }
 
 // Identity is the user name under which Headwater writes. It is empty, and
@@ -79,11 +85,11 @@ type Params struct {
 	Events   *kube.Events
 	Registry *prometheus.Registry
 	Log      *zap.Logger
-	Rules    *rules.Live[Rule]
+	Rules    *rules.Live[spec.Rule]
 	Options  Options
 	Identity *Identity
-	Settings *live.Value[Settings]
-	Onlooker Onlooker `optional:"true"`
+	Settings *live.Value[spec.Settings]
+	Onlooker Observer `optional:"true"`
 }
 
 // Result is what the module runs.
@@ -106,47 +112,47 @@ type Result struct {
 // New builds the module. Nothing runs and nothing listens before the
 // Runnables do. It fails when the options make no sense.
 func New(p Params) (Result, error) {
-	endpoint, err := NewEndpoint(p.Options.WebhookURL, p.Options.Namespace)
+	endpoint, err := spec.NewEndpoint(p.Options.WebhookURL, p.Options.Namespace)
 	if err != nil {
 		return Result{}, err
 	}
-	needed := func() bool { return hasRules(p.Rules) }
+	needed := func() bool { return spec.HasRules(p.Rules) }
 	access, err := NewAccess(p.Clients, p.Caches, needed, p.Log)
 	if err != nil {
 		return Result{}, err
 	}
 	clk := clock.RealClock{}
-	certificateMetrics := NewCertificateMetrics(p.Registry)
-	memory := memory{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
-	probing := serviceAccountUser(p.Options.Namespace, ProverAccount)
+	certificateMetrics := certs.NewMetrics(p.Registry)
+	memory := cachedWorld{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
+	probing := decide.ServiceAccountUser(p.Options.Namespace, prove.ProverAccount)
 	record := recorder{
 		prober: probing,
 		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log,
-		onlooker: p.Onlooker,
+		observer: p.Onlooker,
 	}
 	decide := decider(p, memory)
-	keeper := NewCertificateKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, certificateMetrics), cmp.Or(p.Options.Settle, DefaultSettle), clk, certificateMetrics, p.Log)
-	reviewer := NewReviewer(memory.ready, decide, record.record, clk, p.Log)
-	server := NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
+	keeper := certs.NewKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, certificateMetrics), cmp.Or(p.Options.Settle, certs.DefaultSettle), clk, certificateMetrics, p.Log)
+	reviewer := webhook.NewReviewer(memory.ready, decide, record.record, clk, p.Log)
+	server := webhook.NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
 	prober, err := p.Clients.As(probing)
 	if err != nil {
 		return Result{}, err
 	}
-	prover := &Prover{
-		prober: prober, store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: ProofsConfigMap}, namespace: p.Options.Namespace, rules: p.Rules,
-		protected: protectedBy(p.Caches), source: p.Caches.Sources.Get, clock: clk, events: p.Events, metrics: NewProofMetrics(p.Registry), log: p.Log, wake: loop.NewWake(),
+	prover := &prove.Prover{
+		Prober: prober, Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: prove.ProofsConfigMap}, Namespace: p.Options.Namespace, Rules: p.Rules,
+		Protected: prove.ProtectedBy(p.Caches), Source: p.Caches.Sources.Get, Clock: clk, Events: p.Events, Metrics: prove.NewMetrics(p.Registry), Log: p.Log, Wake: loop.NewWake(),
 	}
-	registration := &Registration{
-		client: p.Clients.Typed, ledger: ledger{store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: RegisteredConfigMap}},
-		rules: p.Rules, settings: p.Settings, world: memory.world, memoryReady: memory.ready,
-		sourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
-		endpoint:    endpoint, own: p.Options.Configuration, bundle: keeper.Bundle, answering: server.Listening,
-		proof: prover.Proof, changed: prover.Changed,
-		clock: clk, events: p.Events, metrics: NewRegistrationMetrics(p.Registry), log: p.Log, wake: loop.NewWake(),
+	registration := &register.Registration{
+		Client: p.Clients.Typed, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
+		Rules: p.Rules, Settings: p.Settings, World: memory.world, MemoryReady: memory.ready,
+		SourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
+		Endpoint:    endpoint, Own: p.Options.Configuration, Bundle: keeper.Bundle, Answering: server.Listening,
+		Proof: prover.Proof, OnChange: prover.Changed,
+		Clock: clk, Events: p.Events, Metrics: register.NewMetrics(p.Registry), Log: p.Log, Wake: loop.NewWake(),
 	}
-	prover.engine, prover.changed = registration.InForce, registration.Changed
+	prover.Engine, prover.OnChange = registration.InForce, registration.Changed
 	keeper.OnChange(registration.Changed)
-	if err := access.OnChange(registration.bound); err != nil {
+	if err := access.OnChange(registration.Bound); err != nil {
 		return Result{}, err
 	}
 	if _, err := p.Caches.Sources.OnChange(func(change kube.Change[*object.Full]) {
@@ -157,7 +163,7 @@ func New(p Params) (Result, error) {
 	}); err != nil {
 		return Result{}, err
 	}
-	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != EnginePolicy }
+	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != spec.EnginePolicy }
 	return Result{
 		View:         &View{prover, registration.InForce},
 		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
@@ -170,29 +176,29 @@ func New(p Params) (Result, error) {
 }
 
 // decider judges the requests that the webhook is asked about.
-func decider(p Params, memory memory) func(Request) Verdict {
-	return func(request Request) Verdict {
-		if request.Question.About == AboutConfiguration {
-			return p.Options.Configuration.judge(request)
+func decider(p Params, memory cachedWorld) func(decide.Request) decide.Verdict {
+	return func(request decide.Request) decide.Verdict {
+		if request.Scope.About == decide.AboutConfiguration {
+			return p.Options.Configuration.Judge(request)
 		}
-		return Decide(request, p.Rules.Load(), memory.world())
+		return decide.Decide(request, p.Rules.Load(), memory.world())
 	}
 }
 
 // certificateOrigin is the Secret that the settings name, or Headwater itself.
-func certificateOrigin(p Params, endpoint Endpoint, clk clock.Clock, m *CertificateMetrics) origin {
+func certificateOrigin(p Params, endpoint spec.Endpoint, clk clock.Clock, m *certs.Metrics) certs.Origin {
 	if name := p.Settings.Load().Certificates.SecretName; name != "" {
-		return &givenCertificates{
-			namespace: p.Options.Namespace, name: name, host: endpoint.ServerName, events: p.Events, clock: clk, metrics: m, log: p.Log,
+		return &certs.Provided{
+			Namespace: p.Options.Namespace, Name: name, Host: endpoint.ServerName, Events: p.Events, Clock: clk, Metrics: m, Log: p.Log,
 		}
 	}
-	return &ownCertificates{client: p.Clients.Typed, namespace: p.Options.Namespace, hosts: endpoint.Hosts, clock: clk, log: p.Log}
+	return &certs.Own{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Hosts: endpoint.Hosts, Clock: clk, Log: p.Log}
 }
 
 // whenNeeded runs work once it is, which is looked at whenever the rules are
 // swapped. An error ends the process when work was needed at the start; later
 // it must not take the rest of Headwater down with it, so it is tried again.
-func whenNeeded(needed func() bool, live *rules.Live[Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
+func whenNeeded(needed func() bool, live *rules.Live[spec.Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		late := await(ctx, needed, live)
 		for ctx.Err() == nil {
@@ -210,7 +216,7 @@ func whenNeeded(needed func() bool, live *rules.Live[Rule], log *zap.Logger, wor
 	}
 }
 
-func check(needed func() bool, server *Server, keeper *CertificateKeeper) serve.Check {
+func check(needed func() bool, server *webhook.Server, keeper *certs.Keeper) serve.Check {
 	return serve.Check{Name: "protect", Ready: func() error {
 		if !needed() {
 			return nil
@@ -222,20 +228,20 @@ func check(needed func() bool, server *Server, keeper *CertificateKeeper) serve.
 	}}
 }
 
-// memory is the World as the caches know it.
-type memory struct {
+// cachedWorld is the World as the caches know it.
+type cachedWorld struct {
 	identity *Identity
-	settings *live.Value[Settings]
+	settings *live.Value[spec.Settings]
 	caches   *kube.Caches
 	access   *Access
 }
 
 // ready reports whether everything was read that tells an exempt requester
 // from others. A source whose namespace was not read yet is held to be there.
-func (m memory) ready() bool { return m.caches.Namespaces.HasSynced() && m.access.HasSynced() }
+func (m cachedWorld) ready() bool { return m.caches.Namespaces.HasSynced() && m.access.HasSynced() }
 
-func (m memory) world() World {
-	return World{
+func (m cachedWorld) world() decide.World {
+	return decide.World{
 		Headwater:        m.identity.Name(),
 		SystemIdentities: m.settings.Load().SystemIdentities,
 		Terminating: func(name string) bool {
@@ -248,15 +254,15 @@ func (m memory) world() World {
 	}
 }
 
-// sourcesRead reports whether the source namespaces of all rules were read.
-func sourcesRead(live *rules.Live[Rule], sources *kube.Sources) bool {
-	return !slices.ContainsFunc(live.Load().All(), func(rule Rule) bool {
+// SourcesRead reports whether the source namespaces of all rules were read.
+func sourcesRead(live *rules.Live[spec.Rule], sources *kube.Sources) bool {
+	return !slices.ContainsFunc(live.Load().All(), func(rule spec.Rule) bool {
 		_, synced := sources.Of(rule.Base)
 		return !synced
 	})
 }
 
-func (m memory) holds(rule Rule) bool {
+func (m cachedWorld) holds(rule spec.Rule) bool {
 	sources, synced := m.caches.Sources.Of(rule.Base)
 	return len(sources) > 0 || !synced
 }

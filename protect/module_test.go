@@ -21,6 +21,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 type contributions struct {
@@ -31,10 +32,10 @@ type contributions struct {
 	Permissions []kube.Permission `group:"permissions"`
 	Checks      []serve.Check     `group:"checks"`
 	Caches      *kube.Caches
-	Rules       *rules.Live[Rule]
+	Rules       *rules.Live[spec.Rule]
 }
 
-func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set[Rule]) (got contributions) {
+func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set[spec.Rule]) (got contributions) {
 	t.Helper()
 	log := zaptest.NewLogger(t)
 	clients := newFakeClients(t, client)
@@ -42,7 +43,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	client.ClearActions()
 	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), live.New(Settings{Engine: EngineWebhook})),
+		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), live.New(spec.Settings{Engine: spec.EngineWebhook})),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()
@@ -61,7 +62,7 @@ func TestModule(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	address := freeAddress(t)
 	client := fake.NewClientset(binding("admins", "cluster-admin", "root"))
-	got := build(t, client, Options{Namespace: "headwater", WebhookURL: "https://" + address, WebhookAddress: address}, rules.NewSet[Rule]())
+	got := build(t, client, Options{Namespace: "headwater", WebhookURL: "https://" + address, WebhookAddress: address}, rules.NewSet[spec.Rule]())
 	require.Len(t, got.Leader, 2)
 	require.Len(t, got.Replica, 2)
 	require.Empty(t, got.Permissions, "nothing is needed without a rule")
@@ -79,7 +80,7 @@ func TestModule(t *testing.T) {
 	got.Rules.Swap(testRules())
 	got.Caches.Start(ctx)
 	require.Eventually(t, func() bool {
-		_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, ConfigurationName, metav1.GetOptions{})
+		_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, spec.ConfigurationName, metav1.GetOptions{})
 		return err == nil && got.Checks[0].Ready() == nil && reachable(address)
 	}, soon, 10*time.Millisecond)
 
@@ -88,7 +89,7 @@ func TestModule(t *testing.T) {
 		require.NoError(t, <-ended)
 	}
 	got.Caches.Wait()
-	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), ConfigurationName, metav1.GetOptions{})
+	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), spec.ConfigurationName, metav1.GetOptions{})
 	require.NoError(t, err, "a stopped Headwater still protects")
 }
 
@@ -134,7 +135,7 @@ func TestWorldFromCaches(t *testing.T) {
 	access, err := NewAccess(clients, caches, kube.Always, zap.NewNop())
 	require.NoError(t, err)
 	identity := &Identity{}
-	m := memory{identity: identity, settings: live.New(Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
+	m := cachedWorld{identity: identity, settings: live.New(spec.Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
 	require.Empty(t, m.world().Headwater)
 	identity.Set("headwater")
 	world := m.world()

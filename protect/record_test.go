@@ -16,13 +16,15 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 type sentEvents []kube.Event
 
 func (s *sentEvents) Record(event kube.Event) { *s = append(*s, event) }
 
-func newTestRecorder(set *rules.Set[Rule]) (recorder, *sentEvents, *observer.ObservedLogs) {
+func newTestRecorder(set *rules.Set[spec.Rule]) (recorder, *sentEvents, *observer.ObservedLogs) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	events := &sentEvents{}
 	return recorder{
@@ -37,27 +39,27 @@ func newTestRecorder(set *rules.Set[Rule]) (recorder, *sentEvents, *observer.Obs
 
 func TestRecord(t *testing.T) {
 	edit := update(alice, newSecret(), newSecret(setData("other")))
-	mode := func(mode Mode) Rule { return blogRule(func(r *Rule) { r.Mode = mode }) }
+	mode := func(mode spec.Mode) spec.Rule { return blogRule(func(r *spec.Rule) { r.Mode = mode }) }
 	for name, tc := range map[string]struct {
-		request       Request
-		rule          Rule
+		request       decide.Request
+		rule          spec.Rule
 		lines, events int
 		outcome       string
 	}{
-		"a denial":               {edit, mode(Enforce), 1, 1, "denied"},
-		"a denial of a dry run":  {with(edit, func(r *Request) { r.DryRun = true }), mode(Enforce), 1, 0, "denied"},
-		"a warning":              {edit, mode(Warn), 1, 0, "warned"},
-		"an audited violation":   {edit, mode(Audit), 1, 1, "audited"},
-		"an audited dry run":     {with(edit, func(r *Request) { r.DryRun = true }), mode(Audit), 1, 0, "audited"},
-		"a request that may":     {with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} }), mode(Enforce), 0, 0, "allowed"},
-		"an unreadable request":  {with(edit, func(r *Request) { r.Old = nil }), mode(Enforce), 1, 1, "denied"},
-		"a guarded namespace":    {removeNamespace(alice, "platform"), mode(Enforce), 1, 1, "denied"},
-		"an unprotected request": {with(edit, func(r *Request) { r.Kind = "" }), mode(Enforce), 0, 0, "allowed"},
+		"a denial":               {edit, mode(spec.Enforce), 1, 1, "denied"},
+		"a denial of a dry run":  {with(edit, func(r *decide.Request) { r.DryRun = true }), mode(spec.Enforce), 1, 0, "denied"},
+		"a warning":              {edit, mode(spec.Warn), 1, 0, "warned"},
+		"an audited violation":   {edit, mode(spec.Audit), 1, 1, "audited"},
+		"an audited dry run":     {with(edit, func(r *decide.Request) { r.DryRun = true }), mode(spec.Audit), 1, 0, "audited"},
+		"a request that may":     {with(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), mode(spec.Enforce), 0, 0, "allowed"},
+		"an unreadable request":  {with(edit, func(r *decide.Request) { r.Old = nil }), mode(spec.Enforce), 1, 1, "denied"},
+		"a guarded namespace":    {removeNamespace(alice, "platform"), mode(spec.Enforce), 1, 1, "denied"},
+		"an unprotected request": {with(edit, func(r *decide.Request) { r.Kind = "" }), mode(spec.Enforce), 0, 0, "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := rules.NewSet(tc.rule)
 			recorder, events, logged := newTestRecorder(set)
-			verdict := Decide(tc.request, set, newWorld())
+			verdict := decide.Decide(tc.request, set, newWorld())
 			recorder.record(tc.request, verdict, time.Millisecond)
 
 			require.Equal(t, tc.lines, logged.Len())
@@ -81,7 +83,7 @@ func TestRecord(t *testing.T) {
 
 func TestRecordOfADenialWithoutARule(t *testing.T) {
 	recorder, events, logged := newTestRecorder(rules.NewSet(blogRule()))
-	recorder.record(Request{}, Verdict{Reason: ReasonInternalError, Message: "headwater: internal error"}, 0)
+	recorder.record(decide.Request{}, decide.Verdict{Reason: decide.ReasonInternalError, Message: "headwater: internal error"}, 0)
 	require.Empty(t, *events)
 	require.Equal(t, 1, logged.Len())
 }
@@ -89,7 +91,7 @@ func TestRecordOfADenialWithoutARule(t *testing.T) {
 func TestDenialEventSaysWhoAndWhat(t *testing.T) {
 	set := rules.NewSet(blogRule())
 	recorder, events, _ := newTestRecorder(set)
-	recorder.record(remove(alice), Decide(remove(alice), set, newWorld()), 0)
+	recorder.record(remove(alice), decide.Decide(remove(alice), set, newWorld()), 0)
 	require.Equal(t, `denied Delete of Secret platform/blogsecret by alice: headwater: Secret platform/blogsecret is protected by rule "blogsecret": `+
 		`ClusterRole cluster-admin (through a ClusterRoleBinding) may change it`, (*events)[0].Note)
 	require.Equal(t, "Denied", (*events)[0].Reason)
@@ -104,18 +106,18 @@ func TestWhoLooksOnIsToldOfViolationsByNamesAlone(t *testing.T) {
 	set := rules.NewSet(blogRule())
 	recorder, _, _ := newTestRecorder(set)
 	var onlooker violations
-	recorder.onlooker = &onlooker
+	recorder.observer = &onlooker
 	edit := update(alice, newSecret(), newSecret(setData("other")))
-	for _, request := range []Request{
+	for _, request := range []decide.Request{
 		edit,
-		with(edit, func(r *Request) { r.User.Name = "prober" }),
-		with(edit, func(r *Request) { r.DryRun = true }),
-		with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} }),
+		with(edit, func(r *decide.Request) { r.User.Name = "prober" }),
+		with(edit, func(r *decide.Request) { r.DryRun = true }),
+		with(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
 	} {
-		recorder.record(request, Decide(request, set, newWorld()), time.Millisecond)
+		recorder.record(request, decide.Decide(request, set, newWorld()), time.Millisecond)
 	}
 	require.Len(t, onlooker, 2, "of what passes and of the prober it hears nothing")
-	require.Equal(t, OutcomeDenied, onlooker[0].Outcome)
+	require.Equal(t, decide.OutcomeDenied, onlooker[0].Outcome)
 	require.Equal(t, edit.User.Name, onlooker[0].User)
 	require.Equal(t, "Secret platform/blogsecret", onlooker[0].Object)
 	require.False(t, onlooker[0].DryRun)

@@ -17,6 +17,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/manifests"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -43,10 +45,10 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func() *failure { return &failure{} },
 			newRegistry,
 			newLiveRules,
-			func(c *config.Config) *live.Value[protect.Settings] { return live.New(c.Protect) },
+			func(c *config.Config) *live.Value[protectspec.Settings] { return live.New(c.Protect) },
 			func() *protect.Identity { return &protect.Identity{} },
 			func(s Settings) sync.Options {
-				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: protect.PolicyNames()}
+				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: manifests.PolicyNames()}
 			},
 			func(c *config.Config) *live.Value[spec.Safety] { return live.New(c.Safety) },
 			func(c *config.Config) *live.Value[*reload.Compiled] { return live.New(c.Reload.Compile()) },
@@ -125,7 +127,7 @@ type liveRules struct {
 	fx.Out
 
 	Sync    *rules.Live[spec.Rule]
-	Protect *rules.Live[protect.Rule]
+	Protect *rules.Live[protectspec.Rule]
 	Reload  *rules.Live[reload.Rule]
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync"
 )
@@ -31,7 +33,7 @@ func (c conditions) Conditions() page.Conditions {
 	}
 	return page.Conditions{
 		File: fileOf(c.reloader.settings.ConfigFile, c.reloader.invalid.Load()), Rules: c.rules(), Waits: page.NewWaits(waits),
-		Namespaces: c.namespaces(), Refusals: c.protect.Engine() == protect.EngineWebhook,
+		Namespaces: c.namespaces(), Refusals: c.protect.Engine() == spec.EngineWebhook,
 	}
 }
 
@@ -67,7 +69,7 @@ func (c conditions) rules() []page.Rule {
 		add(rule.Base).Syncs = true
 	}
 	for _, rule := range c.reloader.protect.Load().All() {
-		standing, known := c.protect.Standing(rule.Name)
+		standing, known := c.protect.Status(rule.Name)
 		showProtection(add(rule.Base), rule.Mode, standing, known)
 	}
 	for _, rule := range c.reloader.reload.Load().All() {
@@ -78,10 +80,10 @@ func (c conditions) rules() []page.Rule {
 
 // showProtection says on rule how it protects; known is false where nothing was
 // tried.
-func showProtection(rule *page.Rule, mode protect.Mode, standing protect.Standing, known bool) {
+func showProtection(rule *page.Rule, mode spec.Mode, standing prove.Status, known bool) {
 	rule.Mode = string(mode)
 	switch {
-	case mode != protect.Enforce:
+	case mode != spec.Enforce:
 	case !known:
 		rule.Proof = page.Untried
 	case standing.Proven:

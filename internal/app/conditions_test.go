@@ -10,7 +10,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/page"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 )
 
@@ -45,15 +46,15 @@ notify:
 func TestThePageIsToldHowARuleProtects(t *testing.T) {
 	since := time.Unix(1000, 0)
 	for sentence, test := range map[string]struct {
-		mode     protect.Mode
-		standing protect.Standing
+		mode     spec.Mode
+		standing prove.Status
 		known    bool
 		want     page.Rule
 	}{
-		"proven":                       {protect.Enforce, protect.Standing{Proven: true, Since: since}, true, page.Rule{Mode: "Enforce", Proof: page.Proven, Since: since}},
-		"not proven":                   {protect.Enforce, protect.Standing{Since: since, Why: "let pass"}, true, page.Rule{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "let pass"}},
-		"not tried":                    {protect.Enforce, protect.Standing{}, false, page.Rule{Mode: "Enforce", Proof: page.Untried}},
-		"nothing to prove of warnings": {protect.Warn, protect.Standing{Proven: true, Since: since}, true, page.Rule{Mode: "Warn"}},
+		"proven":                       {spec.Enforce, prove.Status{Proven: true, Since: since}, true, page.Rule{Mode: "Enforce", Proof: page.Proven, Since: since}},
+		"not proven":                   {spec.Enforce, prove.Status{Since: since, Why: "let pass"}, true, page.Rule{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "let pass"}},
+		"not tried":                    {spec.Enforce, prove.Status{}, false, page.Rule{Mode: "Enforce", Proof: page.Untried}},
+		"nothing to prove of warnings": {spec.Warn, prove.Status{Proven: true, Since: since}, true, page.Rule{Mode: "Warn"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var rule page.Rule

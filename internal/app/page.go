@@ -28,7 +28,7 @@ type onlookers struct {
 	fx.Out
 
 	Sync    sync.Observer
-	Protect protect.Onlooker
+	Protect protect.Observer
 	Reload  reload.Onlooker
 }
 

@@ -84,7 +84,7 @@ type manifest struct {
 	Data  map[string]string
 }
 
-func manifests(t *testing.T, file string) []manifest {
+func chartManifests(t *testing.T, file string) []manifest {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ reload: {optIn: false}
 
 // Least privilege, from both sides.
 func TestWhatIsGrantedIsWhatTheModulesAskFor(t *testing.T) {
-	everything := manifests(t, everythingFile)
+	everything := chartManifests(t, everythingFile)
 	i := slices.IndexFunc(everything, func(one manifest) bool { return one.Kind == "ConfigMap" && one.Name == "headwater" })
 	require.NotEqual(t, -1, i)
 	for sentence, test := range map[string]struct {
@@ -164,9 +164,9 @@ func TestWhatIsGrantedIsWhatTheModulesAskFor(t *testing.T) {
 		settings Settings
 		config   string
 	}{
-		"by default":                       {manifests(t, rbacFile), testSettings(), string(configs.Sample())},
+		"by default":                       {chartManifests(t, rbacFile), testSettings(), string(configs.Sample())},
 		"with metrics.auth and more kinds": {everything, guarded(), everything[i].Data["headwater.yaml"]},
-		"to clone and no more":             {manifests(t, leastFile), testSettings(), cloning},
+		"to clone and no more":             {chartManifests(t, leastFile), testSettings(), cloning},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			grants := granted(test.rendered)

@@ -18,7 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -41,10 +41,10 @@ type reloader struct {
 	sets       config.Sets
 	safety     *live.Value[spec.Safety]
 	notifier   *notify.Notifier
-	protection *live.Value[protect.Settings]
+	protection *live.Value[protectspec.Settings]
 	pace       *live.Value[*reload.Compiled]
 	sync       *rules.Live[spec.Rule]
-	protect    *rules.Live[protect.Rule]
+	protect    *rules.Live[protectspec.Rule]
 	reload     *rules.Live[reload.Rule]
 }
 
@@ -68,10 +68,10 @@ type reloaderParams struct {
 	Log        *zap.Logger
 	Safety     *live.Value[spec.Safety]
 	Notifier   *notify.Notifier
-	Protection *live.Value[protect.Settings]
+	Protection *live.Value[protectspec.Settings]
 	Pace       *live.Value[*reload.Compiled]
 	Sync       *rules.Live[spec.Rule]
-	Protect    *rules.Live[protect.Rule]
+	Protect    *rules.Live[protectspec.Rule]
 	Reload     *rules.Live[reload.Rule]
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -16,7 +16,7 @@ type Sets struct {
 	// Bases are those of all rules, in the file's order.
 	Bases   []rules.Base
 	Sync    *rules.Set[spec.Rule]
-	Protect *rules.Set[protect.Rule]
+	Protect *rules.Set[protectspec.Rule]
 	Reload  *rules.Set[reload.Rule]
 }
 
@@ -26,7 +26,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 	var (
 		bases    []rules.Base
 		syncs    []spec.Rule
-		protects []protect.Rule
+		protects []protectspec.Rule
 		reloads  []reload.Rule
 	)
 	for _, rule := range c.Rules {
@@ -43,9 +43,9 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 			syncs = append(syncs, compiled)
 		}
 		if rule.Protect != nil {
-			compiled := protect.Rule{Base: base, Config: *rule.Protect}
+			compiled := protectspec.Rule{Base: base, Config: *rule.Protect}
 			if rule.Sync != nil {
-				compiled.Copied = protect.Copied{Labels: rule.Sync.Target.CopyLabels, Annotations: rule.Sync.Target.CopyAnnotations}
+				compiled.Copied = protectspec.Copied{Labels: rule.Sync.Target.CopyLabels, Annotations: rule.Sync.Target.CopyAnnotations}
 			}
 			protects = append(protects, compiled)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -23,12 +23,12 @@ const (
 
 // Config is the configuration file.
 type Config struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	Rules      []Rule           `json:"rules,omitzero"`
-	Protect    protect.Settings `json:"protect"`
-	Reload     reload.Settings  `json:"reload"`
-	Safety     spec.Safety      `json:"safety"`
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Rules      []Rule               `json:"rules,omitzero"`
+	Protect    protectspec.Settings `json:"protect"`
+	Reload     reload.Settings      `json:"reload"`
+	Safety     spec.Safety          `json:"safety"`
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
@@ -41,11 +41,11 @@ type Config struct {
 
 // Rule is a source and what is done with it. An absent section is nil.
 type Rule struct {
-	Name    string          `json:"name"`
-	Source  rules.Source    `json:"source"`
-	Sync    *spec.Config    `json:"sync,omitempty"`
-	Protect *protect.Config `json:"protect,omitempty"`
-	Reload  *reload.Config  `json:"reload,omitempty"`
+	Name    string              `json:"name"`
+	Source  rules.Source        `json:"source"`
+	Sync    *spec.Config        `json:"sync,omitempty"`
+	Protect *protectspec.Config `json:"protect,omitempty"`
+	Reload  *reload.Config      `json:"reload,omitempty"`
 }
 
 // Load is LoadIn where Headwater's own namespace is not known.

@@ -14,7 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -52,11 +52,11 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 			OnRuleRemoved:        spec.Retain,
 			OnNamespaceUnmatched: spec.Delete,
 		},
-		Protect: &protect.Config{
-			Operations:     protect.Operations(),
-			Mode:           protect.Enforce,
-			Clones:         protect.Revert,
-			Allow:          protect.Allow{ClusterRoles: []string{"cluster-admin"}},
+		Protect: &protectspec.Config{
+			Operations:     protectspec.Operations(),
+			Mode:           protectspec.Enforce,
+			Clones:         protectspec.Revert,
+			Allow:          protectspec.Allow{ClusterRoles: []string{"cluster-admin"}},
 			GuardNamespace: &yes,
 		},
 		Reload: &reload.Config{
@@ -66,7 +66,7 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 	}
 	got := parse(t, oneRule("  sync: {}", "  protect: {}", "  reload: {}"))
 	require.Equal(t, []config.Rule{want}, got.Rules)
-	require.Equal(t, protect.Settings{Engine: protect.EngineBoth}, got.Protect)
+	require.Equal(t, protectspec.Settings{Engine: protectspec.EngineBoth}, got.Protect)
 	require.Equal(t, reload.Settings{
 		OptIn: new(true), MinInterval: &metav1.Duration{Duration: 30 * time.Second}, MaxRestartsPerHour: new(10),
 		MaxConcurrentRollouts: new(50), MaxConcurrentRolloutsPerNamespace: new(10),

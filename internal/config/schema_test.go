@@ -15,7 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -176,11 +176,11 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	for _, key := range []string{"onSourceDeleted", "onRuleRemoved", "onNamespaceUnmatched"} {
 		require.Equal(t, texts(spec.Retain, spec.Delete), rule("sync", key))
 	}
-	require.Equal(t, texts(protect.Operations()...), rule("protect", "operations", "[]"))
-	require.Equal(t, texts(protect.Enforce, protect.Warn, protect.Audit), rule("protect", "mode"))
-	require.Equal(t, texts(protect.Revert, protect.Deny), rule("protect", "clones"))
+	require.Equal(t, texts(protectspec.Operations()...), rule("protect", "operations", "[]"))
+	require.Equal(t, texts(protectspec.Enforce, protectspec.Warn, protectspec.Audit), rule("protect", "mode"))
+	require.Equal(t, texts(protectspec.Revert, protectspec.Deny), rule("protect", "clones"))
 	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))
-	require.Equal(t, texts(protect.EngineWebhook, protect.EnginePolicy, protect.EngineBoth), s.at("protect", "engine")["enum"])
+	require.Equal(t, texts(protectspec.EngineWebhook, protectspec.EnginePolicy, protectspec.EngineBoth), s.at("protect", "engine")["enum"])
 	require.Equal(t, texts(reload.Reloader, reload.Wave), s.at("reload", "compatibility", "[]")["enum"])
 	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh), s.at("reload", "namespaces", "[]", "action")["enum"])
 	require.Equal(t, texts(object.Kinds...), s.at("reload", "namespaces", "[]", "objects", "kinds", "[]")["enum"])

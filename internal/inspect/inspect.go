@@ -14,7 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -42,7 +42,7 @@ type Inspector struct {
 	clients    *kube.Clients
 	config     *config.Config
 	rules      *rules.Set[spec.Rule]
-	protecting *rules.Set[protect.Rule]
+	protecting *rules.Set[protectspec.Rule]
 	bases      []rules.Base
 	observer   *survey.Reader
 	caches     *kube.Caches

@@ -9,14 +9,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // Protection is whether the sources of a rule are protected, as the running
 // service has tried it.
 type Protection struct {
-	Rule string       `json:"rule"`
-	Mode protect.Mode `json:"mode"`
+	Rule string    `json:"rule"`
+	Mode spec.Mode `json:"mode"`
 	// Proven is nil where nothing was tried: the rule refuses nothing, or has
 	// no source, or the service has not come to it yet.
 	Proven *bool `json:"proven,omitempty"`
@@ -32,7 +33,7 @@ type Protection struct {
 // proofs reads what the service recorded of each rule; the note says why it
 // cannot.
 func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, note string) {
-	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, protect.ProofsConfigMap, metav1.GetOptions{})
+	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, prove.ProofsConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		note = "whether rules protect is not shown: " + err.Error()
 	}
@@ -42,7 +43,7 @@ func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, not
 // protection is about the protecting rules in scope, as recorded.
 func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protection {
 	var tried *time.Time
-	if at, err := time.Parse(time.RFC3339, recorded[protect.LastTried]); err == nil {
+	if at, err := time.Parse(time.RFC3339, recorded[prove.LastTried]); err == nil {
 		tried = &at
 	}
 	var all []Protection
@@ -51,8 +52,8 @@ func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protec
 			continue // protection is about sources, not about target namespaces
 		}
 		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.observer.MissingSource(rule.Base)}
-		if text, known := recorded[rule.Name]; known && rule.Mode == protect.Enforce {
-			standing, err := protect.ParseStanding(text)
+		if text, known := recorded[rule.Name]; known && rule.Mode == spec.Enforce {
+			standing, err := prove.ParseStatus(text)
 			if err != nil {
 				p.Why = err.Error()
 			} else {
@@ -80,7 +81,7 @@ func (p Protection) words(leader *Leadership) string {
 	switch {
 	case p.Proven == nil && p.Why != "":
 		return "unknown: " + p.Why
-	case p.Proven == nil && p.Mode != protect.Enforce:
+	case p.Proven == nil && p.Mode != spec.Enforce:
 		return "refuses nothing"
 	case p.Proven == nil:
 		return p.untried(leader)
@@ -107,7 +108,7 @@ func (p Protection) untried(leader *Leadership) string {
 
 // stale says when this was last looked at, where that should have been sooner.
 func (p Protection) stale() string {
-	if p.Tried == nil || time.Since(*p.Tried) < 2*protect.RecordInterval {
+	if p.Tried == nil || time.Since(*p.Tried) < 2*prove.RecordInterval {
 		return ""
 	}
 	return "; last tried " + ago(*p.Tried)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -78,11 +78,11 @@ type syncPart struct {
 }
 
 type protectPart struct {
-	Operations []protect.Operation
-	Mode       protect.Mode
+	Operations []protectspec.Operation
+	Mode       protectspec.Mode
 	Message    string
-	Allow      protect.Allow
-	Clones     protect.Clones
+	Allow      protectspec.Allow
+	Clones     protectspec.Clones
 }
 
 type reloadPart struct {

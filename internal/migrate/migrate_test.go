@@ -12,7 +12,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/migrate"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -122,32 +122,32 @@ func TestClonesGoWhereTheToolsPutThemAndNowhereElse(t *testing.T) {
 }
 
 func TestWhoMayEditIsWhoMightBefore(t *testing.T) {
-	both := []protect.Operation{protect.Update, protect.Delete}
-	for file, want := range map[string]*protect.Config{
+	both := []protectspec.Operation{protectspec.Update, protectspec.Delete}
+	for file, want := range map[string]*protectspec.Config{
 		"kyverno-clone.yaml": {
-			Operations: both, Mode: protect.Enforce, Message: "Ask the platform team.", Clones: protect.Revert,
-			Allow: protect.Allow{
+			Operations: both, Mode: protectspec.Enforce, Message: "Ask the platform team.", Clones: protectspec.Revert,
+			Allow: protectspec.Allow{
 				ClusterRoles: []string{"cluster-admin", "platform-admin"}, Users: []string{"ada@example.com"}, Groups: []string{"platform-team"},
-				ServiceAccounts: []protect.ServiceAccount{{Namespace: "ci", Name: "rotator"}},
+				ServiceAccounts: []protectspec.ServiceAccount{{Namespace: "ci", Name: "rotator"}},
 			},
 		},
 		"kyverno-list.yaml": {
-			Operations: both, Mode: protect.Enforce, Clones: protect.Revert, Allow: protect.Allow{ClusterRoles: []string{}},
+			Operations: both, Mode: protectspec.Enforce, Clones: protectspec.Revert, Allow: protectspec.Allow{ClusterRoles: []string{}},
 		},
 		"kyverno-everywhere.yaml": {
-			Operations: []protect.Operation{protect.Delete}, Mode: protect.Warn, Clones: protect.Deny,
-			Allow: protect.Allow{ClusterRoles: []string{"cluster-admin"}},
+			Operations: []protectspec.Operation{protectspec.Delete}, Mode: protectspec.Warn, Clones: protectspec.Deny,
+			Allow: protectspec.Allow{ClusterRoles: []string{"cluster-admin"}},
 		},
 		"kyverno-cel.yaml": {
-			Operations: both, Mode: protect.Enforce, Message: "Ask the platform team.", Clones: protect.Revert,
-			Allow: protect.Allow{
+			Operations: both, Mode: protectspec.Enforce, Message: "Ask the platform team.", Clones: protectspec.Revert,
+			Allow: protectspec.Allow{
 				ClusterRoles: []string{}, Users: []string{"bob@example.com", "ada@example.com"}, Groups: []string{"platform-team"},
-				ServiceAccounts: []protect.ServiceAccount{{Namespace: "ci", Name: "rotator"}},
+				ServiceAccounts: []protectspec.ServiceAccount{{Namespace: "ci", Name: "rotator"}},
 			},
 		},
 		"kyverno-cel-namespaced.yaml": {
-			Operations: []protect.Operation{protect.Delete}, Mode: protect.Warn, Message: "Not this one.", Clones: protect.Revert,
-			Allow: protect.Allow{ClusterRoles: []string{}},
+			Operations: []protectspec.Operation{protectspec.Delete}, Mode: protectspec.Warn, Message: "Not this one.", Clones: protectspec.Revert,
+			Allow: protectspec.Allow{ClusterRoles: []string{}},
 		},
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -56,11 +56,11 @@ type (
 		CopyLabels []string `yaml:"copyLabels,omitempty,flow"`
 	}
 	protectKeys struct {
-		Operations []protect.Operation `yaml:"operations,omitempty,flow"`
-		Mode       protect.Mode        `yaml:"mode,omitempty"`
-		Message    string              `yaml:"message,omitempty"`
-		Clones     protect.Clones      `yaml:"clones,omitempty"`
-		Allow      allowKeys           `yaml:"allow"`
+		Operations []protectspec.Operation `yaml:"operations,omitempty,flow"`
+		Mode       protectspec.Mode        `yaml:"mode,omitempty"`
+		Message    string                  `yaml:"message,omitempty"`
+		Clones     protectspec.Clones      `yaml:"clones,omitempty"`
+		Allow      allowKeys               `yaml:"allow"`
 	}
 	allowKeys struct {
 		ClusterRoles    []string      `yaml:"clusterRoles,flow"`
@@ -257,13 +257,13 @@ func (s syncPart) keys() *syncKeys {
 
 func (p protectPart) keys() *protectKeys {
 	keys := &protectKeys{Message: p.Message, Allow: allowKeys{ClusterRoles: p.Allow.ClusterRoles, Users: p.Allow.Users, Groups: p.Allow.Groups}}
-	if !slices.Equal(p.Operations, protect.Operations()) {
+	if !slices.Equal(p.Operations, protectspec.Operations()) {
 		keys.Operations = p.Operations
 	}
-	if p.Mode != protect.Enforce {
+	if p.Mode != protectspec.Enforce {
 		keys.Mode = p.Mode
 	}
-	if p.Clones == protect.Deny {
+	if p.Clones == protectspec.Deny {
 		keys.Clones = p.Clones
 	}
 	for _, account := range p.Allow.ServiceAccounts {

@@ -11,7 +11,9 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/manifests"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 const (
@@ -23,20 +25,20 @@ const (
 )
 
 // quiet is a world in which everything is there, and no role is bound.
-func quiet(settings protect.Settings) protect.World {
-	return protect.World{
+func quiet(settings spec.Settings) decide.World {
+	return decide.World{
 		Headwater:        headwaterUser,
 		SystemIdentities: settings.SystemIdentities,
 		Terminating:      func(string) bool { return false },
-		Holds:            func(protect.Rule) bool { return true },
+		Holds:            func(spec.Rule) bool { return true },
 		Holders:          func(string) []string { return nil },
-		Bound:            func(protect.User, string) bool { return false },
+		Bound:            func(decide.User, string) bool { return false },
 	}
 }
 
 // generated is everything that the API server is given to evaluate.
 type generated struct {
-	policies []protect.Policy
+	policies []manifests.Policy
 	webhooks []webhook
 }
 
@@ -47,11 +49,11 @@ func generate(t testing.TB, parsed *config.Config) generated {
 	sets, err := parsed.Compile("headwater")
 	require.NoError(t, err)
 	world := quiet(parsed.Protect)
-	all := generated{policies: append(protect.Policies(sets.Protect, world, protect.Enforce, protect.Warn, protect.Audit), protect.SelfPolicy(world))}
-	endpoint, err := protect.NewEndpoint("", "headwater")
+	all := generated{policies: append(manifests.Policies(sets.Protect, world, spec.Enforce, spec.Warn, spec.Audit), manifests.SelfPolicy(world))}
+	endpoint, err := spec.NewEndpoint("", "headwater")
 	require.NoError(t, err)
-	for _, stance := range []protect.Stance{protect.StanceUnproven, protect.StanceAlone, protect.StanceBeside} {
-		configuration := protect.Configuration(sets.Protect, headwaterUser, stance, endpoint, nil)
+	for _, stance := range []manifests.FailureMode{manifests.Probe, manifests.FailClosed, manifests.FailOpen} {
+		configuration := manifests.Configuration(sets.Protect, headwaterUser, stance, endpoint, nil)
 		if configuration == nil {
 			continue
 		}
@@ -73,7 +75,7 @@ func generate(t testing.TB, parsed *config.Config) generated {
 }
 
 // checkForm holds a policy to what the API server demands beside CEL.
-func checkForm(t testing.TB, p protect.Policy) {
+func checkForm(t testing.TB, p manifests.Policy) {
 	t.Helper()
 	spec := p.Definition.Spec
 	require.Less(t, p.Definition.Size(), maxObjectBytes)

@@ -12,7 +12,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // dice draws from bytes, and what comes first once they are spent.
@@ -45,20 +46,20 @@ const (
 	boundUser = "bound"
 )
 
-func (d *dice) rules(t testing.TB) *rules.Set[protect.Rule] {
+func (d *dice) rules(t testing.TB) *rules.Set[spec.Rule] {
 	t.Helper()
-	var all []protect.Rule
+	var all []spec.Rule
 	for _, name := range []string{"r0", "r1", "r2"}[:1+d.one(3)] {
 		source := rules.Source{Kind: pick(d, object.Kinds...), Namespace: pick(d, "p", "q"), Name: pick(d, "a", "b")}
 		if selector := d.selector(); selector != nil {
 			source.Name, source.Selector = "", selector
 		}
-		if slices.ContainsFunc(all, func(r protect.Rule) bool { return source.Name != "" && r.Source.Ref() == source.Ref() }) {
+		if slices.ContainsFunc(all, func(r spec.Rule) bool { return source.Name != "" && r.Source.Ref() == source.Ref() }) {
 			continue // no configuration may
 		}
 		base, err := rules.NewBase(name, source)
 		require.NoError(t, err)
-		all = append(all, protect.Rule{Base: base, Config: d.config(), Copied: protect.Copied{Labels: d.globs(), Annotations: d.globs()}})
+		all = append(all, spec.Rule{Base: base, Config: d.config(), Copied: spec.Copied{Labels: d.globs(), Annotations: d.globs()}})
 	}
 	return rules.NewSet(all...)
 }
@@ -78,19 +79,19 @@ func (d *dice) selector() *metav1.LabelSelector {
 		expression(metav1.LabelSelectorOpIn, "yes", "no"), expression(metav1.LabelSelectorOpNotIn, "yes"))
 }
 
-func (d *dice) config() protect.Config {
+func (d *dice) config() spec.Config {
 	guard := d.one(2) == 1
-	config := protect.Config{
+	config := spec.Config{
 		Operations:     d.operations(),
-		Mode:           pick(d, protect.Enforce, protect.Warn, protect.Audit),
+		Mode:           pick(d, spec.Enforce, spec.Warn, spec.Audit),
 		Message:        pick(d, "", odd, "two\nlines"),
-		Clones:         pick(d, protect.Deny, protect.Revert),
+		Clones:         pick(d, spec.Deny, spec.Revert),
 		GuardNamespace: &guard,
-		Allow: protect.Allow{
+		Allow: spec.Allow{
 			ClusterRoles:    pick(d, []string{}, []string{"editor"}),
 			Users:           pick(d, nil, []string{"alice", odd}),
 			Groups:          pick(d, nil, []string{"staff"}),
-			ServiceAccounts: pick(d, nil, []protect.ServiceAccount{{Namespace: "ci", Name: "robot"}}),
+			ServiceAccounts: pick(d, nil, []spec.ServiceAccount{{Namespace: "ci", Name: "robot"}}),
 		},
 	}
 	config.Default()
@@ -98,26 +99,26 @@ func (d *dice) config() protect.Config {
 }
 
 // operations are the default, or any that a rule may list.
-func (d *dice) operations() []protect.Operation {
+func (d *dice) operations() []spec.Operation {
 	if d.one(3) == 0 {
 		return nil
 	}
-	return some(d, protect.Operations()...)
+	return some(d, spec.Operations()...)
 }
 
 // world binds the ClusterRole editor to a user and a group.
-func (d *dice) world() protect.World {
+func (d *dice) world() decide.World {
 	terminating, holds := d.one(2) == 1, d.one(4) != 3
-	world := quiet(protect.Settings{SystemIdentities: pick(d, nil, []string{odd})})
+	world := quiet(spec.Settings{SystemIdentities: pick(d, nil, []string{odd})})
 	world.Terminating = func(namespace string) bool { return terminating && namespace == "p" }
-	world.Holds = func(protect.Rule) bool { return holds }
+	world.Holds = func(spec.Rule) bool { return holds }
 	world.Holders = func(role string) []string {
 		if role != "editor" {
 			return nil
 		}
 		return []string{"user " + boundUser, "group editors"}
 	}
-	world.Bound = func(user protect.User, role string) bool {
+	world.Bound = func(user decide.User, role string) bool {
 		if role != "editor" {
 			return false
 		}
@@ -129,7 +130,7 @@ func (d *dice) world() protect.World {
 func (d *dice) request() request {
 	r := request{
 		operation: pick(d, admission.Update, admission.Delete, admission.Create),
-		kind:      pick(d, object.Secret, object.ConfigMap, object.Secret, object.ConfigMap, protect.KindNamespace),
+		kind:      pick(d, object.Secret, object.ConfigMap, object.Secret, object.ConfigMap, spec.KindNamespace),
 		user: user.DefaultInfo{
 			Name: pick(d, "mallory", "alice", odd, boundUser, headwaterUser, "system:serviceaccount:ci:robot",
 				"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller",
@@ -138,7 +139,7 @@ func (d *dice) request() request {
 		},
 		inNamespace: pick(d, "p", "q", "z"),
 	}
-	if r.kind == protect.KindNamespace {
+	if r.kind == spec.KindNamespace {
 		r.operation, r.name = admission.Delete, r.inNamespace
 		r.before = &object.Full{Kind: r.kind, ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 		if d.one(3) == 2 {

@@ -22,7 +22,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/manifests"
 )
 
 // oldest is the CEL of the oldest Kubernetes that Headwater takes: what it
@@ -39,14 +40,14 @@ var (
 
 // policy is a ValidatingAdmissionPolicy as the API server holds it.
 type policy struct {
-	protect.Policy
+	manifests.Policy
 
 	evaluator validating.Validator
 }
 
 // compilePolicy compiles every expression of the policy as the API server does
 // when the policy is written, and fails t for those that do not.
-func compilePolicy(t testing.TB, p protect.Policy) policy {
+func compilePolicy(t testing.TB, p manifests.Policy) policy {
 	t.Helper()
 	definition := p.Definition
 	compiler, err := celplugin.NewCompositedCompiler(oldest)
@@ -150,9 +151,9 @@ func selects(t testing.TB, selector *metav1.LabelSelector, set map[string]string
 }
 
 // outcome is what becomes of what the policy refuses.
-func (p policy) outcome() protect.Outcome {
-	return map[admissionregistrationv1.ValidationAction]protect.Outcome{
-		admissionregistrationv1.Deny: protect.OutcomeDenied, admissionregistrationv1.Warn: protect.OutcomeWarned, admissionregistrationv1.Audit: protect.OutcomeAudited,
+func (p policy) outcome() decide.Outcome {
+	return map[admissionregistrationv1.ValidationAction]decide.Outcome{
+		admissionregistrationv1.Deny: decide.OutcomeDenied, admissionregistrationv1.Warn: decide.OutcomeWarned, admissionregistrationv1.Audit: decide.OutcomeAudited,
 	}[p.Binding.Spec.ValidationActions[0]]
 }
 
@@ -182,8 +183,8 @@ func (p policy) judge(t testing.TB, attributes admission.Attributes, namespace *
 }
 
 // question is what the webhook asks.
-func (w webhook) question() protect.Question {
-	return protect.QuestionAt(*w.definition.ClientConfig.Service.Path)
+func (w webhook) question() decide.Scope {
+	return decide.ScopeAt(*w.definition.ClientConfig.Service.Path)
 }
 
 // asked reports whether the API server asks the webhook about the request.

@@ -11,7 +11,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // maxSharing is how many rules may share something for single overrides to
@@ -26,8 +27,8 @@ func TestWhoHoldsTheOverridePassesHoweverManyRulesShareWhatTheyProtect(t *testin
 		before: shared("before"), after: shared("after"),
 	}
 	deleted := request{
-		operation: admission.Delete, kind: protect.KindNamespace, inNamespace: "p", name: "p", user: user.DefaultInfo{Name: "breaker"},
-		before: &object.Full{Kind: protect.KindNamespace, ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+		operation: admission.Delete, kind: spec.KindNamespace, inNamespace: "p", name: "p", user: user.DefaultInfo{Name: "breaker"},
+		before: &object.Full{Kind: spec.KindNamespace, ObjectMeta: metav1.ObjectMeta{Name: "p"}},
 	}
 	selected := &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}}
 	for sentence, tc := range map[string]struct {
@@ -71,12 +72,12 @@ func shared(value string) *object.Full {
 	}
 }
 
-func sharing(t *testing.T, count int, source func(i int) rules.Source) (all []protect.Rule, names overrides) {
+func sharing(t *testing.T, count int, source func(i int) rules.Source) (all []spec.Rule, names overrides) {
 	t.Helper()
 	for i := range count {
 		base, err := rules.NewBase(fmt.Sprintf("r%03d", i), source(i))
 		require.NoError(t, err)
-		rule := protect.Rule{Base: base}
+		rule := spec.Rule{Base: base}
 		rule.Default()
 		all, names = append(all, rule), append(names, base.Name)
 	}
@@ -87,12 +88,12 @@ func sharing(t *testing.T, count int, source func(i int) rules.Source) (all []pr
 type engines struct {
 	policies []policy
 	webhooks []webhook
-	world    protect.World
+	world    decide.World
 }
 
-func newEngines(t *testing.T, set *rules.Set[protect.Rule]) engines {
+func newEngines(t *testing.T, set *rules.Set[spec.Rule]) engines {
 	t.Helper()
-	world := quiet(protect.Settings{})
+	world := quiet(spec.Settings{})
 	policies, webhooks := compiled(t, set, world)
 	return engines{policies, webhooks, world}
 }

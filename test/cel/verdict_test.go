@@ -15,7 +15,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // FuzzVerdicts holds every engine against protect.Decide, on the same rules and
@@ -36,7 +37,7 @@ func FuzzVerdicts(f *testing.F) {
 		want := expected(t, request, set, world, held)
 
 		policies, webhooks := compiled(t, set, world)
-		found := protect.OutcomeAllowed
+		found := decide.OutcomeAllowed
 		for _, p := range policies {
 			refusals, failures := p.judge(t, request.attributes(), request.namespace(world), held)
 			require.Empty(t, failures, "%+v", request)
@@ -46,15 +47,15 @@ func FuzzVerdicts(f *testing.F) {
 		}
 		require.Equal(t, want, found, "policies, of %+v", request)
 
-		found = protect.OutcomeAllowed
+		found = decide.OutcomeAllowed
 		for _, w := range webhooks {
 			if !w.asked(t, request.attributes(), held) {
 				continue
 			}
 			decided := request.decided(t)
-			decided.Question = w.question()
-			verdict := protect.Decide(decided, set, world)
-			require.NotContains(t, []protect.Reason{protect.ReasonNotProtected, protect.ReasonOperationNotProtected, protect.ReasonByHeadwater},
+			decided.Scope = w.question()
+			verdict := decide.Decide(decided, set, world)
+			require.NotContains(t, []decide.Reason{decide.ReasonNotProtected, decide.ReasonOperationNotProtected, decide.ReasonByHeadwater},
 				verdict.Reason, "%s is asked about what is none of its business: %+v", w.definition.Name, request)
 			found = stricter(found, verdict.Outcome())
 		}
@@ -64,10 +65,10 @@ func FuzzVerdicts(f *testing.F) {
 
 // expected is the outcome by protect.Decide, to which an override is as if the
 // rule allowed the requester, and the one for every rule lets all pass.
-func expected(t testing.TB, request request, set *rules.Set[protect.Rule], world protect.World, held overrides) protect.Outcome {
+func expected(t testing.TB, request request, set *rules.Set[spec.Rule], world decide.World, held overrides) decide.Outcome {
 	t.Helper()
 	if slices.Contains(held, every) {
-		return protect.OutcomeAllowed
+		return decide.OutcomeAllowed
 	}
 	all := slices.Clone(set.All())
 	for i, rule := range all {
@@ -75,14 +76,14 @@ func expected(t testing.TB, request request, set *rules.Set[protect.Rule], world
 			all[i].Allow.Users = append(slices.Clone(rule.Allow.Users), request.user.Name)
 		}
 	}
-	verdict := protect.Decide(request.decided(t), rules.NewSet(all...), world)
+	verdict := decide.Decide(request.decided(t), rules.NewSet(all...), world)
 	return verdict.Outcome()
 }
 
 // byStrictness are the outcomes from the mildest on.
-var byStrictness = []protect.Outcome{protect.OutcomeAllowed, protect.OutcomeAudited, protect.OutcomeWarned, protect.OutcomeDenied}
+var byStrictness = []decide.Outcome{decide.OutcomeAllowed, decide.OutcomeAudited, decide.OutcomeWarned, decide.OutcomeDenied}
 
-func stricter(a, b protect.Outcome) protect.Outcome {
+func stricter(a, b decide.Outcome) decide.Outcome {
 	return byStrictness[max(slices.Index(byStrictness, a), slices.Index(byStrictness, b))]
 }
 
@@ -100,7 +101,7 @@ type request struct {
 
 func (r request) attributes() admission.Attributes {
 	resource := corev1.SchemeGroupVersion.WithResource("namespaces")
-	if r.kind != protect.KindNamespace {
+	if r.kind != spec.KindNamespace {
 		resource = corev1.SchemeGroupVersion.WithResource(r.kind.Resource())
 	}
 	kind := schema.GroupVersionKind{Version: "v1", Kind: string(r.kind)}
@@ -125,22 +126,22 @@ func toAPI(full *object.Full) runtime.Object {
 }
 
 // decided is the request as the webhook makes it out.
-func (r request) decided(t testing.TB) protect.Request {
+func (r request) decided(t testing.TB) decide.Request {
 	t.Helper()
-	operations := map[admission.Operation]protect.Operation{
-		admission.Create: protect.Create, admission.Update: protect.Update, admission.Delete: protect.Delete,
+	operations := map[admission.Operation]spec.Operation{
+		admission.Create: spec.Create, admission.Update: spec.Update, admission.Delete: spec.Delete,
 	}
 	operation, known := operations[r.operation]
 	require.True(t, known)
-	return protect.Request{
+	return decide.Request{
 		Operation: operation, Kind: r.kind, Namespace: r.inNamespace, Name: r.name,
-		User: protect.User{Name: r.user.Name, Groups: r.user.Groups}, Old: r.before, New: r.after,
+		User: decide.User{Name: r.user.Name, Groups: r.user.Groups}, Old: r.before, New: r.after,
 	}
 }
 
 // namespace is what policies see of the namespace of the request.
-func (r request) namespace(world protect.World) *corev1.Namespace {
-	if r.kind == protect.KindNamespace {
+func (r request) namespace(world decide.World) *corev1.Namespace {
+	if r.kind == spec.KindNamespace {
 		return nil
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.inNamespace}}

@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/manifests"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 const (
@@ -26,11 +28,11 @@ func TestTextOfPoliciesAndWebhooks(t *testing.T) {
 	require.NoError(t, err)
 	sets, err := parsed.Compile(ownNamespace)
 	require.NoError(t, err)
-	world := protect.World{
+	world := decide.World{
 		Headwater: ownUser, SystemIdentities: parsed.Protect.SystemIdentities,
 		Terminating: func(string) bool { return false },
-		Holds:       func(protect.Rule) bool { return true },
-		Bound:       func(protect.User, string) bool { return false },
+		Holds:       func(spec.Rule) bool { return true },
+		Bound:       func(decide.User, string) bool { return false },
 		Holders: func(clusterRole string) []string {
 			return map[string][]string{
 				"cluster-admin": {"group system:masters"}, "secret-editor": {"user bob", "group editors", "user system:serviceaccount:a:b"},
@@ -43,17 +45,17 @@ func TestTextOfPoliciesAndWebhooks(t *testing.T) {
 		require.NoError(t, err)
 		out.WriteString("---\n# " + what + "\n" + string(text))
 	}
-	for _, policy := range append(protect.Policies(sets.Protect, world, protect.Enforce, protect.Warn, protect.Audit), protect.SelfPolicy(world)) {
+	for _, policy := range append(manifests.Policies(sets.Protect, world, spec.Enforce, spec.Warn, spec.Audit), manifests.SelfPolicy(world)) {
 		write("policy", policy.Definition)
 		write("binding", policy.Binding)
 	}
-	service, err := protect.NewEndpoint("", ownNamespace)
+	service, err := spec.NewEndpoint("", ownNamespace)
 	require.NoError(t, err)
-	for _, stance := range []protect.Stance{protect.StanceUnproven, protect.StanceAlone, protect.StanceBeside} {
-		write("webhooks, "+string(stance), protect.Configuration(sets.Protect, ownUser, stance, service, []byte("CA")))
+	for _, stance := range []manifests.FailureMode{manifests.Probe, manifests.FailClosed, manifests.FailOpen} {
+		write("webhooks, "+string(stance), manifests.Configuration(sets.Protect, ownUser, stance, service, []byte("CA")))
 	}
-	outside, err := protect.NewEndpoint("https://127.0.0.1:9443/headwater/", ownNamespace)
+	outside, err := spec.NewEndpoint("https://127.0.0.1:9443/headwater/", ownNamespace)
 	require.NoError(t, err)
-	write("webhooks at a URL", protect.Configuration(sets.Protect, ownUser, protect.StanceBeside, outside, []byte("CA")))
+	write("webhooks at a URL", manifests.Configuration(sets.Protect, ownUser, manifests.FailOpen, outside, []byte("CA")))
 	requireGolden(t, "admission.yaml", out.String())
 }

@@ -19,7 +19,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/manifests"
+	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/register"
+	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -54,21 +57,21 @@ func TestNames(t *testing.T) {
 		{"rule of an Event", progress.EventRule},
 		{"Lease", kube.LeaseName},
 		{"Secret of the digest key", kube.DigestKeySecret},
-		{"Secret of the certificate", protect.CertificateSecret},
+		{"Secret of the certificate", spec.CertificateSecret},
 		{"ConfigMap of the configuration", config.ConfigMapName},
 		{"its key", config.ConfigMapKey},
 		{"ConfigMap of the last valid configuration", config.LastValidName},
 		{"ConfigMap of approvals", survey.ApprovalsName},
 		{"ConfigMap of removals", survey.RemovalsName},
-		{"ConfigMap of what is registered", protect.RegisteredConfigMap},
-		{"ConfigMap of proofs", protect.ProofsConfigMap},
-		{"its key of the last attempt", protect.LastTried},
-		{"service account of attempts", protect.ProverAccount},
-		{"Service of the webhook", protect.ServiceName},
-		{"webhook configuration", protect.ConfigurationName},
-		{"owner of what is registered", protect.OwnerName},
-		{"policies and bindings", strings.Join(protect.PolicyNames(), " ")},
-		{"path of reviews", protect.ReviewPath},
+		{"ConfigMap of what is registered", register.RegisteredConfigMap},
+		{"ConfigMap of proofs", prove.ProofsConfigMap},
+		{"its key of the last attempt", prove.LastTried},
+		{"service account of attempts", prove.ProverAccount},
+		{"Service of the webhook", spec.ServiceName},
+		{"webhook configuration", spec.ConfigurationName},
+		{"owner of what is registered", spec.OwnerName},
+		{"policies and bindings", strings.Join(manifests.PolicyNames(), " ")},
+		{"path of reviews", spec.ReviewPath},
 		{"path of the page", page.Path},
 		{"configuration", config.APIVersion},
 	} {

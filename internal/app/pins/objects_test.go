@@ -33,7 +33,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/register"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // What a service that leads creates for itself: names, labels, annotations, keys
@@ -58,20 +60,20 @@ func TestObjectsOfTheService(t *testing.T) {
 	var found map[string]string
 	missing := func() []string {
 		return slices.DeleteFunc([]string{
-			"leases " + kube.LeaseName, "secrets " + kube.DigestKeySecret, "secrets " + protect.CertificateSecret,
-			"configmaps " + config.LastValidName, "configmaps " + protect.RegisteredConfigMap,
-			"validatingwebhookconfigurations " + protect.ConfigurationName,
+			"leases " + kube.LeaseName, "secrets " + kube.DigestKeySecret, "secrets " + spec.CertificateSecret,
+			"configmaps " + config.LastValidName, "configmaps " + register.RegisteredConfigMap,
+			"validatingwebhookconfigurations " + spec.ConfigurationName,
 			"validatingadmissionpolicies headwater-self", "validatingadmissionpolicybindings headwater-self",
 		}, func(name string) bool { return found[name] != "" })
 	}
 	_ = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		found = created(t, typed)
-		return len(missing()) == 0 && len(keys(t, typed, protect.RegisteredConfigMap)) == 3, nil
+		return len(missing()) == 0 && len(keys(t, typed, register.RegisteredConfigMap)) == 3, nil
 	})
 	require.Empty(t, missing(), "not created; found %v", slices.Sorted(maps.Keys(found)))
-	delete(found, "configmaps "+protect.ProofsConfigMap) // it is created sooner or later
+	delete(found, "configmaps "+prove.ProofsConfigMap) // it is created sooner or later
 	var out strings.Builder
-	for _, name := range []string{config.LastValidName, protect.RegisteredConfigMap} {
+	for _, name := range []string{config.LastValidName, register.RegisteredConfigMap} {
 		_, _ = fmt.Fprintf(&out, "# keys of ConfigMap %s: %s\n", name, strings.Join(keys(t, typed, name), " "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -84,7 +86,7 @@ func TestObjectsOfTheService(t *testing.T) {
 func fakeCluster(configuration []byte) *fake.Clientset {
 	typed := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ownNamespace}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: protect.OwnerName, UID: "uid"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: spec.OwnerName, UID: "uid"}},
 		&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: config.ConfigMapName},
 			Data:       map[string]string{config.ConfigMapKey: string(configuration)},

@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -191,7 +192,7 @@ func (e *env) agree(ctx context.Context, holders []holder) (count int, err error
 	}
 	for i := range holdRoles {
 		role := fmt.Sprintf("hold-%d", i)
-		editors := protect.Editors(protect.Rule{Base: rules.Base{Name: role}}, protect.ServiceAccount{}, roles.Items, bindings.Items)
+		editors := decide.Editors(spec.Rule{Base: rules.Base{Name: role}}, spec.ServiceAccount{}, roles.Items, bindings.Items)
 		for _, h := range holders {
 			held, err := e.reviewed(ctx, h, authorizationv1.ResourceAttributes{Group: holdGroup, Resource: "things", Name: role, Verb: "hold"})
 			if err != nil {
@@ -232,8 +233,8 @@ func (e *env) reviewed(ctx context.Context, h holder, asked authorizationv1.Reso
 }
 
 // isOverriding is whether editor is h, by a grant of the override.
-func (h holder) isOverriding(editor protect.Editor) bool {
-	if editor.Grant != protect.GrantOverride {
+func (h holder) isOverriding(editor decide.Editor) bool {
+	if editor.Grant != decide.GrantOverride {
 		return false
 	}
 	switch editor.Kind {

@@ -1,0 +1,243 @@
+package certs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/headwater-k8s/headwater/internal/loop"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+const soon = 10 * time.Second
+
+func newKeeper(t *testing.T, client kubernetes.Interface, clk clock.Clock) (*Keeper, *prometheus.Registry) {
+	t.Helper()
+	registry, log := prometheus.NewRegistry(), zaptest.NewLogger(t)
+	own := &Own{Client: client, Namespace: "headwater", Hosts: testHosts(), Clock: clk, Log: log}
+	return NewKeeper(client, own, DefaultSettle, clk, NewMetrics(registry), log), registry
+}
+
+// background runs work until the test ends, and waits for it.
+func background(t *testing.T, work func(context.Context) error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- work(t.Context()) }()
+	t.Cleanup(func() { require.NoError(t, <-done) })
+}
+
+func storedMaterial(t *testing.T, client kubernetes.Interface) *Material {
+	t.Helper()
+	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	m, err := Decode(secret.Data)
+	require.NoError(t, err)
+	return m
+}
+
+func serves(keeper *Keeper, m *Material) bool {
+	serving, err := keeper.Serving(nil)
+	return err == nil && serving.Leaf.Equal(m.Leaf) && strings.HasPrefix(string(keeper.Bundle()), string(m.BundlePEM()))
+}
+
+func writes(client *fake.Clientset) (verbs []string) {
+	for _, action := range client.Actions() {
+		switch action.GetVerb() {
+		case "create", "update", "patch", "delete":
+			verbs = append(verbs, action.GetVerb())
+		}
+	}
+	return verbs
+}
+
+func TestKeeperMakesTheSecret(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(start())
+	keeper, registry := newKeeper(t, client, clk)
+	_, err := keeper.Serving(nil)
+	require.ErrorContains(t, err, "no certificate yet")
+	require.Nil(t, keeper.Bundle())
+	require.Error(t, keeper.Ready())
+
+	changed := loop.NewWake()
+	keeper.OnChange(changed.Up)
+	background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+	<-changed
+	require.True(t, serves(keeper, storedMaterial(t, client)))
+
+	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
+	gauges, err := testutil.GatherAndCount(registry, "headwater_protection_certificate_expiry_timestamp_seconds")
+	require.NoError(t, err)
+	require.Equal(t, 2, gauges)
+	require.InDelta(t, start().Add(leafLifetime).Unix(), testutil.ToFloat64(keeper.metrics.expiries.WithLabelValues("serving")), 1)
+	require.InDelta(t, start().Add(caLifetime).Unix(), testutil.ToFloat64(keeper.metrics.expiries.WithLabelValues("ca")), 1)
+}
+
+func TestReplicasAgreeOnOneCertificate(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(start())
+	var keepers []*Keeper
+	for range 5 {
+		keeper, _ := newKeeper(t, client, clk)
+		background(t, keeper.Run)
+		keepers = append(keepers, keeper)
+	}
+	for _, keeper := range keepers {
+		require.Eventually(t, func() bool { return keeper.Ready() == nil && serves(keeper, storedMaterial(t, client)) }, soon, time.Millisecond)
+	}
+}
+
+// passing is a clock by which every look takes a moment.
+type passing struct{ *clocktesting.FakeClock }
+
+func (p passing) Now() time.Time {
+	p.Step(time.Millisecond)
+	return p.FakeClock.Now()
+}
+
+func (p passing) Since(moment time.Time) time.Duration { return p.Now().Sub(moment) }
+
+func TestACertificateThatSettlesDuringALookIsServedSoonAfter(t *testing.T) {
+	for early := range 20 {
+		clk := passing{clocktesting.NewFakeClock(start())}
+		keeper, _ := newKeeper(t, fake.NewClientset(), clk)
+		_, err := keeper.reconcile(t.Context(), nil)
+		require.NoError(t, err)
+		first := keeper.origin.(*Own).previous
+
+		byAnother, _, err := Maintain(nil, first, testHosts(), always, clk.Now())
+		require.NoError(t, err)
+		data, err := byAnother.Encode()
+		require.NoError(t, err)
+		keeper.observe([]string{string(byAnother.BundlePEM())})
+		clk.SetTime(keeper.published.Since.Add(DefaultSettle - time.Duration(early)*time.Millisecond))
+		again, err := keeper.reconcile(t.Context(), &corev1.Secret{Data: data})
+		require.NoError(t, err)
+		if !serves(keeper, byAnother) {
+			require.LessOrEqual(t, again, time.Duration(early)*time.Millisecond, "%d ms before it settles", early)
+		}
+	}
+}
+
+func TestKeeperWritesNothingWhenNothingIsDue(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(start())
+	first, _ := newKeeper(t, client, clk)
+	background(t, first.Run)
+	require.Eventually(t, func() bool { return first.Ready() == nil }, soon, time.Millisecond)
+	require.Equal(t, []string{"create"}, writes(client))
+
+	second, _ := newKeeper(t, client, clk)
+	background(t, second.Run)
+	require.Eventually(t, func() bool { return second.Ready() == nil }, soon, time.Millisecond)
+	for range 30 {
+		require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+		clk.Step(renewalCheck)
+	}
+	require.Equal(t, []string{"create"}, writes(client), "invariant 2")
+}
+
+func TestKeeperRenewsWhenDue(t *testing.T) {
+	client := fake.NewClientset()
+	clk := clocktesting.NewFakeClock(start())
+	keeper, _ := newKeeper(t, client, clk)
+	background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+	before := storedMaterial(t, client)
+
+	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+	clk.Step(leafLifetime * 3 / 4)
+	require.Eventually(t, func() bool { return !serves(keeper, before) }, soon, time.Millisecond)
+	after := storedMaterial(t, client)
+	require.True(t, serves(keeper, after))
+	require.Equal(t, before.BundlePEM(), after.BundlePEM(), "the CA stays")
+}
+
+func TestKeeperRestoresTheSecret(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, client kubernetes.Interface){
+		"when it is deleted": func(t *testing.T, client kubernetes.Interface) {
+			require.NoError(t, client.CoreV1().Secrets("headwater").Delete(t.Context(), spec.CertificateSecret, metav1.DeleteOptions{}))
+		},
+		"when it is garbage": func(t *testing.T, client kubernetes.Interface) {
+			secrets := client.CoreV1().Secrets("headwater")
+			secret, err := secrets.Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
+			require.NoError(t, err)
+			secret.Data, secret.ResourceVersion = map[string][]byte{"ca.crt": []byte(canary)}, "77"
+			_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start()))
+			background(t, keeper.Run)
+			require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+			before := storedMaterial(t, client)
+
+			damage(t, client)
+			require.Eventually(t, func() bool { return !serves(keeper, before) }, soon, time.Millisecond)
+			after := storedMaterial(t, client)
+			require.True(t, serves(keeper, after))
+			requireServes(t, after, before, start())
+			requireServes(t, after, after, start())
+		})
+	}
+}
+
+func TestKeeperServesWhatAnotherReplicaWrote(t *testing.T) {
+	client := fake.NewClientset()
+	keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start()))
+	background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+
+	other := maintain(t, nil, nil, testHosts(), start(), TaskRenewCA, TaskRenewLeaf)
+	data, err := other.Encode()
+	require.NoError(t, err)
+	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	secret.Data, secret.ResourceVersion = data, "77"
+	_, err = client.CoreV1().Secrets("headwater").Update(t.Context(), secret, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return serves(keeper, other) }, soon, time.Millisecond)
+}
+
+func TestKeeperRetriesAndServesOnWhileItCannotWrite(t *testing.T) {
+	client := fake.NewClientset()
+	broken := true
+	client.PrependReactor("create", "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if broken {
+			broken = false
+			return true, nil, apierrors.NewInternalError(errors.New("etcd is away"))
+		}
+		return false, nil, nil
+	})
+	clk := clocktesting.NewFakeClock(start())
+	keeper, _ := newKeeper(t, client, clk)
+	background(t, keeper.Run)
+	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+	require.Error(t, keeper.Ready(), "what is not stored is not served")
+	clk.Step(loop.RetryBase)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+
+	clk.SetTime(start().Add(leafLifetime + time.Minute))
+	require.ErrorContains(t, keeper.Ready(), "expired")
+}

@@ -1,0 +1,83 @@
+package certs
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// Own are made by Headwater. The first replica to write them wins.
+type Own struct {
+	Client    kubernetes.Interface
+	Namespace string
+	Hosts     spec.Hosts
+	Clock     clock.Clock
+	Log       *zap.Logger
+	// previous is what was there last, for when the Secret is lost.
+	previous *Material
+}
+
+func (o *Own) secret() (namespace, name string) { return o.Namespace, spec.CertificateSecret }
+
+// credential reads the Secret, does what is due, and returns the result once it
+// is written. A Secret that another replica wrote in between is read at the
+// event that this causes.
+func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error) {
+	var stored *Material
+	if secret != nil {
+		var err error
+		if stored, err = Decode(secret.Data); err != nil {
+			o.Log.Warn("Secret with the webhook certificate is not usable, making it anew",
+				zap.String("secret", o.Namespace+"/"+spec.CertificateSecret), zap.Error(err))
+		}
+	}
+	kept, done, err := Maintain(stored, o.previous, o.Hosts, settled, o.Clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("renew the webhook certificate: %w", err)
+	}
+	if len(done) > 0 {
+		err := o.store(ctx, secret, kept)
+		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			o.Log.Debug("another replica wrote the webhook certificate first")
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write Secret %s/%s: %w", o.Namespace, spec.CertificateSecret, err)
+		}
+		o.Log.Info("webhook certificate renewed", zap.Any("done", done), zap.Time("expires", kept.Leaf.NotAfter))
+	}
+	o.previous = kept
+	return kept.Credential(), nil
+}
+
+// store writes m over secret, which is nil when there is none.
+func (o *Own) store(ctx context.Context, secret *corev1.Secret, m *Material) error {
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	secrets := o.Client.CoreV1().Secrets(o.Namespace)
+	if secret == nil {
+		_, err = secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: o.Namespace, Name: spec.CertificateSecret, Labels: mark.ManagedLabels(),
+			},
+			Type: corev1.SecretTypeTLS,
+			Data: data,
+		}, metav1.CreateOptions{FieldManager: mark.FieldManager})
+		return err
+	}
+	secret = secret.DeepCopy()
+	secret.Data = data
+	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+	return err
+}

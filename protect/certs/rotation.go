@@ -1,0 +1,264 @@
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// How long certificates live. They are renewed when a third is left; a clock
+// may be an hour behind.
+const (
+	caLifetime   = 5 * 365 * 24 * time.Hour
+	leafLifetime = 365 * 24 * time.Hour
+	clockSkew    = time.Hour
+	// pruneAfter is how long an old CA is published after the last serving
+	// certificate that it signed was replaced.
+	pruneAfter = 24 * time.Hour
+	// maxBundle bounds how many CAs are published when each is replaced before
+	// the last has settled.
+	maxBundle = 4
+)
+
+// Material is a CA and the serving certificate.
+type Material struct {
+	// Bundle is what clients trust: the CA that signs, then those that it
+	// replaced and that may have signed a certificate still served.
+	Bundle []*x509.Certificate
+	// CAKey belongs to the first of Bundle.
+	CAKey *ecdsa.PrivateKey
+	// Leaf is nil while there is none that can be used.
+	Leaf    *x509.Certificate
+	LeafKey *ecdsa.PrivateKey
+}
+
+// Task is what is to be done about a Material.
+type Task string
+
+// The tasks.
+const (
+	TaskNone      Task = ""
+	TaskRenewCA   Task = "RenewCA"
+	TaskRenewLeaf Task = "RenewLeaf"
+	TaskPruneCA   Task = "PruneCA"
+)
+
+// Settled reports whether every API server trusts a CA by now.
+type Settled func(ca *x509.Certificate) bool
+
+// Due says what is to be done next about m, which may be nil.
+//
+// A CA is replaced in steps, so that at no time a certificate is served that
+// some API server does not trust: publish the new CA beside the old one, let
+// it settle, sign a new serving certificate, and drop the old CA at last.
+func Due(m *Material, hosts spec.Hosts, settled Settled, now time.Time) Task {
+	switch {
+	case m == nil || aged(m.Bundle[0], now):
+		return TaskRenewCA
+	case m.Leaf == nil || aged(m.Leaf, now) || !trusted(m.Leaf, m.Bundle, now) || !covers(m.Leaf, hosts):
+		return TaskRenewLeaf
+	case len(m.Bundle) == 1:
+		return TaskNone
+	case !trusted(m.Leaf, m.Bundle[:1], now):
+		return when(settled(m.Bundle[0]), TaskRenewLeaf)
+	default:
+		return when(age(m.Leaf, now) > pruneAfter, TaskPruneCA)
+	}
+}
+
+func when(condition bool, task Task) Task {
+	if condition {
+		return task
+	}
+	return TaskNone
+}
+
+// Maintain does everything that is due about m, which may be nil and is not
+// modified. The CA of previous, which may be nil too, stays published beside a
+// new one. A CA that can vouch for nothing, as somebody may have put one into
+// the Secret, is replaced. done is empty when nothing was due.
+func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time.Time) (kept *Material, done []Task, err error) {
+	kept = m
+	for task := Due(kept, hosts, settled, now); task != TaskNone; task = Due(kept, hosts, settled, now) {
+		if slices.Contains(done, task) {
+			if task == TaskRenewLeaf && m != nil {
+				return Maintain(nil, m, hosts, settled, now)
+			}
+			return nil, nil, fmt.Errorf("%s left the certificates as they were", task)
+		}
+		switch task {
+		case TaskRenewCA:
+			if m == nil {
+				kept = previous
+			}
+			kept, err = renewCA(kept, now)
+		case TaskRenewLeaf:
+			kept, err = renewLeaf(kept, hosts, now)
+		default:
+			pruned := *kept
+			pruned.Bundle = kept.Bundle[:1]
+			kept = &pruned
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		done = append(done, task)
+	}
+	return kept, done, nil
+}
+
+// Credential returns the serving certificate with the CAs to trust for it.
+func (m *Material) Credential() *Credential {
+	return &Credential{
+		TLS:   &tls.Certificate{Certificate: [][]byte{m.Leaf.Raw}, PrivateKey: m.LeafKey, Leaf: m.Leaf},
+		Roots: m.Bundle,
+	}
+}
+
+// renewCA puts a new CA with a new key in front. The serving certificate
+// stays, and the CA that signed it before all others: not even a CA that is
+// replaced again and again makes room by what is still served.
+func renewCA(old *Material, now time.Time) (*Material, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make CA key: %w", err)
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "headwater-webhook-ca"},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(caLifetime),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+	}
+	certificate, err := sign(template, template, key, key)
+	if err != nil {
+		return nil, fmt.Errorf("make CA: %w", err)
+	}
+	renewed := &Material{Bundle: []*x509.Certificate{certificate}, CAKey: key}
+	if old == nil {
+		return renewed, nil
+	}
+	renewed.Leaf, renewed.LeafKey = old.Leaf, old.LeafKey
+	for _, ca := range signerFirst(old.Bundle, old.Leaf) {
+		if now.Before(ca.NotAfter) && len(renewed.Bundle) < maxBundle {
+			renewed.Bundle = append(renewed.Bundle, ca)
+		}
+	}
+	return renewed, nil
+}
+
+func signerFirst(bundle []*x509.Certificate, leaf *x509.Certificate) []*x509.Certificate {
+	signed := func(ca *x509.Certificate) bool { return leaf != nil && leaf.CheckSignatureFrom(ca) == nil }
+	others := slices.DeleteFunc(slices.Clone(bundle), signed)
+	return append(slices.DeleteFunc(slices.Clone(bundle), func(ca *x509.Certificate) bool { return !signed(ca) }), others...)
+}
+
+func renewLeaf(m *Material, hosts spec.Hosts, now time.Time) (*Material, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make serving key: %w", err)
+	}
+	ca := m.Bundle[0]
+	hosts = withHostsOf(m.Leaf, hosts)
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: spec.ServiceName},
+		DNSNames:    hosts.Names,
+		IPAddresses: hosts.IPs,
+		NotBefore:   now.Add(-clockSkew),
+		NotAfter:    earlier(now.Add(leafLifetime), ca.NotAfter),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	leaf, err := sign(template, ca, key, m.CAKey)
+	if err != nil {
+		return nil, fmt.Errorf("make serving certificate: %w", err)
+	}
+	return &Material{Bundle: m.Bundle, CAKey: m.CAKey, Leaf: leaf, LeafKey: key}, nil
+}
+
+func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// withHostsOf adds the hosts of a certificate that lacks some of h: two replicas
+// told to serve under different names, as during an upgrade, then agree on one
+// certificate instead of replacing each other's for ever.
+func withHostsOf(leaf *x509.Certificate, h spec.Hosts) spec.Hosts {
+	if leaf == nil || covers(leaf, h) {
+		return h
+	}
+	union := spec.Hosts{Names: slices.Clone(h.Names), IPs: slices.Clone(h.IPs)}
+	for _, name := range leaf.DNSNames {
+		if !slices.Contains(union.Names, name) {
+			union.Names = append(union.Names, name)
+		}
+	}
+	for _, ip := range leaf.IPAddresses {
+		if !slices.ContainsFunc(union.IPs, ip.Equal) {
+			union.IPs = append(union.IPs, ip)
+		}
+	}
+	return union
+}
+
+// age is how long ago the certificate was made.
+func age(certificate *x509.Certificate, now time.Time) time.Duration {
+	return now.Sub(certificate.NotBefore) - clockSkew
+}
+
+// aged reports whether less than a third of the certificate's life is left, or
+// its life has not begun.
+func aged(certificate *x509.Certificate, now time.Time) bool {
+	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
+	return now.Before(certificate.NotBefore) || certificate.NotAfter.Sub(now) < lifetime/3
+}
+
+func trusted(leaf *x509.Certificate, bundle []*x509.Certificate, now time.Time) bool {
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: pool(bundle), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return err == nil
+}
+
+func pool(certificates []*x509.Certificate) *x509.CertPool {
+	all := x509.NewCertPool()
+	for _, certificate := range certificates {
+		all.AddCert(certificate)
+	}
+	return all
+}
+
+func covers(leaf *x509.Certificate, hosts spec.Hosts) bool {
+	for _, name := range hosts.Names {
+		if leaf.VerifyHostname(name) != nil {
+			return false
+		}
+	}
+	for _, ip := range hosts.IPs {
+		if leaf.VerifyHostname(ip.String()) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

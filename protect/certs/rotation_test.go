@@ -1,0 +1,222 @@
+package certs
+
+import (
+	"crypto/x509"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+func start() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+func testHosts() spec.Hosts {
+	return spec.Hosts{Names: []string{"headwater-webhook.headwater.svc"}, IPs: []net.IP{net.ParseIP("127.0.0.1")}}
+}
+
+// never and always say whether API servers have heard of a CA.
+func never(*x509.Certificate) bool { return false }
+
+func always(*x509.Certificate) bool { return true }
+
+// maintain plays API servers that have heard of none of the new CAs.
+func maintain(t testing.TB, m, previous *Material, hosts spec.Hosts, now time.Time, want ...Task) *Material {
+	t.Helper()
+	kept, done, err := Maintain(m, previous, hosts, never, now)
+	require.NoError(t, err)
+	require.Equal(t, want, done)
+	require.Equal(t, TaskNone, Due(kept, hosts, never, now))
+	return kept
+}
+
+// requireServes fails unless a client that trusts the bundle of published
+// accepts the certificate of serving.
+func requireServes(t *testing.T, serving, published *Material, now time.Time) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(published.BundlePEM()))
+	for _, host := range []string{"headwater-webhook.headwater.svc", "127.0.0.1"} {
+		_, err := serving.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
+		require.NoError(t, err)
+	}
+}
+
+func TestFirstCertificates(t *testing.T) {
+	now := start()
+	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	requireServes(t, m, m, now)
+	requireServes(t, m, m, now.Add(-59*time.Minute)) // an API server whose clock is behind
+	require.Len(t, m.Bundle, 1)
+	require.True(t, m.Bundle[0].IsCA)
+	require.Equal(t, now.Add(caLifetime), m.Bundle[0].NotAfter)
+	require.Equal(t, now.Add(leafLifetime), m.Leaf.NotAfter)
+	require.Equal(t, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, m.Leaf.ExtKeyUsage)
+	require.False(t, m.Leaf.IsCA)
+	require.False(t, m.LeafKey.Equal(m.CAKey))
+}
+
+func TestDue(t *testing.T) {
+	now := start()
+	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	other := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	mixed := *m
+	mixed.Leaf, mixed.LeafKey = other.Leaf, other.LeafKey
+	bare := *m
+	bare.Leaf = nil
+	for name, tc := range map[string]struct {
+		m     *Material
+		hosts spec.Hosts
+		after time.Duration
+		want  Task
+	}{
+		"there is none":                        {nil, testHosts(), 0, TaskRenewCA},
+		"they are fresh":                       {m, testHosts(), 0, TaskNone},
+		"more than a third is left":            {m, testHosts(), leafLifetime*2/3 - 24*time.Hour, TaskNone},
+		"less than a third of the leaf":        {m, testHosts(), leafLifetime*2/3 + 24*time.Hour, TaskRenewLeaf},
+		"less than a third of the CA":          {m, testHosts(), caLifetime*2/3 + 24*time.Hour, TaskRenewCA},
+		"the leaf has expired":                 {m, testHosts(), leafLifetime + time.Hour, TaskRenewLeaf},
+		"the CA has expired":                   {m, testHosts(), caLifetime + time.Hour, TaskRenewCA},
+		"the clock is behind the certificates": {m, testHosts(), -2 * time.Hour, TaskRenewCA},
+		"a name is missing":                    {m, spec.Hosts{Names: []string{"other.svc"}}, 0, TaskRenewLeaf},
+		"an address is missing":                {m, spec.Hosts{IPs: []net.IP{net.ParseIP("::1")}}, 0, TaskRenewLeaf},
+		"the leaf is of another CA":            {&mixed, testHosts(), 0, TaskRenewLeaf},
+		"there is no leaf":                     {&bare, testHosts(), 0, TaskRenewLeaf},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, Due(tc.m, tc.hosts, never, now.Add(tc.after))) })
+	}
+}
+
+func TestRotationLeavesNoGap(t *testing.T) {
+	now := start()
+	first := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	now = now.Add(caLifetime*2/3 - 24*time.Hour)
+	second := maintain(t, first, nil, testHosts(), now, TaskRenewLeaf) // long overdue
+	requireServes(t, second, first, now)
+
+	now = now.Add(31 * 24 * time.Hour)
+	published := maintain(t, second, nil, testHosts(), now, TaskRenewCA)
+	require.Equal(t, second.Leaf, published.Leaf, "a new CA does not sign before it has settled")
+	require.Len(t, published.Bundle, 2)
+	requireServes(t, published, second, now)    // an API server that has not heard of it
+	requireServes(t, published, published, now) // one that has
+
+	now = now.Add(365 * 24 * time.Hour / 2)
+	maintain(t, published, nil, testHosts(), now) // however long the webhook configuration could not be written
+	settled, done, err := Maintain(published, nil, testHosts(), always, now)
+	require.NoError(t, err)
+	require.Equal(t, []Task{TaskRenewLeaf}, done)
+	requireServes(t, settled, published, now)
+	requireServes(t, published, settled, now) // a replica that still serves the old certificate
+	require.NoError(t, settled.Leaf.CheckSignatureFrom(settled.Bundle[0]))
+
+	now = now.Add(pruneAfter + time.Minute)
+	pruned := maintain(t, settled, nil, testHosts(), now, TaskPruneCA)
+	require.Len(t, pruned.Bundle, 1)
+	requireServes(t, pruned, settled, now)
+	requireServes(t, settled, pruned, now)
+}
+
+func TestDeletedSecretRotatesWithoutGap(t *testing.T) {
+	now := start()
+	before := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	after := maintain(t, nil, before, testHosts(), now, TaskRenewCA)
+	require.NotEqual(t, before.Bundle[0].Raw, after.Bundle[0].Raw)
+	require.False(t, before.CAKey.Equal(after.CAKey))
+	requireServes(t, after, before, now)
+	requireServes(t, after, after, now)
+}
+
+func TestSecretDeletedAgainAndAgain(t *testing.T) {
+	now := start()
+	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	served := m.Leaf
+	for range 2 * maxBundle {
+		next := maintain(t, nil, m, testHosts(), now, TaskRenewCA)
+		requireServes(t, next, m, now)
+		requireServes(t, m, next, now)
+		m = next
+	}
+	require.Len(t, m.Bundle, maxBundle)
+	require.Equal(t, served, m.Leaf, "the certificate that is trusted is served to the last")
+}
+
+func TestExpiredCAIsNotPublishedAgain(t *testing.T) {
+	now := start()
+	before := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	now = now.Add(caLifetime + time.Hour)
+	after := maintain(t, before, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	require.Len(t, after.Bundle, 1)
+	requireServes(t, after, after, now)
+}
+
+func TestReplicasWithOtherHostsAgree(t *testing.T) {
+	now := start()
+	other := spec.Hosts{Names: []string{"other.svc"}}
+	mine := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	both := maintain(t, mine, nil, other, now, TaskRenewLeaf)
+	require.Equal(t, TaskNone, Due(both, testHosts(), never, now), "and the first replica is content")
+	require.Equal(t, TaskNone, Due(both, other, never, now))
+}
+
+func TestMaterialSurvivesItsSecret(t *testing.T) {
+	now := start()
+	first := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	m := maintain(t, nil, first, testHosts(), now, TaskRenewCA)
+	data, err := m.Encode()
+	require.NoError(t, err)
+	back, err := Decode(data)
+	require.NoError(t, err)
+	require.Equal(t, m.BundlePEM(), back.BundlePEM())
+	require.True(t, m.CAKey.Equal(back.CAKey))
+	require.True(t, m.LeafKey.Equal(back.LeafKey))
+	require.Equal(t, m.Leaf.Raw, back.Leaf.Raw)
+	require.Equal(t, TaskNone, Due(back, testHosts(), never, now))
+}
+
+func TestDecodeGarbage(t *testing.T) {
+	now := start()
+	encode := func() map[string][]byte {
+		data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).Encode()
+		require.NoError(t, err)
+		return data
+	}
+	good, other := encode(), encode()
+	for name, tc := range map[string]struct {
+		field  string
+		value  []byte
+		usable bool // the CA is kept, only the leaf is made anew
+	}{
+		"no bundle":               {fieldBundle, nil, false},
+		"a bundle of text":        {fieldBundle, []byte(canary), false},
+		"a bundle of keys":        {fieldBundle, good[fieldCAKey], false},
+		"a bundle cut short":      {fieldBundle, good[fieldBundle][:len(good[fieldBundle])/2], false},
+		"a bundle with no CA":     {fieldBundle, good[fieldLeaf], false},
+		"another bundle":          {fieldBundle, other[fieldBundle], false},
+		"no CA key":               {fieldCAKey, nil, false},
+		"a certificate for a key": {fieldCAKey, good[fieldBundle], false},
+		"another CA key":          {fieldCAKey, other[fieldCAKey], false},
+		"no leaf":                 {fieldLeaf, nil, true},
+		"another leaf":            {fieldLeaf, other[fieldLeaf], true},
+		"no leaf key":             {fieldLeafKey, nil, true},
+		"another leaf key":        {fieldLeafKey, other[fieldLeafKey], true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := map[string][]byte{}
+			for key, value := range good {
+				data[key] = value
+			}
+			data[tc.field] = tc.value
+			m, err := Decode(data)
+			if !tc.usable {
+				require.Error(t, err)
+				require.NotContains(t, err.Error(), canary)
+				return
+			}
+			require.NoError(t, err)
+			maintain(t, m, nil, testHosts(), now, TaskRenewLeaf)
+		})
+	}
+}

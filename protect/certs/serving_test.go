@@ -1,0 +1,53 @@
+package certs
+
+import (
+	"crypto/x509"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newCredential(t *testing.T, now time.Time) *Credential {
+	t.Helper()
+	return maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).Credential()
+}
+
+func TestServe(t *testing.T) {
+	const settle = time.Minute
+	now := start()
+	old, next := newCredential(t, now), newCredential(t, now)
+	renewed := &Credential{TLS: next.TLS, Roots: append(next.Roots[:1:1], old.Roots...)}
+	expired := newCredential(t, now.Add(-2*caLifetime))
+	published := func(age time.Duration, bundles ...[]*x509.Certificate) Published {
+		return Published{Bundles: bundles, Since: now.Add(-age)}
+	}
+	both := union(old.Roots, next.Roots)
+	for sentence, tc := range map[string]struct {
+		current, wanted *Credential
+		published       Published
+		want            *Credential
+	}{
+		"nothing, while there is nothing":                     {nil, nil, published(0), nil},
+		"the first, whatever is published":                    {nil, next, published(0, old.Roots), next},
+		"what there is, while nothing else can be used":       {old, nil, published(0, old.Roots), old},
+		"the old, until the new CA is published":              {old, next, published(2*settle, old.Roots), old},
+		"the old, until every API server has heard":           {old, next, published(settle-1, both), old},
+		"the new, once every API server has heard":            {old, next, published(settle, both), next},
+		"the old, while one webhook does not trust the new":   {old, next, published(2*settle, both, old.Roots), old},
+		"the new, if nobody trusts the old any more":          {old, next, published(0, next.Roots), next},
+		"the new, if nobody trusts either":                    {old, next, published(0, nil), next},
+		"the new, if the old has expired":                     {expired, next, published(0, union(expired.Roots, next.Roots)), next},
+		"the new, while no webhook is registered":             {old, next, published(0), next},
+		"the same with other CAs at once, as when one is old": {next, renewed, published(0, next.Roots), renewed},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.Same(t, tc.want, Serve(tc.current, tc.wanted, tc.published, settle, now))
+		})
+	}
+}
+
+func TestUnionKeepsTheOrder(t *testing.T) {
+	a, b := newCredential(t, start()).Roots[0], newCredential(t, start()).Roots[0]
+	require.Equal(t, []*x509.Certificate{b, a}, union([]*x509.Certificate{b}, nil, []*x509.Certificate{a, b}))
+}

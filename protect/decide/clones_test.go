@@ -1,0 +1,188 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// newClone is a clone of blogsecret in team-a.
+func newClone(change ...func(*object.Full)) *object.Full {
+	return newSecret(append([]func(*object.Full){func(o *object.Full) {
+		o.Namespace = "team-a"
+		mark.Stamp(&o.ObjectMeta, mark.Clone{Rule: "blogsecret", Source: blogRule().Source.Ref(), SourceUID: "uid-1"})
+	}}, change...)...)
+}
+
+// unmarked is an object of that name that is nobody's clone.
+func unmarked(change ...func(*object.Full)) *object.Full {
+	return newClone(append(change, func(o *object.Full) { o.Labels, o.Annotations = nil, nil })...)
+}
+
+func annotated(key, value string) func(*object.Full) {
+	return func(o *object.Full) { o.Annotations = object.Merged(o.Annotations, map[string]string{key: value}) }
+}
+
+func withLabel(key, value string) func(*object.Full) {
+	return func(o *object.Full) { o.Labels = object.Merged(o.Labels, map[string]string{key: value}) }
+}
+
+func inTeam(request Request) Request {
+	request.Namespace = "team-a"
+	return request
+}
+
+func updateClone(user string, before, after *object.Full) Request {
+	return inTeam(update(user, before, after))
+}
+
+func createClone(user string, created *object.Full) Request {
+	request := updateClone(user, nil, created)
+	request.Operation = spec.Create
+	return request
+}
+
+func removeClone(user string) Request {
+	return inTeam(with(remove(user), func(r *Request) { r.Old = newClone() }))
+}
+
+func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
+	masters := func(r *Request) { r.User.Groups = []string{"system:masters"} }
+	runDecide(t, map[string]decideCase{
+		"taking the label off is refused": {
+			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = nil })),
+			reason:  ReasonMarksChanged, refused: true,
+		},
+		"changing the label is refused": {
+			request: updateClone(alice, newClone(), newClone(withLabel(mark.CloneLabel, "no"))), reason: ReasonMarksChanged, refused: true,
+		},
+		"taking the rule's label off is refused": {
+			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = map[string]string{mark.CloneLabel: "true"} })),
+			reason:  ReasonMarksChanged, refused: true,
+		},
+		"naming another rule by its label is refused": {
+			request: updateClone(alice, newClone(), newClone(withLabel(mark.Rule, "other"))), reason: ReasonMarksChanged, refused: true,
+		},
+		"the rule's label marks nothing on an object that is no clone": {
+			request: updateClone(alice, unmarked(), newClone(func(o *object.Full) { o.Labels, o.Annotations = map[string]string{mark.Rule: "blogsecret"}, nil })),
+			reason:  ReasonNotProtected,
+		},
+		"naming another source is refused": {
+			request: updateClone(alice, newClone(), newClone(annotated(mark.Source, "Secret/x/y"))), reason: ReasonMarksChanged, refused: true,
+		},
+		"adding an annotation of ours is refused": {
+			request: updateClone(alice, newClone(), newClone(annotated(mark.OnRuleRemoved, "Delete"))), reason: ReasonMarksChanged, refused: true,
+		},
+		"taking all annotations off is refused": {
+			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Annotations = nil })),
+			reason:  ReasonMarksChanged, refused: true,
+		},
+		"threat T4: forging a clone out of an object is refused": {
+			request: updateClone(alice, unmarked(), newClone()), reason: ReasonMarksChanged, refused: true,
+		},
+		"threat T4: creating a forged clone is refused": {
+			request: createClone(alice, newClone()), reason: ReasonMarksChanged, refused: true,
+		},
+		"the label alone is refused": {
+			request: createClone(alice, newClone(func(o *object.Full) { o.Annotations = nil })), reason: ReasonMarksChanged, refused: true,
+		},
+		"those who may change the source may not change marks": {
+			request: with(createClone(alice, newClone()), masters), reason: ReasonMarksChanged, refused: true,
+		},
+		"Headwater may": {request: createClone(headwaterUser, newClone()), reason: ReasonByHeadwater},
+		"nobody passes for Headwater while its name is unknown": {
+			world: func(w *World) { w.Headwater = "" }, request: createClone(headwaterUser, newClone()),
+			reason: ReasonMarksChanged, refused: true,
+		},
+		"a label of one's own passes":      {request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: ReasonNoProtectedChange},
+		"a rewrite without change passes":  {request: updateClone(alice, newClone(), newClone()), reason: ReasonNoProtectedChange},
+		"an edit of the data is reverted":  {request: updateClone(alice, newClone(), newClone(setData("x"))), reason: ReasonNoProtectedChange},
+		"a delete is healed":               {request: removeClone(alice), reason: ReasonNotProtected},
+		"creating what is no clone passes": {request: createClone(alice, unmarked()), reason: ReasonNotProtected},
+		"annotations mark nothing without the label": {
+			request: createClone(alice, newClone(func(o *object.Full) { o.Labels = nil })), reason: ReasonNotProtected,
+		},
+		"invariant 10: a new object that cannot be read is refused": {
+			request: createClone(alice, nil), reason: ReasonUnreadable, refused: true,
+		},
+		"invariant 10: a clone created in another namespace than the request says is refused": {
+			request: with(createClone(alice, newClone()), func(r *Request) { r.Namespace = "team-b" }), reason: ReasonUnreadable, refused: true,
+		},
+		"invariant 10: a clone as it was that cannot be read is refused": {
+			request: updateClone(alice, nil, newClone()), reason: ReasonUnreadable, refused: true,
+		},
+		"a kind that is never cloned is free": {
+			request: with(createClone(alice, newClone()), func(r *Request) { r.Kind = "" }), reason: ReasonNotProtected,
+		},
+	})
+	t.Run("a trial run that only audits refuses no marks", func(t *testing.T) {
+		verdict := Decide(createClone(alice, newClone()), rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld())
+		require.True(t, verdict.Allowed)
+		require.Equal(t, OutcomeAudited, verdict.Outcome())
+		require.Equal(t, "blogsecret", verdict.Rule)
+	})
+	t.Run("a rule that the file does not have is not named", func(t *testing.T) {
+		verdict := Decide(createClone(alice, newClone(annotated(mark.Rule, "made-up"))), rules.NewSet(blogRule()), newWorld())
+		require.Empty(t, verdict.Rule)
+		require.Contains(t, verdict.Message, "headwater: Secret team-a/blogsecret carries the label or annotations of a clone")
+	})
+}
+
+func TestDecideDeniedClones(t *testing.T) {
+	deny := func(r *spec.Rule) { r.Clones = spec.Deny }
+	edit := func(user string) Request { return updateClone(user, newClone(), newClone(setData("x"))) }
+	runDecide(t, map[string]decideCase{
+		"an edit is refused":  {rule: deny, request: edit(alice), reason: ReasonProtected, refused: true},
+		"a delete is refused": {rule: deny, request: removeClone(alice), reason: ReasonProtected, refused: true},
+		"a delete of the whole collection is refused": {
+			rule: deny, request: with(removeClone(alice), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+		},
+		"threat T6: freezing by immutable is refused": {
+			rule: deny, request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Content.Immutable = true })),
+			reason: ReasonProtected, refused: true,
+		},
+		"an owner, by whom the garbage collector would delete it, is refused": {
+			rule: deny, request: updateClone(alice, newClone(), newClone(owned)),
+			reason: ReasonProtected, refused: true,
+		},
+		"loophole 7: a rewrite without change passes": {rule: deny, request: updateClone(alice, newClone(), newClone()), reason: ReasonNoProtectedChange},
+		"a label of one's own passes": {
+			rule: deny, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: ReasonNoProtectedChange,
+		},
+		"so does one that is copied: it may be somebody's own, and else is healed": {
+			rule: func(r *spec.Rule) { r.Clones, r.Copied.Labels = spec.Deny, []string{"*"} }, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))),
+			reason: ReasonNoProtectedChange,
+		},
+		"Headwater may": {rule: deny, request: edit(headwaterUser), reason: ReasonByHeadwater},
+		"those who may change the source may": {
+			rule: deny, request: with(edit(alice), func(r *Request) { r.User.Groups = []string{"system:masters"} }), reason: ReasonExempt,
+		},
+		"but not its marks": {
+			rule: deny, request: with(updateClone(alice, newClone(), unmarked()), func(r *Request) { r.User.Groups = []string{"system:masters"} }),
+			reason: ReasonMarksChanged, refused: true,
+		},
+		"an owner is refused where deletions alone are protected": {
+			rule: func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }, request: updateClone(alice, newClone(), newClone(owned)),
+			reason: ReasonProtected, refused: true,
+		},
+		"an identity from the settings deletes what has no owner": {
+			rule: deny, world: func(w *World) { w.SystemIdentities = []string{"operator"} }, request: removeClone("operator"), reason: ReasonGarbageCollection,
+		},
+		"an operation that the rule leaves out passes": {
+			rule:    func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Update} },
+			request: removeClone(alice), reason: ReasonOperationNotProtected,
+		},
+		"the namespace controller empties a namespace":      {rule: deny, request: removeClone(namespaceController), reason: ReasonGarbageCollection},
+		"the garbage collector deletes what has no owner":   {rule: deny, request: removeClone(garbageCollector), reason: ReasonGarbageCollection},
+		"so they do under the controller manager's name":    {rule: deny, request: removeClone(controllerManager), reason: ReasonGarbageCollection},
+		"a system controller may not edit":                  {rule: deny, request: edit(namespaceController), reason: ReasonProtected, refused: true},
+		"an object of the same name that is no clone":       {rule: deny, request: updateClone(alice, unmarked(), unmarked(setData("x"))), reason: ReasonNotProtected},
+		"a clone of another rule is reverted":               {rule: deny, request: updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), setData("x"))), reason: ReasonNoProtectedChange},
+		"invariant 10: a clone that cannot be read is kept": {rule: deny, request: with(removeClone(alice), func(r *Request) { r.Old = nil }), reason: ReasonUnreadable, refused: true},
+	})
+}

@@ -1,0 +1,139 @@
+package decide
+
+import (
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// Decide says whether request may pass. It refuses whatever it cannot make out
+// and that may touch a protected object.
+func Decide(request Request, set *rules.Set[spec.Rule], world World) Verdict {
+	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
+	touched := request.Scope.restrict(touchedBy(request, set))
+	for _, rule := range touched.sources {
+		verdict = stricter(verdict, judge(request, operation(&rule, &request), rule, world))
+	}
+	for _, rule := range touched.namespaces {
+		verdict = stricter(verdict, guard(request, rule, world))
+	}
+	for _, rule := range touched.clones {
+		verdict = stricter(verdict, judgeClone(request, rule, world))
+	}
+	if touched.marks {
+		verdict = stricter(verdict, judgeMarks(request, set, world))
+	}
+	return verdict
+}
+
+func touchedBy(request Request, set *rules.Set[spec.Rule]) matches {
+	switch {
+	case request.Kind == spec.KindNamespace:
+		return matches{namespaces: guarding(request, set)}
+	case request.Operation == spec.Create:
+		return matches{sources: protecting(request, set), marks: true}
+	default:
+		return matches{sources: protecting(request, set), clones: denying(request, set), marks: true}
+	}
+}
+
+// judge is the verdict of one rule about a request that may do operation to what
+// it protects. An update that cannot be made out may make a source as well.
+func judge(request Request, operation spec.Operation, rule spec.Rule, world World) Verdict {
+	fault := request.fault()
+	switch {
+	case !rule.Covers(operation) && (fault == "" || request.Operation != spec.Update):
+		return Verdict{Allowed: true, Reason: ReasonOperationNotProtected, Rule: rule.Name}
+	case fault != "":
+		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
+	}
+	if reason, by := mayChange(request, rule, world); reason != "" {
+		return allow(rule, reason, by)
+	}
+	changed := protectedChanges(rule, request, operation)
+	switch {
+	case request.Operation != spec.Update:
+	case len(changed) == 0:
+		return allow(rule, ReasonNoProtectedChange, "")
+	case releasesOwners(request, changed, world):
+		return allow(rule, ReasonGarbageCollection, request.User.Name)
+	}
+	verdict := refuse(rule, ReasonProtected, ProtectedMessage(rule, operation, request.Object()))
+	verdict.Changed = changed
+	return verdict
+}
+
+// protecting returns the rules that protect what request is about, by what it
+// is before the request, so that a label that is taken off protects to the last,
+// and by what it becomes. A request that cannot be made out is held to be about
+// any object it may be about.
+func protecting(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
+	ref, known := request.Ref()
+	unsure := !known || request.Operation == spec.Update && request.New == nil
+	var found []spec.Rule
+	all := set.All()
+	for i := range all { // without a copy of each
+		rule := &all[i]
+		if unsure && suspects(&request, rule) || !unsure && operationOn(rule, ref, &request) != "" {
+			found = append(found, *rule)
+		}
+	}
+	return found
+}
+
+// suspects reports whether request may be about a source of rule, as far as it
+// says where that is.
+func suspects(request *Request, rule *spec.Rule) bool {
+	subject := request.subject()
+	here := request.Namespace == "" || rule.Source.Namespace == request.Namespace ||
+		subject != nil && rule.Source.Namespace == subject.Namespace
+	return rule.Source.Kind == request.Kind && here
+}
+
+// guarding returns the rules that guard the namespace that request is about, or
+// may be about.
+func guarding(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
+	if request.Operation != spec.Delete {
+		return nil
+	}
+	old := request.Old
+	unknown := old == nil || old.Name == "" || request.Name != "" && request.Name != old.Name
+	var found []spec.Rule
+	for _, rule := range set.All() {
+		if rule.Guards() && (unknown || rule.Source.Namespace == old.Name) {
+			found = append(found, rule)
+		}
+	}
+	return found
+}
+
+func guard(request Request, rule spec.Rule, world World) Verdict {
+	if fault := request.fault(); fault != "" {
+		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
+	}
+	if request.Old.DeletionTimestamp != nil {
+		return allow(rule, ReasonNamespaceTerminating, "")
+	}
+	if !world.Holds(rule) {
+		return allow(rule, ReasonSourceAbsent, "")
+	}
+	if reason, by := mayChange(request, rule, world); reason != "" {
+		return allow(rule, reason, by)
+	}
+	return refuse(rule, ReasonNamespaceGuarded, GuardedMessage(rule))
+}
+
+// mayChange returns why the requester may do to the rule's source whatever
+// they like, and by which grant; an empty reason means that they may not.
+func mayChange(request Request, rule spec.Rule, world World) (reason Reason, by string) {
+	if isHeadwater(request.User, world) {
+		return ReasonByHeadwater, ""
+	}
+	if request.Kind != spec.KindNamespace && request.Operation == spec.Delete &&
+		isSystem(request.User.Name, world) && world.Terminating(request.Namespace) {
+		return ReasonNamespaceTerminating, request.User.Name
+	}
+	if by := grant(request.User, rule.Allow, world.Bound); by != "" {
+		return ReasonExempt, by
+	}
+	return "", ""
+}

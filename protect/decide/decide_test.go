@@ -1,0 +1,517 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+const alice = "alice"
+
+type decideCase struct {
+	rule    func(*spec.Rule)
+	world   func(*World)
+	request Request
+	reason  Reason
+	refused bool
+}
+
+func runDecide(t *testing.T, cases map[string]decideCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rule := blogRule()
+			if tc.rule != nil {
+				rule = blogRule(tc.rule)
+			}
+			world := newWorld()
+			if tc.world != nil {
+				world = newWorld(tc.world)
+			}
+			verdict := Decide(tc.request, rules.NewSet(rule), world)
+			require.Equal(t, tc.reason, verdict.Reason)
+			require.Equal(t, !tc.refused, verdict.Allowed)
+			require.NotContains(t, fmt.Sprintf("%+v", verdict), canary, "invariant 11: no value leaves in a verdict")
+
+			dry := Decide(with(tc.request, func(r *Request) { r.DryRun = true }), rules.NewSet(rule), world)
+			require.Equal(t, verdict, dry, "a dry run is judged the same")
+		})
+	}
+}
+
+func TestDecideWhatIsProtected(t *testing.T) {
+	edit := update(alice, newSecret(), newSecret(setData("other")))
+	runDecide(t, map[string]decideCase{
+		"an edit by a stranger is refused":  {request: edit, reason: ReasonProtected, refused: true},
+		"a delete by a stranger is refused": {request: remove(alice), reason: ReasonProtected, refused: true},
+		"another object of the namespace is free": {
+			request: with(edit, func(r *Request) {
+				r.Name = "other"
+				r.Old = newSecret(func(o *object.Full) { o.Name = "other" })
+				r.New = newSecret(setData("x"), func(o *object.Full) { o.Name = "other" })
+			}),
+			reason: ReasonNotProtected,
+		},
+		"the same name of another kind is free": {
+			request: with(edit, func(r *Request) { r.Kind = object.ConfigMap }), reason: ReasonNotProtected,
+		},
+		"the same name in another namespace is free": {
+			request: with(edit, func(r *Request) {
+				r.Namespace = "other"
+				r.Old = newSecret(func(o *object.Full) { o.Namespace = "other" })
+				r.New = newSecret(setData("x"), func(o *object.Full) { o.Namespace = "other" })
+			}),
+			reason: ReasonNotProtected,
+		},
+		"a resource that is never protected is free": {
+			request: with(edit, func(r *Request) { r.Kind = "" }), reason: ReasonNotProtected,
+		},
+		"an operation that the rule leaves out is free": {
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create} }, request: edit, reason: ReasonOperationNotProtected,
+		},
+		"an edit is free when the rule lists deletes only": {
+			rule: onlyDelete, request: edit, reason: ReasonNoProtectedChange,
+		},
+		"but not an owner, by whom the garbage collector would delete it": {
+			rule: onlyDelete, request: update(alice, newSecret(), newSecret(owned)), reason: ReasonProtected, refused: true,
+		},
+		"nor one let go: of those that stay, none may be there": {
+			rule: onlyDelete, request: update(alice, newSecret(owned), newSecret()), reason: ReasonProtected, refused: true,
+		},
+		"but by the garbage collector, with whatever else is free": {
+			rule: onlyDelete, request: update(garbageCollector, newSecret(owned), newSecret(setData("x"))), reason: ReasonGarbageCollection,
+		},
+		"making it by a stranger is refused": {request: create(alice, newSecret()), reason: ReasonProtected, refused: true},
+		"making it under a name that the API server generates is refused": {
+			request: with(create(alice, newSecret()), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+		},
+		"making another object is free": {
+			request: create(alice, newSecret(func(o *object.Full) { o.Name = "other" })), reason: ReasonNotProtected,
+		},
+		"making it is free when the rule leaves it out": {
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }, request: create(alice, newSecret()), reason: ReasonOperationNotProtected,
+		},
+		"making it by Headwater passes": {request: create(headwaterUser, newSecret()), reason: ReasonByHeadwater},
+		"making it by a system controller is refused, even in a namespace in deletion": {
+			world: terminating("platform"), request: create(namespaceController, newSecret()), reason: ReasonProtected, refused: true,
+		},
+		"making it by whom the rule allows passes": {
+			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, newSecret()), reason: ReasonExempt,
+		},
+		"a delete is free when the rule lists updates only": {
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }, request: remove(alice), reason: ReasonOperationNotProtected,
+		},
+		"an operation that is neither update nor delete is free": {
+			request: with(edit, func(r *Request) { r.Operation = "" }), reason: ReasonNotProtected,
+		},
+		"loophole 8: deleting a collection sends no name, and is refused all the same": {
+			request: with(remove(alice), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+		},
+		"loophole 9: an object pinned in deletion by a finalizer cannot be edited": {
+			request: update(alice, newSecret(inDeletion), newSecret(inDeletion, setData("x"))),
+			reason:  ReasonProtected, refused: true,
+		},
+		"loophole 7: a rewrite that changes nothing passes": {
+			request: update(alice, newSecret(), newSecret()), reason: ReasonNoProtectedChange,
+		},
+		"loophole 7: removing a finalizer passes": {
+			request: update(alice,
+				newSecret(func(o *object.Full) { o.Finalizers = []string{"foregroundDeletion"} }), newSecret()),
+			reason: ReasonNoProtectedChange,
+		},
+		"a label that is copied to every clone": {
+			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
+			request: update(alice, newSecret(), newSecret(withLabel("tier", "x"))), reason: ReasonProtected, refused: true,
+		},
+		"a label that is not": {
+			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
+			request: update(alice, newSecret(), newSecret(withLabel("team", "x"))), reason: ReasonNoProtectedChange,
+		},
+		"loophole 10: stripping our marks is refused": {
+			request: update(alice,
+				newSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), newSecret()),
+			reason: ReasonProtected, refused: true,
+		},
+		"threat T6: adding a finalizer is refused": {
+			request: update(alice, newSecret(), newSecret(func(o *object.Full) { o.Finalizers = []string{"a/b"} })),
+			reason:  ReasonProtected, refused: true,
+		},
+		"threat T6: freezing by immutable is refused": {
+			request: update(alice, newSecret(), newSecret(func(o *object.Full) { o.Content.Immutable = true })),
+			reason:  ReasonProtected, refused: true,
+		},
+		"threat T18: a forced replacement starts with a delete, which is refused": {
+			request: remove(alice), reason: ReasonProtected, refused: true,
+		},
+	})
+}
+
+func onlyDelete(r *spec.Rule) { r.Operations = []spec.Operation{spec.Delete} }
+
+func owned(o *object.Full) { o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }
+
+func inDeletion(o *object.Full) {
+	now := metav1.Now()
+	o.DeletionTimestamp, o.Finalizers = &now, []string{"a/b"}
+}
+
+func TestDecideWhoMayEdit(t *testing.T) {
+	edit := func(user string, groups ...string) Request {
+		request := update(user, newSecret(), newSecret(setData("other")))
+		request.User.Groups = groups
+		return request
+	}
+	deployer := func(r *spec.Rule) {
+		r.Allow.ServiceAccounts = []spec.ServiceAccount{{Namespace: "ci", Name: "deployer"}}
+	}
+	runDecide(t, map[string]decideCase{
+		"a user of the rule": {
+			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: edit(alice), reason: ReasonExempt,
+		},
+		"a group of the rule": {
+			rule: func(r *spec.Rule) { r.Allow.Groups = []string{"ops"} }, request: edit(alice, "dev", "ops"), reason: ReasonExempt,
+		},
+		"a service account of the rule": {
+			rule: deployer, request: edit("system:serviceaccount:ci:deployer"), reason: ReasonExempt,
+		},
+		"threat T11: a service account of the same name elsewhere does not count": {
+			rule: deployer, request: edit("system:serviceaccount:other:deployer"), reason: ReasonProtected, refused: true,
+		},
+		"threat T11: a name that only begins alike does not count": {
+			rule: deployer, request: edit("system:serviceaccount:ci:deployer2"), reason: ReasonProtected, refused: true,
+		},
+		"a holder of the ClusterRole through a ClusterRoleBinding": {
+			request: edit(alice, "system:masters"), reason: ReasonExempt,
+		},
+		"a rule without any exception": {
+			rule:    func(r *spec.Rule) { r.Allow.ClusterRoles = []string{} },
+			request: edit(alice, "system:masters"), reason: ReasonProtected, refused: true,
+		},
+		"Headwater itself": {
+			request: edit("system:serviceaccount:headwater:headwater"), reason: ReasonByHeadwater,
+		},
+		"nobody passes for Headwater while its name is unknown": {
+			world:   func(w *World) { w.Headwater = "" },
+			request: edit(""), reason: ReasonUnreadable, refused: true,
+		},
+		"another service account of Headwater's namespace does not pass for it": {
+			request: edit("system:serviceaccount:headwater:other"), reason: ReasonProtected, refused: true,
+		},
+	})
+}
+
+func TestDecideSystemControllers(t *testing.T) {
+	ownedBy := func(references ...metav1.OwnerReference) *object.Full {
+		return newSecret(func(o *object.Full) { o.OwnerReferences = references })
+	}
+	yes, no := true, false
+	first := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a", BlockOwnerDeletion: &yes}
+	released := first
+	released.BlockOwnerDeletion = &no
+	renamed := first
+	renamed.Name = "b"
+	runDecide(t, map[string]decideCase{
+		"loophole 5: the namespace controller empties a namespace in deletion": {
+			world: terminating("platform"), request: remove(namespaceController), reason: ReasonNamespaceTerminating,
+		},
+		"loophole 6: it may have the name of the controller manager": {
+			world: terminating("platform"), request: remove(controllerManager), reason: ReasonNamespaceTerminating,
+		},
+		"the garbage collector as well": {
+			world: terminating("platform"), request: remove(garbageCollector), reason: ReasonNamespaceTerminating,
+		},
+		"an identity from the settings as well": {
+			world: func(w *World) {
+				terminating("platform")(w)
+				w.SystemIdentities = []string{"operator"}
+			},
+			request: remove("operator"), reason: ReasonNamespaceTerminating,
+		},
+		"a system controller may not delete while the namespace lives": {
+			request: remove(namespaceController), reason: ReasonProtected, refused: true,
+		},
+		"another namespace in deletion does not count": {
+			world: terminating("other"), request: remove(namespaceController), reason: ReasonProtected, refused: true,
+		},
+		"a stranger may not delete in a namespace in deletion": {
+			world: terminating("platform"), request: remove(alice), reason: ReasonProtected, refused: true,
+		},
+		"loophole 6: other service accounts of kube-system are strangers": {
+			world: terminating("platform"), request: remove("system:serviceaccount:kube-system:default"),
+			reason: ReasonProtected, refused: true,
+		},
+		"a system controller may not edit, even in a namespace in deletion": {
+			world: terminating("platform"), request: update(namespaceController, newSecret(), newSecret(setData("x"))),
+			reason: ReasonProtected, refused: true,
+		},
+		"the garbage collector drops an owner": {
+			request: update(garbageCollector, ownedBy(first), ownedBy()), reason: ReasonGarbageCollection,
+		},
+		"the garbage collector ceases to block an owner": {
+			request: update(controllerManager, ownedBy(first), ownedBy(released)), reason: ReasonGarbageCollection,
+		},
+		"the garbage collector may not add an owner": {
+			request: update(garbageCollector, ownedBy(), ownedBy(first)), reason: ReasonProtected, refused: true,
+		},
+		"the garbage collector may not change an owner": {
+			request: update(garbageCollector, ownedBy(first), ownedBy(renamed)), reason: ReasonProtected, refused: true,
+		},
+		"the garbage collector may not begin to block": {
+			request: update(garbageCollector, ownedBy(released), ownedBy(first)), reason: ReasonProtected, refused: true,
+		},
+		"the garbage collector may not change data on the way": {
+			request: update(garbageCollector, ownedBy(first), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
+		},
+		"an identity from the settings drops an owner as well": {
+			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
+			request: update("operator", ownedBy(first), ownedBy()), reason: ReasonGarbageCollection,
+		},
+		"but may not edit": {
+			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
+			request: update("operator", newSecret(), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
+		},
+		"a stranger may not drop an owner": {
+			request: update(alice, ownedBy(first), ownedBy()), reason: ReasonProtected, refused: true,
+		},
+	})
+}
+
+func TestDecideNamespace(t *testing.T) {
+	unguarded := func(r *spec.Rule) {
+		guard := false
+		r.GuardNamespace = &guard
+	}
+	runDecide(t, map[string]decideCase{
+		"a namespace that holds a source is kept": {
+			request: removeNamespace(alice, "platform"), reason: ReasonNamespaceGuarded, refused: true,
+		},
+		"a namespace that holds none may go": {
+			world:   func(w *World) { w.Holds = func(spec.Rule) bool { return false } },
+			request: removeNamespace(alice, "platform"), reason: ReasonSourceAbsent,
+		},
+		"another namespace may go": {
+			request: removeNamespace(alice, "other"), reason: ReasonNotProtected,
+		},
+		"a rule may leave the namespace unguarded": {
+			rule: unguarded, request: removeNamespace(alice, "platform"), reason: ReasonNotProtected,
+		},
+		"an unguarded namespace may go even when the request cannot be made out": {
+			rule: unguarded, request: with(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
+			reason: ReasonNotProtected,
+		},
+		"who may change the source may delete its namespace": {
+			request: with(removeNamespace(alice, "platform"), func(r *Request) { r.User.Groups = []string{"system:masters"} }),
+			reason:  ReasonExempt,
+		},
+		"a system controller may not begin the deletion of a namespace": {
+			world:   terminating("platform"),
+			request: removeNamespace(namespaceController, "platform"), reason: ReasonNamespaceGuarded, refused: true,
+		},
+		"a namespace in deletion already may be deleted again": {
+			request: with(removeNamespace(alice, "platform"), func(r *Request) { inDeletion(r.Old) }),
+			reason:  ReasonNamespaceTerminating,
+		},
+		"an update of a namespace is free": {
+			request: with(removeNamespace(alice, "platform"), func(r *Request) { r.Operation = spec.Update }), reason: ReasonNotProtected,
+		},
+	})
+}
+
+// Invariant 10.
+func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
+	edit := update(alice, newSecret(), newSecret())
+	unreadable := func(request Request, change func(*Request)) decideCase {
+		return decideCase{request: with(request, change), reason: ReasonUnreadable, refused: true}
+	}
+	runDecide(t, map[string]decideCase{
+		"the old object is missing":             unreadable(edit, func(r *Request) { r.Old = nil }),
+		"the old object is missing, and a name": unreadable(edit, func(r *Request) { r.Old, r.Name = nil, "" }),
+		"nothing names the object":              unreadable(edit, func(r *Request) { r.Old, r.Name, r.Namespace = nil, "", "" }),
+		"the request names another object":      unreadable(edit, func(r *Request) { r.Name = "other" }),
+		"the old object has no name":            unreadable(edit, func(r *Request) { r.Old = newSecret(func(o *object.Full) { o.Name = "" }) }),
+		"the request names another namespace":   unreadable(edit, func(r *Request) { r.Namespace = "other" }),
+		"the new object is missing":             unreadable(edit, func(r *Request) { r.New = nil }),
+		"the new object has another name":       unreadable(edit, func(r *Request) { r.New = newSecret(func(o *object.Full) { o.Name = "other" }) }),
+		"nobody asks":                           unreadable(edit, func(r *Request) { r.User.Name = "" }),
+		"nobody asks to delete":                 unreadable(remove(alice), func(r *Request) { r.User.Name = "" }),
+		"an exempt requester of an unreadable request": unreadable(edit, func(r *Request) {
+			r.Old, r.User.Groups = nil, []string{"system:masters"}
+		}),
+		"the namespace is missing":                                        unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
+		"the namespace is called two names":                               unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Name = "other" }),
+		"an unreadable object of another namespace, which may be a clone": unreadable(edit, func(r *Request) { r.Old, r.Namespace = nil, "other" }),
+		"an unreadable object of another namespace may be deleted, as a clone may": {
+			request: with(remove(alice), func(r *Request) { r.Old, r.Namespace = nil, "other" }), reason: ReasonNotProtected,
+		},
+	})
+}
+
+func TestDecideModes(t *testing.T) {
+	edit := update(alice, newSecret(), newSecret(setData("other")))
+	decide := func(mode spec.Mode, message string) Verdict {
+		return Decide(edit, rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode, r.Message = mode, message })), newWorld())
+	}
+	t.Run("Enforce refuses and names the object, the rule and who may edit", func(t *testing.T) {
+		verdict := decide(spec.Enforce, "")
+		require.False(t, verdict.Allowed)
+		require.Equal(t, `headwater: Secret platform/blogsecret is protected by rule "blogsecret": ClusterRole cluster-admin (through a ClusterRoleBinding) may change it`, verdict.Message)
+		require.Equal(t, OutcomeDenied, verdict.Outcome())
+		require.Equal(t, []string{"data"}, verdict.Changed)
+	})
+	t.Run("a message of the rule replaces the default", func(t *testing.T) {
+		require.Equal(t, "ask #platform", decide(spec.Enforce, "ask #platform").Message)
+	})
+	t.Run("Warn lets pass with a warning that fits a header", func(t *testing.T) {
+		verdict := decide(spec.Warn, "ask\n#platform")
+		require.True(t, verdict.Allowed)
+		require.Equal(t, "ask #platform", verdict.Warning)
+		require.Equal(t, OutcomeWarned, verdict.Outcome())
+	})
+	t.Run("Audit lets pass with a note for the audit log", func(t *testing.T) {
+		verdict := decide(spec.Audit, "")
+		require.True(t, verdict.Allowed)
+		require.Empty(t, verdict.Warning)
+		require.Contains(t, verdict.Audit["violation"], "is protected by rule")
+		require.Equal(t, OutcomeAudited, verdict.Outcome())
+	})
+	t.Run("a mode that nobody knows enforces", func(t *testing.T) {
+		require.False(t, decide("Sometimes", "").Allowed)
+	})
+	t.Run("an exempt requester is told of nothing, and the audit log by which grant", func(t *testing.T) {
+		request := with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} })
+		verdict := Decide(request, rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
+		require.Empty(t, verdict.Warning)
+		require.Equal(t, "ClusterRole cluster-admin", verdict.Audit["allowed-by"])
+		require.Equal(t, OutcomeAllowed, verdict.Outcome())
+	})
+}
+
+func TestDecideTakesTheStrictestRule(t *testing.T) {
+	warn := blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })
+	enforce := newRule("other", object.Secret, "platform", "other")
+	for name, set := range map[string]*rules.Set[spec.Rule]{
+		"the strict rule first": rules.NewSet(enforce, warn),
+		"the strict rule last":  rules.NewSet(warn, enforce),
+	} {
+		t.Run(name, func(t *testing.T) {
+			unknown := with(update(alice, nil, nil), func(r *Request) { r.Name = "" })
+			verdict := Decide(unknown, set, newWorld())
+			require.False(t, verdict.Allowed)
+			require.Equal(t, "other", verdict.Rule)
+
+			verdict = Decide(removeNamespace(alice, "platform"), set, newWorld())
+			require.False(t, verdict.Allowed)
+			require.Equal(t, "other", verdict.Rule)
+			require.Contains(t, verdict.Message, `headwater: Namespace platform holds Secret platform/other`)
+		})
+	}
+	t.Run("an exemption from one rule of a namespace is none from another", func(t *testing.T) {
+		mine := blogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} })
+		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(mine, enforce), newWorld())
+		require.False(t, verdict.Allowed)
+		require.Equal(t, "other", verdict.Rule)
+	})
+}
+
+func TestDecideSourcesBySelector(t *testing.T) {
+	shared := labelled(map[string]string{"share": "yes", "team": "a"})
+	edited := func(change ...func(*object.Full)) Request {
+		return update(alice, newSecret(shared), newSecret(append([]func(*object.Full){shared}, change...)...))
+	}
+	for sentence, test := range map[string]struct {
+		request Request
+		reason  Reason
+		refused bool
+	}{
+		"an edit of what is selected is refused":   {edited(setData("x")), ReasonProtected, true},
+		"a delete of what is selected is refused":  {with(remove(alice), func(r *Request) { shared(r.Old) }), ReasonProtected, true},
+		"what is not selected is free":             {update(alice, newSecret(), newSecret(setData("x"))), ReasonNotProtected, false},
+		"loophole 10: taking the label off first":  {edited(labelled(nil)), ReasonProtected, true},
+		"loophole 10: with the edit":               {edited(labelled(nil), setData("x")), ReasonProtected, true},
+		"loophole 10: changing the label":          {edited(labelled(map[string]string{"share": "no"})), ReasonProtected, true},
+		"a label that the rule does not select by": {edited(labelled(map[string]string{"share": "yes"})), ReasonNoProtectedChange, false},
+		"making an object a source is refused":     {update(alice, newSecret(), newSecret(shared)), ReasonProtected, true},
+		"as is making it with the label":           {create(alice, newSecret(shared)), ReasonProtected, true},
+		"making it without the label is free":      {create(alice, newSecret()), ReasonNotProtected, false},
+		"a new object that cannot be read is held to be selected": {
+			with(create(alice, newSecret()), func(r *Request) { r.New = nil }), ReasonUnreadable, true,
+		},
+		"as is what an object becomes that cannot be read": {
+			with(update(alice, newSecret(), nil), func(*Request) {}), ReasonUnreadable, true,
+		},
+		"an object that cannot be read is held to be selected": {
+			with(edited(), func(r *Request) { r.Old = nil }), ReasonUnreadable, true,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			verdict := Decide(test.request, rules.NewSet(selectingRule()), newWorld())
+			require.Equal(t, test.reason, verdict.Reason)
+			require.Equal(t, !test.refused, verdict.Allowed)
+		})
+	}
+	t.Run("the namespace is guarded while it holds any, and the message says what", func(t *testing.T) {
+		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(selectingRule()), newWorld())
+		require.Contains(t, verdict.Message, `Namespace platform holds a Secret selected by share=yes, which is protected by rule "shared"`)
+	})
+	t.Run("a rule that leaves creation out lets objects be made a source", func(t *testing.T) {
+		set := rules.NewSet(selectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }))
+		for _, request := range []Request{update(alice, newSecret(), newSecret(shared)), create(alice, newSecret(shared))} {
+			require.Equal(t, ReasonOperationNotProtected, Decide(request, set, newWorld()).Reason)
+		}
+	})
+	t.Run("where deletions alone are protected, taking off the label is one", func(t *testing.T) {
+		set := rules.NewSet(selectingRule(onlyDelete))
+		require.False(t, Decide(edited(labelled(nil)), set, newWorld()).Allowed)
+		require.True(t, Decide(edited(setData("x"), withLabel("team", "b")), set, newWorld()).Allowed)
+	})
+	t.Run("a denial says who may make it", func(t *testing.T) {
+		require.Equal(t, `headwater: Secret platform/blogsecret would be a source of rule "shared", which protects it: `+
+			`ClusterRole cluster-admin (through a ClusterRoleBinding) may make it`,
+			Decide(update(alice, newSecret(), newSecret(shared)), rules.NewSet(selectingRule()), newWorld()).Message)
+	})
+	t.Run("a denial names the object", func(t *testing.T) {
+		require.Contains(t, Decide(edited(setData("x")), rules.NewSet(selectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)
+	})
+}
+
+func TestDecideAsksEveryRuleThatProtectsAnObject(t *testing.T) {
+	edit := update(alice, newSecret(labelled(map[string]string{"share": "yes"})), newSecret(labelled(map[string]string{"share": "yes"}), setData("x")))
+	named, selecting := blogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} }), selectingRule()
+	for _, set := range []*rules.Set[spec.Rule]{rules.NewSet(named, selecting), rules.NewSet(selecting, named)} {
+		verdict := Decide(edit, set, newWorld())
+		require.False(t, verdict.Allowed)
+		require.Equal(t, "shared", verdict.Rule)
+	}
+}
+
+func TestMessageNamesWhoMayEdit(t *testing.T) {
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("user%d", i)
+	}
+	for name, tc := range map[string]struct {
+		allow spec.Allow
+		want  string
+	}{
+		"nobody": {spec.Allow{}, "only a holder of the override permission"},
+		"some of each": {
+			spec.Allow{
+				ClusterRoles: []string{"a"}, Users: []string{"b"}, Groups: []string{"c"},
+				ServiceAccounts: []spec.ServiceAccount{{Namespace: "ci", Name: "d"}},
+			},
+			"ClusterRole a (through a ClusterRoleBinding), user b, group c or service account ci/d",
+		},
+		"too many to list": {
+			spec.Allow{Users: many}, "user " + strings.Join(many[:8], ", user ") + " or 4 more",
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whoMayEdit(tc.allow)) })
+	}
+}

@@ -1,0 +1,131 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// superusers are let by the API server to do anything, whatever is bound.
+const superusers = "system:masters"
+
+// Grant is what lets somebody change what a rule protects.
+type Grant string
+
+// The grants.
+const (
+	// GrantAllow: the rule names them.
+	GrantAllow Grant = "Allow"
+	// GrantClusterRole: they hold a ClusterRole that the rule names.
+	GrantClusterRole Grant = "ClusterRole"
+	// GrantOverride: they hold a ClusterRole with the verb override.
+	GrantOverride Grant = "Override"
+	// GrantSuperuser: the API server refuses them nothing.
+	GrantSuperuser Grant = "Superuser"
+	// GrantHeadwater: they are Headwater.
+	GrantHeadwater Grant = "Headwater"
+)
+
+// Editor is somebody whom a rule's protection lets pass, and one grant of
+// theirs.
+type Editor struct {
+	// Kind is User, Group or ServiceAccount.
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Grant     Grant  `json:"grant"`
+	// ClusterRole and Binding are set for what is held by role.
+	ClusterRole string `json:"clusterRole,omitempty"`
+	Binding     string `json:"clusterRoleBinding,omitempty"`
+}
+
+// Subject names the editor for people.
+func (e Editor) Subject() string {
+	if e.Namespace != "" {
+		return e.Kind + " " + e.Namespace + "/" + e.Name
+	}
+	return e.Kind + " " + e.Name
+}
+
+// Through says by which grant, for people.
+func (e Editor) Through() string {
+	switch e.Grant {
+	case GrantAllow:
+		return "named by the rule"
+	case GrantClusterRole:
+		return fmt.Sprintf("ClusterRole %s of the rule, by ClusterRoleBinding %s", e.ClusterRole, e.Binding)
+	case GrantOverride:
+		return fmt.Sprintf("verb %s in ClusterRole %s, by ClusterRoleBinding %s", spec.OverrideVerb, e.ClusterRole, e.Binding)
+	case GrantSuperuser:
+		return "the API server, which refuses it nothing"
+	default:
+		return "is Headwater itself"
+	}
+}
+
+// Editors lists whom the protection of rule lets pass, once for each grant.
+// RoleBindings do not count, neither for a ClusterRole of the rule nor for the
+// override, which is asked for cluster-wide.
+func Editors(rule spec.Rule, headwater spec.ServiceAccount, roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) []Editor {
+	editors := append(named(rule.Allow),
+		Editor{Kind: rbacv1.GroupKind, Name: superusers, Grant: GrantSuperuser},
+		Editor{Kind: rbacv1.ServiceAccountKind, Namespace: headwater.Namespace, Name: headwater.Name, Grant: GrantHeadwater},
+	)
+	overriding := map[string]bool{}
+	for _, role := range roles {
+		overriding[role.Name] = slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return overrides(r, rule.Name) })
+	}
+	for _, binding := range bindings {
+		role := binding.RoleRef.Name
+		if slices.Contains(rule.Allow.ClusterRoles, role) {
+			editors = append(editors, bound(binding, GrantClusterRole)...)
+		}
+		if overriding[role] {
+			editors = append(editors, bound(binding, GrantOverride)...)
+		}
+	}
+	slices.SortFunc(editors, func(a, b Editor) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Grant, b.Grant), cmp.Compare(a.ClusterRole, b.ClusterRole), cmp.Compare(a.Binding, b.Binding))
+	})
+	return slices.Compact(editors)
+}
+
+func named(allow spec.Allow) []Editor {
+	var editors []Editor
+	for _, user := range allow.Users {
+		editors = append(editors, Editor{Kind: rbacv1.UserKind, Name: user, Grant: GrantAllow})
+	}
+	for _, group := range allow.Groups {
+		editors = append(editors, Editor{Kind: rbacv1.GroupKind, Name: group, Grant: GrantAllow})
+	}
+	for _, account := range allow.ServiceAccounts {
+		editors = append(editors, Editor{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name, Grant: GrantAllow})
+	}
+	return editors
+}
+
+func bound(binding rbacv1.ClusterRoleBinding, grant Grant) []Editor {
+	var editors []Editor
+	for _, subject := range binding.Subjects {
+		editors = append(editors, Editor{
+			Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name,
+			Grant: grant, ClusterRole: binding.RoleRef.Name, Binding: binding.Name,
+		})
+	}
+	return editors
+}
+
+// overrides reports whether a rule of a ClusterRole grants the override of the
+// rule of that name, as the API server's RBAC authorizer decides it.
+func overrides(granted rbacv1.PolicyRule, rule string) bool {
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, value) || slices.Contains(list, rbacv1.ResourceAll)
+	}
+	return has(granted.Verbs, spec.OverrideVerb) && has(granted.APIGroups, spec.OverrideGroup) && has(granted.Resources, spec.OverrideResource) &&
+		(len(granted.ResourceNames) == 0 || slices.Contains(granted.ResourceNames, rule))
+}

@@ -1,0 +1,78 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+func TestQuestionsTravelInThePath(t *testing.T) {
+	for path, question := range map[string]Scope{
+		"/validate/marks":          {About: AboutMarks},
+		"/validate/selected/a":     {AboutSelected, []string{"a"}},
+		"/validate/namespaces/a/b": {AboutNamespaces, []string{"a", "b"}},
+	} {
+		t.Run(path, func(t *testing.T) {
+			require.Equal(t, path, question.Path())
+			require.Equal(t, question, ScopeAt(path))
+		})
+	}
+	require.Equal(t, Scope{}, ScopeAt("/validate"), "about everything")
+}
+
+func TestDecideAnswersWhatIsAsked(t *testing.T) {
+	set := rules.NewSet(
+		newRule("named", object.Secret, "platform", "blogsecret", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
+		newRule("owner", object.Secret, "somewhere", "else", func(r *spec.Rule) { r.Clones = spec.Deny }),
+		selectingRule(),
+	)
+	marked := newSecret(func(o *object.Full) {
+		o.Labels = object.Merged(o.Labels, map[string]string{"headwater.dev/clone": "true", "share": "yes"})
+		o.Annotations = object.Merged(o.Annotations, map[string]string{"headwater.dev/rule": "owner"})
+	})
+	changed := *marked
+	changed.Content.Data = map[string][]byte{"k": []byte("other")}
+	for sentence, tc := range map[string]struct {
+		path string
+		want Reason
+		by   string
+	}{
+		"by the rule that names it":                         {"/validate/sources", ReasonExempt, "named"},
+		"by a rule that selects it":                         {"/validate/selected/shared", ReasonProtected, "shared"},
+		"by the rule that it is a clone of":                 {"/validate/clones", ReasonProtected, "owner"},
+		"by its marks":                                      {"/validate/marks", ReasonNoProtectedChange, "owner"},
+		"by a rule that is gone: then by all":               {"/validate/selected/gone", ReasonProtected, "shared"},
+		"by a rule that is about another object: by all":    {"/validate/selected/owner", ReasonProtected, "shared"},
+		"by whatever there is, without a question":          {"/validate", ReasonProtected, "shared"},
+		"in a way that there is not: then in all there are": {"/validate/else", ReasonProtected, "shared"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			request := update(alice, marked, &changed)
+			request.Scope = ScopeAt(tc.path)
+			verdict := Decide(request, set, newWorld())
+			require.Equal(t, tc.want, verdict.Reason)
+			require.Equal(t, tc.by, verdict.Rule)
+		})
+	}
+}
+
+func TestDecideAnswersByWhichRuleANamespaceIsAskedAbout(t *testing.T) {
+	set := rules.NewSet(
+		newRule("lets", object.Secret, "platform", "a", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
+		newRule("guards", object.Secret, "platform", "b"),
+	)
+	for path, want := range map[string]Reason{
+		"/validate/namespaces/lets": ReasonExempt, "/validate/namespaces/guards": ReasonNamespaceGuarded,
+		"/validate/namespaces": ReasonNamespaceGuarded, "/validate/namespaces/gone": ReasonNamespaceGuarded,
+	} {
+		t.Run(path, func(t *testing.T) {
+			request := removeNamespace(alice, "platform")
+			request.Scope = ScopeAt(path)
+			require.Equal(t, want, Decide(request, set, newWorld()).Reason)
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apivalidation "k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// Whether policies judge as Decide does is shown on an API server, end to end.
+
+func policyNames(policies []Policy) (names []string) {
+	for _, p := range policies {
+		names = append(names, p.Definition.Name+" "+string(p.Binding.Spec.ValidationActions[0]))
+	}
+	return names
+}
+
+func TestPolicies(t *testing.T) {
+	guarded := blogRule()
+	warned := newRule("warned", object.Secret, "platform", "a", noGuard, func(r *spec.Rule) { r.Mode = spec.Warn })
+	audited := newRule("audited", object.ConfigMap, "other", "b", noGuard, func(r *spec.Rule) { r.Mode, r.Clones = spec.Audit, spec.Deny })
+	for sentence, tc := range map[string]struct {
+		rules []spec.Rule
+		modes []spec.Mode
+		world decide.World
+		want  []string
+	}{
+		"one rule that enforces": {
+			[]spec.Rule{guarded}, []spec.Mode{spec.Enforce}, newWorld(), []string{"headwater-sources Deny", "headwater-namespaces Deny", "headwater-clones Deny"},
+		},
+		"a namespace that holds no source is not guarded": {
+			[]spec.Rule{guarded},
+			[]spec.Mode{spec.Enforce},
+			newWorld(func(w *decide.World) { w.Holds = func(spec.Rule) bool { return false } }),
+			[]string{"headwater-sources Deny", "headwater-clones Deny"},
+		},
+		"each mode has its own, and the strictest guards the marks": {
+			[]spec.Rule{audited, warned},
+			[]spec.Mode{spec.Enforce, spec.Warn, spec.Audit},
+			newWorld(),
+			[]string{"headwater-sources-warn Warn", "headwater-clones-warn Warn", "headwater-sources-audit Audit", "headwater-clones-audit Audit"},
+		},
+		"of other modes there are none": {[]spec.Rule{audited, warned}, []spec.Mode{spec.Enforce}, newWorld(), nil},
+		"without a rule there are none": {nil, []spec.Mode{spec.Enforce, spec.Warn, spec.Audit}, newWorld(), nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.Equal(t, tc.want, policyNames(Policies(rules.NewSet(tc.rules...), tc.world, tc.modes...)))
+		})
+	}
+}
+
+func TestPoliciesBearNamesThatPermissionsKnow(t *testing.T) {
+	names := PolicyNames()
+	all := append(Policies(rules.NewSet(blogRule(), newRule("warned", object.Secret, "b", "b", func(r *spec.Rule) { r.Mode = spec.Warn }),
+		newRule("audited", object.Secret, "c", "c", func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld(), spec.Enforce, spec.Warn, spec.Audit), SelfPolicy(newWorld()))
+	for _, p := range all {
+		require.Contains(t, names, p.Definition.Name)
+		require.Equal(t, p.Definition.Name, p.Binding.Name)
+		require.Equal(t, p.Definition.Name, p.Binding.Spec.PolicyName)
+		require.Empty(t, apivalidation.IsDNS1123Subdomain(p.Definition.Name))
+		require.Equal(t, admissionregistrationv1.Fail, *p.Definition.Spec.FailurePolicy, "an error never lets pass")
+	}
+}
+
+func TestPoliciesDependOnTheRulesOnly(t *testing.T) {
+	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
+	require.Equal(t, Policies(rules.NewSet(a, b), newWorld(), spec.Enforce), Policies(rules.NewSet(b, a), newWorld(), spec.Enforce), "and not on their order")
+}
+
+func TestPoliciesNameWhoMay(t *testing.T) {
+	rule := blogRule(func(r *spec.Rule) {
+		r.Allow = spec.Allow{
+			ClusterRoles: []string{"platform-admin"}, Users: []string{"jane"}, Groups: []string{"ops"},
+			ServiceAccounts: []spec.ServiceAccount{{Namespace: "cd", Name: "robot"}},
+		}
+	})
+	same := newRule("same", object.Secret, "platform", "same", func(r *spec.Rule) { r.Allow = rule.Allow })
+	world := newWorld(func(w *decide.World) {
+		w.Holders = func(string) []string {
+			return decide.Holders([]rbacv1.Subject{
+				{Kind: rbacv1.UserKind, Name: "root"},
+				{Kind: rbacv1.GroupKind, Name: "admins"},
+				{Kind: rbacv1.ServiceAccountKind, Namespace: "flux", Name: "flux"},
+				{Kind: "Alien", Name: "alien"},
+			})
+		}
+	})
+	policy := Policies(rules.NewSet(rule, same), world, spec.Enforce)[0].Definition
+	var allowed []string
+	for _, variable := range policy.Spec.Variables {
+		if strings.HasPrefix(variable.Name, "allowed") {
+			allowed = append(allowed, variable.Expression)
+		}
+	}
+	require.Equal(t, []string{
+		`request.userInfo.username in ["jane", "root", "system:serviceaccount:cd:robot", "system:serviceaccount:flux:flux"]`,
+		`request.userInfo.?groups.orValue([]).exists(group, group in ["admins", "ops"])`,
+	}, allowed, "once, for both rules")
+}
+
+func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
+	var many []spec.Rule
+	for i := range 250 {
+		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
+		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
+	}
+	world := newWorld(func(w *decide.World) {
+		var names []string
+		for i := range 2000 {
+			names = append(names, fmt.Sprintf("%04d", i)+strings.Repeat("x", 249))
+		}
+		w.SystemIdentities = names
+		w.Holders = func(string) (all []string) {
+			for _, name := range names {
+				all = append(all, decide.UserPrincipal+name)
+			}
+			return all
+		}
+	})
+	for _, p := range Policies(rules.NewSet(many...), world, spec.Enforce) {
+		spec := p.Definition.Spec
+		for _, variable := range spec.Variables {
+			require.Less(t, len(variable.Expression), 100_000, variable.Name)
+		}
+		for _, condition := range spec.MatchConditions {
+			require.Less(t, len(condition.Expression), 100_000, condition.Name)
+		}
+		for _, validation := range spec.Validations {
+			require.Less(t, len(validation.Expression), 100_000)
+		}
+	}
+}
+
+func TestMessagesOfPolicies(t *testing.T) {
+	named := blogRule(func(r *spec.Rule) { r.Message = "ask\nthe team" })
+	policies := Policies(rules.NewSet(named, selectingRule()), newWorld(), spec.Enforce)
+	validations := policies[0].Definition.Spec.Validations
+	require.Equal(t, "ask the team", validations[0].Message, "the API server takes no line breaks")
+	require.Empty(t, validations[0].MessageExpression)
+	const name = `(oldObject == null ? object : oldObject).metadata.name`
+	require.Equal(t, `oldObject == null || !(oldObject.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false)) ? `+
+		`"headwater: Secret platform/" + `+name+` + " would be a source of rule \"shared\", which protects it: ClusterRole cluster-admin (through a ClusterRoleBinding) may make it" : `+
+		`"headwater: Secret platform/" + `+name+` + " is protected by rule \"shared\": ClusterRole cluster-admin (through a ClusterRoleBinding) may change it"`,
+		validations[1].MessageExpression)
+	require.NotEmpty(t, validations[1].Message, "where the expression fails")
+	for _, policy := range policies {
+		for _, validation := range policy.Definition.Spec.Validations {
+			require.False(t, slices.Contains(strings.Split(validation.Message, ""), "\n"))
+			require.EqualValues(t, "Forbidden", *validation.Reason)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// CheckSelector reports a selector that is too long for the API server to
+// evaluate.
+func CheckSelector(at *field.Path, source rules.Source) field.ErrorList {
+	if source.Selector == nil || len(literal(metav1.FormatLabelSelector(source.Selector))) <= maxSelector {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at.Child("selector"), "is too long for the API server to evaluate; select by fewer values")}
+}
+
+// maxExpression leaves room below the 100,000 characters that CEL takes.
+const maxExpression = 90_000
+
+// maxSelector is half of what fits into one expression, in which every key and
+// value is in quotes.
+const maxSelector = maxExpression / 2
+
+// Policy is a ValidatingAdmissionPolicy and the binding, of the same name, that
+// puts it in force for the whole cluster.
+type Policy struct {
+	Definition *admissionregistrationv1.ValidatingAdmissionPolicy
+	Binding    *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+}
+
+// policy is a Policy that is being written.
+type policy struct {
+	Policy
+
+	world decide.World
+	// defined finds variables by their expression.
+	defined map[string]string
+	// lists are the variables of lists of names.
+	lists map[string][]string
+}
+
+// newPolicy begins a policy to which Headwater itself is not subject.
+func newPolicy(what string, mode spec.Mode, world decide.World) *policy {
+	meta := metav1.ObjectMeta{Name: policyName(what, mode), Labels: mark.ManagedLabels()}
+	fail := admissionregistrationv1.Fail
+	definition := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
+	definition.Spec.FailurePolicy = &fail
+	definition.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{notHeadwater(world.Headwater)}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
+	binding.Spec.PolicyName = meta.Name
+	binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{actionOf(mode)}
+	return &policy{Policy: Policy{definition, binding}, world: world, defined: map[string]string{}, lists: map[string][]string{}}
+}
+
+func actionOf(mode spec.Mode) admissionregistrationv1.ValidationAction {
+	switch mode {
+	case spec.Warn:
+		return admissionregistrationv1.Warn
+	case spec.Audit:
+		return admissionregistrationv1.Audit
+	default:
+		return admissionregistrationv1.Deny
+	}
+}
+
+func (p *policy) match(scope admissionregistrationv1.ScopeType, group string, resources []string, operations ...admissionregistrationv1.OperationType) {
+	equivalent := admissionregistrationv1.Equivalent
+	p.Definition.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: &equivalent,
+	}
+	for _, matched := range matching(scope, resources, operations...) {
+		matched.APIGroups = []string{group}
+		p.Definition.Spec.MatchConstraints.ResourceRules = append(p.Definition.Spec.MatchConstraints.ResourceRules,
+			admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: matched})
+	}
+}
+
+// only has p look at no request but those that expression is true for. One too
+// long for the API server is left out: the validations say it again.
+func (p *policy) only(name, expression string) {
+	if len(expression) > maxExpression {
+		return
+	}
+	p.Definition.Spec.MatchConditions = append(p.Definition.Spec.MatchConditions, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+}
+
+// refuseUnless has p refuse a request that none of reasons is true for.
+func (p *policy) refuseUnless(message string, reasons ...string) {
+	reasons = slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
+	forbidden := metav1.StatusReasonForbidden
+	p.Definition.Spec.Validations = append(p.Definition.Spec.Validations, admissionregistrationv1.Validation{
+		Expression: strings.Join(reasons, " || "),
+		Reason:     &forbidden,
+		Message:    strings.Join(strings.Fields(message), " "), // it may hold no line breaks
+	})
+}
+
+// word has the last message be what expression says; it itself is said where
+// that fails.
+func (p *policy) word(expression string) {
+	p.Definition.Spec.Validations[len(p.Definition.Spec.Validations)-1].MessageExpression = expression
+}
+
+// messageAbout is ProtectedMessage about the object of the request.
+func messageAbout(rule spec.Rule) string {
+	worded := func(operation spec.Operation) string {
+		if !rule.BySelector() {
+			return literal(decide.ProtectedMessage(rule, operation, decide.SourceOf(rule)))
+		}
+		const name = "\x00"
+		before, after, _ := strings.Cut(decide.ProtectedMessage(rule, operation, fmt.Sprintf("%s %s/%s", rule.Source.Kind, rule.Source.Namespace, name)), name)
+		return literal(before) + " + " + nameOfObject + " + " + literal(after)
+	}
+	return fmt.Sprintf("%s ? %s : %s", isMade(rule), worded(spec.Create), worded(spec.Update))
+}
+
+// define makes expression a variable, which the API server evaluates where it
+// is first needed, and returns what reads it.
+func (p *policy) define(name, expression string) string {
+	if known, defined := p.defined[expression]; defined {
+		return known
+	}
+	p.Definition.Spec.Variables = append(p.Definition.Spec.Variables, admissionregistrationv1.Variable{Name: name, Expression: expression})
+	p.defined[expression] = "variables." + name
+	return p.defined[expression]
+}
+
+// allowed is whether allow covers the requester, as grant decides it; empty if
+// it covers nobody.
+func (p *policy) allowed(allow spec.Allow) string {
+	users, groups := slices.Clone(allow.Users), slices.Clone(allow.Groups)
+	for _, account := range allow.ServiceAccounts {
+		users = append(users, decide.ServiceAccountUser(account.Namespace, account.Name))
+	}
+	for _, role := range allow.ClusterRoles {
+		for _, principal := range p.world.Holders(role) {
+			if user, is := strings.CutPrefix(principal, decide.UserPrincipal); is {
+				users = append(users, user)
+			}
+			if group, is := strings.CutPrefix(principal, decide.GroupPrincipal); is {
+				groups = append(groups, group)
+			}
+		}
+	}
+	return strings.Join(slices.Concat(
+		p.listed("allowed", users, isUser),
+		p.listed("allowed", groups, func(names []string) string {
+			return "request.userInfo.?groups.orValue([]).exists(group, " + oneOf("group", names) + ")"
+		}),
+	), " || ")
+}
+
+// isUser is whether one of names asks.
+func isUser(names []string) string { return oneOf("request.userInfo.username", names) }
+
+// listed defines variables, whose names begin as variable, that hold what is said
+// of names, sorted and each once.
+func (p *policy) listed(variable string, names []string, said func([]string) string) []string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	// Most rules allow the same, who can be thousands: they are written once.
+	key := variable + " " + said(nil) + strings.Join(names, "\x00")
+	all, known := p.lists[key]
+	if known {
+		return all
+	}
+	for _, chunk := range divided(names) {
+		all = append(all, p.define(fmt.Sprintf("%s%d", variable, len(p.defined)), said(chunk)))
+	}
+	p.lists[key] = all
+	return all
+}
+
+// divided makes of names lists that fit into an expression each.
+func divided(names []string) (lists [][]string) {
+	room := 0
+	for _, name := range names {
+		size := len(literal(name)) + len(", ")
+		if size > room {
+			lists, room = append(lists, nil), maxExpression
+		}
+		room -= size
+		lists[len(lists)-1] = append(lists[len(lists)-1], name)
+	}
+	return lists
+}
+
+// overridden is whether the requester holds the override permission for every
+// rule, which is asked once for all validations, or for the one of this name.
+func (p *policy) overridden(rule string) string {
+	every := p.define("overridden", overridden(""))
+	if rule == "" {
+		return every
+	}
+	return every + " || " + overridden(rule)
+}
+
+// deletedBySystem is whether Kubernetes' own controllers, or what is treated like
+// them, delete.
+func (p *policy) deletedBySystem() string {
+	system := p.listed("system", slices.Concat(decide.KubernetesControllers, p.world.SystemIdentities), isUser)
+	return p.define("deletedBySystem", fmt.Sprintf(`request.operation == "DELETE" && (%s)`, strings.Join(system, " || ")))
+}
+
+// emptied is whether they empty a namespace that is being deleted.
+func (p *policy) emptied() string {
+	return p.define("emptied", p.deletedBySystem()+" && has(namespaceObject.metadata.deletionTimestamp)")
+}
+
+// sameCopied is nothing where nothing is copied.
+func (p *policy) sameCopied(field string, globs []string) []string {
+	if len(globs) == 0 {
+		return nil
+	}
+	return []string{p.define(fmt.Sprintf("sameCopied%d", len(p.defined)), keepsCopied(field, globs))}
+}
+
+// harmless is whether the request changes nothing that the rule protects, as
+// edits and releasesOwners decide it.
+func (p *policy) harmless(rule spec.Rule, clone bool) string {
+	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
+	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))
+	collectors := p.listed("collects", slices.Concat(decide.GarbageCollectors, p.world.SystemIdentities), isUser)
+	released := p.define("ownersReleased", fmt.Sprintf(`(%s) && %s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
+		strings.Join(collectors, " || "), after, before, blocksDeletion))
+	same := []string{`request.operation == "UPDATE"`, "(" + owners + " || " + released + ")"}
+	switch {
+	case !rule.OnlyDeletionCounts(spec.Update):
+		same = append(same, p.define("sameContent", sameContent()))
+		for _, key := range rule.SelectorKeys() {
+			same = append(same, fmt.Sprintf(`object.metadata.?labels[?%[1]s] == oldObject.metadata.?labels[?%[1]s]`, literal(key)))
+		}
+		if !clone {
+			same = append(same, p.sameCopied("labels", rule.Copied.Labels)...)
+			same = append(same, p.sameCopied("annotations", rule.Copied.Annotations)...)
+		}
+	case rule.BySelector() && !clone:
+		still := fmt.Sprintf(`[oldObject, object].all(it, %s)`, selects("it", rule.Requirements()))
+		same = append(same, p.define(fmt.Sprintf("stillSelected%d", len(p.defined)), still))
+	}
+	return "(" + strings.Join(same, " && ") + ")"
+}

@@ -1,0 +1,157 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources []target, headwater string) {
+	var namespaces []string
+	for _, source := range sources {
+		namespaces = append(namespaces, source.namespace)
+	}
+	webhook.NamespaceSelector = inNamespaces(namespaces)
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(), everyOperation...)
+	webhook.MatchConditions = slices.Concat(
+		[]admissionregistrationv1.MatchCondition{{Name: "protected-sources", Expression: sourceRequest + " in " + keys(sources)}},
+		excludePlainUpdates(sourceRequest, sources),
+		[]admissionregistrationv1.MatchCondition{notHeadwater(headwater), notOverridden(not(overriddenFor(ruleOf(sources, sourceRequest))))},
+	)
+}
+
+// scopeToSelected narrows webhook to the objects that the rule selects before
+// the request, and to those that the request makes one, where that is protected:
+// the API server's own selector, which is cheaper, does not tell one from the
+// other.
+func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule spec.Rule, override, headwater string) {
+	webhook.NamespaceSelector = inNamespaces([]string{rule.Source.Namespace})
+	webhook.ObjectSelector = rule.Source.Selector.DeepCopy()
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{rule.Source.Kind.Resource()}, everyOperation...)
+	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
+		{Name: "selected-sources", Expression: isSelected(rule)},
+		notHeadwater(headwater),
+		notOverridden(not(overridden(override))),
+	}
+}
+
+// scopeToClones narrows webhook to the changes of clones that a rule denies.
+// While Headwater is down nobody changes those, whom no override lets; but
+// Kubernetes still empties a namespace that goes.
+func scopeToClones(webhook *admissionregistrationv1.ValidatingWebhook, denied []target, headwater string) {
+	webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{mark.CloneLabel: "true"}}
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
+		admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	webhook.MatchConditions = slices.Concat(
+		[]admissionregistrationv1.MatchCondition{{
+			Name: "denied-clones", Expression: labelledClone + " && " + cloneRequest + " in " + keys(denied),
+		}},
+		excludePlainUpdates(cloneRequest, denied),
+		[]admissionregistrationv1.MatchCondition{
+			notHeadwater(headwater),
+			{Name: "not-kubernetes", Expression: not(deletedByKubernetes)},
+			notOverridden(not(overriddenFor(ruleOfClone))),
+		},
+	)
+}
+
+// scopeToMarks narrows webhook to the requests that set, change or remove the
+// marks of a clone. The condition is the whole verdict: what reaches the
+// webhook is refused, so that failing closed refuses nothing in an outage that
+// would otherwise pass.
+func scopeToMarks(webhook *admissionregistrationv1.ValidatingWebhook, headwater string) {
+	webhook.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: mark.CloneLabel, Operator: metav1.LabelSelectorOpExists},
+	}}
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
+		admissionregistrationv1.Create, admissionregistrationv1.Update)
+	// One condition, since the API server evaluates all there are: a fan-out
+	// must pay for no more than the first comparison.
+	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{{
+		Name: "marks-changed-by-others",
+		Expression: fmt.Sprintf("%s && (%s || %s) && %s", notHeadwater(headwater).Expression,
+			marksDiffer("labels"), marksDiffer("annotations"), not(overridden(""))),
+	}}
+}
+
+func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, namespaces []target, headwater string) {
+	webhook.Rules = matching(admissionregistrationv1.ClusterScope, []string{"namespaces"}, admissionregistrationv1.Delete)
+	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
+		{Name: "guarded-namespaces", Expression: "oldObject.metadata.name in " + keys(namespaces)},
+		notHeadwater(headwater),
+		notOverridden(not(overriddenFor(ruleOf(namespaces, "oldObject.metadata.name")))),
+	}
+}
+
+// excludePlainUpdates narrows requests, which show as key, to those updates that come to
+// a deletion, where others do not count.
+func excludePlainUpdates(key string, targets []target) []admissionregistrationv1.MatchCondition {
+	ending := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.ends })
+	if len(ending) == 0 {
+		return nil
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "no-mere-edits", Expression: not(key+" in "+keys(ending)) + " || " + ownersDiffer}}
+}
+
+func keys(targets []target) string {
+	var all []string
+	for _, t := range targets {
+		all = append(all, literal(t.key))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+func inNamespaces(names []string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Compact(slices.Sorted(slices.Values(names))),
+	}}}
+}
+
+func matching(scope admissionregistrationv1.ScopeType, resources []string, operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: operations,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: resources, Scope: &scope,
+		},
+	}}
+}
+
+// everyOperation is every one that a rule may list.
+var everyOperation = []admissionregistrationv1.OperationType{
+	admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
+}
+
+func resources() []string { return []string{object.Secret.Resource(), object.ConfigMap.Resource()} }
+
+// notHeadwater is true unless Headwater itself asks: it writes its clones
+// without being asked about them, and so whatever becomes of the webhook.
+func notHeadwater(name string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{
+		Name: "not-headwater", Expression: "request.userInfo.username != " + literal(name),
+	}
+}
+
+// notOverridden is true for requests that the override permission does not let
+// pass. The API server evaluates it with no pod running.
+func notOverridden(expression string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: "not-overridden", Expression: expression}
+}
+
+// ruleOf is, in CEL, the name of the rule whose override counts for key, "" for
+// that of every rule. What is not in the map is an error, which counts for
+// nothing beside the condition before it that is then false.
+func ruleOf(targets []target, key string) string {
+	var entries []string
+	for _, t := range targets {
+		entries = append(entries, literal(t.key)+": "+literal(t.override))
+	}
+	return fmt.Sprintf(`{%s}[%s]`, strings.Join(entries, ", "), key)
+}

@@ -1,0 +1,358 @@
+package manifests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+func testEndpoint(t testing.TB) spec.Endpoint {
+	t.Helper()
+	endpoint, err := spec.NewEndpoint("", "headwater")
+	require.NoError(t, err)
+	return endpoint
+}
+
+func noGuard(r *spec.Rule) {
+	guard := false
+	r.GuardNamespace = &guard
+}
+
+func TestConfiguration(t *testing.T) {
+	set := rules.NewSet(
+		blogRule(),
+		newRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }),
+	)
+	config := Configuration(set, headwaterUser, FailClosed, testEndpoint(t), []byte("bundle"))
+	require.Equal(t, "headwater", config.Name)
+	require.Len(t, config.Webhooks, 3)
+
+	port, timeout := int32(443), int32(5)
+	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
+	namespaced, cluster := admissionregistrationv1.NamespacedScope, admissionregistrationv1.ClusterScope
+	client := func(path string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{
+			Service:  &admissionregistrationv1.ServiceReference{Namespace: "headwater", Name: "headwater-webhook", Path: &path, Port: &port},
+			CABundle: []byte("bundle"),
+		}
+	}
+	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
+		Name: "sources.protect.headwater.dev", ClientConfig: client("/validate/sources"),
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE", "DELETE"},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"secrets", "configmaps"}, Scope: &namespaced,
+			},
+		}},
+		FailurePolicy: &fail, MatchPolicy: &equivalent, SideEffects: &none, TimeoutSeconds: &timeout,
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "kubernetes.io/metadata.name", Operator: "In", Values: []string{"certs", "platform"}},
+		}},
+		ObjectSelector:          &metav1.LabelSelector{},
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{
+				Name: "protected-sources",
+				Expression: `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + (oldObject == null ? object : oldObject).metadata.name in ` +
+					`["CREATE secrets/platform/blogsecret", "DELETE secrets/platform/blogsecret", "UPDATE configmaps/certs/ca-bundle", "UPDATE secrets/platform/blogsecret"]`,
+			},
+			{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
+			{
+				Name: "not-overridden",
+				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
+					`.name({"CREATE secrets/platform/blogsecret": "blogsecret", "DELETE secrets/platform/blogsecret": "blogsecret", "UPDATE configmaps/certs/ca-bundle": "ca", ` +
+					`"UPDATE secrets/platform/blogsecret": "blogsecret"}` +
+					`[request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + (oldObject == null ? object : oldObject).metadata.name])` +
+					`.check("override").allowed())`,
+			},
+		},
+	}, config.Webhooks[0])
+	require.Equal(t, admissionregistrationv1.ValidatingWebhook{
+		Name: "namespaces.protect.headwater.dev", ClientConfig: client("/validate/namespaces"),
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{"DELETE"},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"namespaces"}, Scope: &cluster,
+			},
+		}},
+		FailurePolicy: &fail, MatchPolicy: &equivalent, SideEffects: &none, TimeoutSeconds: &timeout,
+		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "guarded-namespaces", Expression: `oldObject.metadata.name in ["platform"]`},
+			{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
+			{
+				Name: "not-overridden",
+				Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
+					`.name({"platform": "blogsecret"}[oldObject.metadata.name]).check("override").allowed())`,
+			},
+		},
+	}, config.Webhooks[1])
+}
+
+func names(config *admissionregistrationv1.ValidatingWebhookConfiguration) (names []string) {
+	for _, webhook := range config.Webhooks {
+		names = append(names, webhook.Name+" "+string(*webhook.FailurePolicy))
+	}
+	return names
+}
+
+func TestConfigurationOfNoRules(t *testing.T) {
+	require.Nil(t, Configuration(rules.NewSet[spec.Rule](), headwaterUser, FailClosed, testEndpoint(t), []byte("bundle")))
+}
+
+func TestConfigurationWithoutGuards(t *testing.T) {
+	config := Configuration(rules.NewSet(blogRule(noGuard)), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{"sources.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
+}
+
+func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
+	set := rules.NewSet(
+		newRule("warned", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Warn }),
+		newRule("enforced", object.Secret, "platform", "b"),
+		newRule("audited", object.Secret, "other", "c", func(r *spec.Rule) { r.Mode = spec.Audit }),
+	)
+	config := Configuration(set, headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
+		"namespaces.protect.headwater.dev Fail", "observed-namespaces.protect.headwater.dev Ignore",
+		"observed-namespaces-2.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
+	}, names(config))
+	condition := func(webhook, i int) string { return config.Webhooks[webhook].MatchConditions[i].Expression }
+	require.Contains(t, condition(0, 0), `in ["CREATE secrets/platform/b", "DELETE secrets/platform/b", "UPDATE secrets/platform/b"]`)
+	require.Contains(t, condition(2, 0), `in ["platform"]`)
+	require.Contains(t, condition(2, 2), `{"platform": "enforced"}`)
+	require.Contains(t, condition(1, 0), `in ["CREATE secrets/other/c", "CREATE secrets/platform/a", "DELETE secrets/other/c", "DELETE secrets/platform/a", "UPDATE secrets/other/c", "UPDATE secrets/platform/a"]`)
+	require.Contains(t, condition(3, 0), `in ["other"]`)
+	require.Contains(t, condition(4, 2), `{"platform": "warned"}`)
+}
+
+func TestConfigurationOfSourcesBySelector(t *testing.T) {
+	config := Configuration(rules.NewSet(selectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create, spec.Delete} })), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
+	webhook := config.Webhooks[1]
+	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
+	require.Equal(t, map[string]string{"share": "yes"}, webhook.ObjectSelector.MatchLabels)
+	require.Equal(t, []admissionregistrationv1.OperationType{"CREATE", "UPDATE", "DELETE"}, webhook.Rules[0].Operations)
+	require.Equal(t, []string{"secrets"}, webhook.Rules[0].Resources)
+	require.Equal(t, []admissionregistrationv1.MatchCondition{
+		{
+			Name: "selected-sources",
+			Expression: `[[oldObject, object].map(it, it != null && it.metadata.?labels[?"share"].optMap(value, value in ["yes"]).orValue(false))]` +
+				`.exists(selected, selected[0] ? request.operation in ["CREATE", "DELETE"] || request.operation == "UPDATE" && ` +
+				`(!(selected[1]) || ` + ownersDiffer + `) : selected[1] && true)`,
+		},
+		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
+		{
+			Name:       "not-overridden",
+			Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects").name("shared").check("override").allowed())`,
+		},
+	}, webhook.MatchConditions)
+}
+
+func TestConfigurationOfClones(t *testing.T) {
+	config := Configuration(rules.NewSet(
+		blogRule(noGuard, func(r *spec.Rule) { r.Clones, r.Mode = spec.Deny, spec.Warn }), newRule("free", object.Secret, "platform", "free", noGuard),
+		newRule("ca", object.ConfigMap, "platform", "ca", noGuard, func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }),
+	), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
+		"clones.protect.headwater.dev Fail", "observed-clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
+	}, names(config))
+	clones := config.Webhooks[2]
+	require.Equal(t, map[string]string{"headwater.dev/clone": "true"}, clones.ObjectSelector.MatchLabels)
+	require.Equal(t, []admissionregistrationv1.OperationType{"UPDATE", "DELETE"}, clones.Rules[0].Operations)
+	require.Equal(t, []admissionregistrationv1.MatchCondition{
+		{
+			Name: "denied-clones",
+			Expression: `oldObject.metadata.?labels[?"headwater.dev/clone"].orValue("") == "true" && ` +
+				`request.operation + " " + request.resource.resource + "/" + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") ` +
+				`in ["DELETE configmaps/ca", "UPDATE configmaps/ca"]`,
+		},
+		{
+			Name: "no-mere-edits",
+			Expression: `!(request.operation + " " + request.resource.resource + "/" + oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("") ` +
+				`in ["UPDATE configmaps/ca"]) || ` + ownersDiffer,
+		},
+		{Name: "not-headwater", Expression: `request.userInfo.username != "system:serviceaccount:headwater:headwater"`},
+		{
+			Name: "not-kubernetes",
+			Expression: `!(request.operation == "DELETE" && request.userInfo.username in ["system:serviceaccount:kube-system:namespace-controller", ` +
+				`"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"])`,
+		},
+		{
+			Name: "not-overridden",
+			Expression: `!(authorizer.group("headwater.dev").resource("protectedobjects")` +
+				`.name(oldObject.metadata.?annotations[?"headwater.dev/rule"].orValue("")).check("override").allowed())`,
+		},
+	}, clones.MatchConditions)
+	marks := config.Webhooks[4]
+	require.Equal(t, []metav1.LabelSelectorRequirement{{Key: "headwater.dev/clone", Operator: "Exists"}}, marks.ObjectSelector.MatchExpressions)
+	require.Equal(t, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}, marks.Rules[0].Operations)
+	require.Len(t, marks.MatchConditions, 1, "the API server evaluates all there are, for each clone that Headwater writes")
+	require.True(t, strings.HasPrefix(marks.MatchConditions[0].Expression, clones.MatchConditions[2].Expression+" && "))
+}
+
+func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
+	config := Configuration(rules.NewSet(blogRule(noGuard, func(r *spec.Rule) { r.Mode = spec.Audit })), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
+}
+
+// askedBy is what a webhook asks about, and whose override counts for it.
+func askedBy(webhook admissionregistrationv1.ValidatingWebhook) string {
+	last := webhook.MatchConditions[len(webhook.MatchConditions)-1].Expression
+	_, override, _ := strings.Cut(last, ".name(")
+	override, _, _ = strings.Cut(override, "[")
+	return *webhook.ClientConfig.Service.Path + " " + override
+}
+
+func TestRulesThatGuardOneNamespaceAreAskedAboutOneByOne(t *testing.T) {
+	config := Configuration(rules.NewSet(
+		newRule("audited", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Audit }),
+		newRule("enforced", object.Secret, "platform", "b"),
+		newRule("strict", object.Secret, "platform", "c"),
+		newRule("alone", object.Secret, "other", "d"),
+	), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
+		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
+		"observed-namespaces.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
+	}, names(config))
+	var asked []string
+	for _, webhook := range config.Webhooks[2:6] {
+		asked = append(asked, askedBy(webhook))
+	}
+	require.Equal(t, []string{
+		`/validate/namespaces {"other": "alone"}`, `/validate/namespaces/enforced {"platform": "enforced"}`,
+		`/validate/namespaces/strict {"platform": "strict"}`, `/validate/namespaces/audited {"platform": "audited"}`,
+	}, asked)
+}
+
+func TestTheWebhooksAreBounded(t *testing.T) {
+	for sentence, tc := range map[string]struct{ rules, namespaces, want int }{
+		"one rule":                             {1, 1, 3},
+		"rules in namespaces of their own":     {50, 50, 3},
+		"three rules in each namespace":        {45, 15, 5},
+		"as many in one as count one by one":   {20, 1, 22},
+		"so many in one that all count as one": {50, 1, 3},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var all []spec.Rule
+			for i := range tc.rules {
+				all = append(all, newRule(fmt.Sprintf("r%03d", i), object.Secret, fmt.Sprintf("n%d", i%tc.namespaces), fmt.Sprintf("s%d", i)))
+			}
+			require.Len(t, names(Configuration(rules.NewSet(all...), headwaterUser, FailClosed, testEndpoint(t), nil)), tc.want)
+		})
+	}
+}
+
+func TestConfigurationByStance(t *testing.T) {
+	set := rules.NewSet(blogRule(func(r *spec.Rule) { r.Clones = spec.Deny }))
+	for stance, want := range map[FailureMode][]string{
+		Probe: {
+			"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore",
+			"clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Ignore",
+		},
+		FailClosed: {
+			"sources.protect.headwater.dev Fail", "namespaces.protect.headwater.dev Fail",
+			"clones.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail",
+		},
+		FailOpen: {"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore"},
+	} {
+		t.Run(string(stance), func(t *testing.T) {
+			require.Equal(t, want, names(Configuration(set, headwaterUser, stance, testEndpoint(t), nil)))
+		})
+	}
+}
+
+func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
+	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
+	one := Configuration(rules.NewSet(a, b), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, one, Configuration(rules.NewSet(b, a), headwaterUser, FailClosed, testEndpoint(t), nil), "and not on their order")
+}
+
+func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
+	var many []spec.Rule
+	for i := range 250 {
+		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
+		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
+	}
+	config := Configuration(rules.NewSet(many...), headwaterUser, FailClosed, testEndpoint(t), nil)
+	require.Equal(t, []string{
+		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
+		"sources-4.protect.headwater.dev Fail", "sources-5.protect.headwater.dev Fail",
+		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail",
+	}, names(config))
+	for _, webhook := range config.Webhooks {
+		for _, condition := range webhook.MatchConditions {
+			require.Less(t, len(condition.Expression), 100_000)
+		}
+	}
+}
+
+func TestLiteralCannotBeBrokenOutOf(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"a plain name":      {`blogsecret`, `"blogsecret"`},
+		"a quote":           {`a" || true || "`, `"a\" || true || \""`},
+		"a backslash":       {`a\`, `"a\\"`},
+		"a single quote":    {`it's`, `"it's"`},
+		"a line break":      {"a\nb", `"a\nb"`},
+		"a control":         {"a\x00\x7f", `"a\x00\x7f"`},
+		"a character":       {"ä€😀", `"\u00e4\u20ac\U0001f600"`},
+		"what is not UTF-8": {"a\xff", `"a\ufffd"`},
+		"a line separator":  {"a\u2028", `"a\u2028"`},
+		"a template":        {"${x}`", "\"${x}`\""},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, literal(tc.in)) })
+	}
+}
+
+func TestNewEndpoint(t *testing.T) {
+	t.Run("a Service", func(t *testing.T) {
+		endpoint := testEndpoint(t)
+		require.Equal(t, []string{
+			"headwater-webhook.headwater", "headwater-webhook.headwater.svc", "headwater-webhook.headwater.svc.cluster.local",
+		}, endpoint.Hosts.Names)
+		require.Nil(t, clientConfig(endpoint, decide.Scope{}, nil).URL)
+	})
+	for url, want := range map[string]string{
+		"https://127.0.0.1:9443":       "https://127.0.0.1:9443/validate/marks",
+		"https://127.0.0.1:9443/":      "https://127.0.0.1:9443/validate/marks",
+		"https://hooks.example.com/hw": "https://hooks.example.com/hw/validate/marks",
+		"https://[::1]:9443":           "https://[::1]:9443/validate/marks",
+	} {
+		t.Run(url, func(t *testing.T) {
+			endpoint, err := spec.NewEndpoint(url, "headwater")
+			require.NoError(t, err)
+			require.Equal(t, want, *clientConfig(endpoint, decide.Scope{About: decide.AboutMarks}, nil).URL)
+			require.Nil(t, clientConfig(endpoint, decide.Scope{About: decide.AboutMarks}, nil).Service)
+			require.Equal(t, 1, len(endpoint.Hosts.Names)+len(endpoint.Hosts.IPs))
+		})
+	}
+	for _, url := range []string{"http://127.0.0.1:9443", "127.0.0.1:9443", "https://", "https://u:p@host", "https://host?x=y", "https://host#x", ":"} {
+		t.Run("refused: "+url, func(t *testing.T) {
+			_, err := spec.NewEndpoint(url, "headwater")
+			require.ErrorContains(t, err, "webhook URL")
+			require.NotContains(t, err.Error(), "u:p")
+		})
+	}
+}
+
+func TestTheWebhookOfTheConfigurationAsksAboutOneConfigMapAndFailsOpen(t *testing.T) {
+	webhook := ConfigurationWebhook(decide.OwnConfiguration{Namespace: "own", Name: "headwater"}, testEndpoint(t), []byte("ca"))
+	require.Equal(t, "configuration.protect.headwater.dev", webhook.Name)
+	require.Equal(t, admissionregistrationv1.Ignore, *webhook.FailurePolicy)
+	require.Equal(t, inNamespaces([]string{"own"}), webhook.NamespaceSelector)
+	require.Equal(t, `object.metadata.name == "headwater"`, webhook.MatchConditions[0].Expression)
+	require.Equal(t, []string{"configmaps"}, webhook.Rules[0].Resources)
+	require.Equal(t, []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, webhook.Rules[0].Operations)
+}

@@ -1,0 +1,103 @@
+package prove
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+const (
+	probeName = "headwater-probe"
+	// annotating and pinning are edits that the API server would let be made of
+	// any object, of an immutable one too. Of a clone, the former would be
+	// refused as forging, whatever its rule says; the latter is not possible
+	// once an object is in deletion.
+	annotating = `{"metadata":{"annotations":{"` + mark.Domain + `probe":"attempt"}}}`
+	pinning    = `{"metadata":{"finalizers":["` + mark.Domain + `probe"]}}`
+)
+
+// gone is found where there is no such object any more.
+var gone = finding{problem: "gone"}
+
+func (p *Prover) attempt(ctx context.Context, rule spec.Rule, ref object.Ref) finding {
+	var err error
+	probe := []byte(annotating)
+	if ref.Namespace != rule.Source.Namespace {
+		probe = []byte(pinning)
+	}
+	patching := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	deleting := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	secrets, configMaps := p.Prober.CoreV1().Secrets(ref.Namespace), p.Prober.CoreV1().ConfigMaps(ref.Namespace)
+	switch updates := rule.Protects(spec.Update); {
+	case updates && ref.Kind == object.Secret:
+		_, err = secrets.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
+	case updates:
+		_, err = configMaps.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
+	case !rule.Protects(spec.Delete):
+		err = p.recreate(ctx, ref)
+	case ref.Kind == object.Secret:
+		err = secrets.Delete(ctx, ref.Name, deleting)
+	default:
+		err = configMaps.Delete(ctx, ref.Name, deleting)
+	}
+	if apierrors.IsNotFound(err) {
+		return gone
+	}
+	return findingOf(err)
+}
+
+// recreate tries to make a source that is there: who may, is told that it is.
+func (p *Prover) recreate(ctx context.Context, ref object.Ref) (err error) {
+	meta := object.NewMeta(ref)
+	if source, _ := p.Source(ref); source != nil {
+		meta.Labels = source.Labels
+	}
+	creating := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	if ref.Kind == object.Secret {
+		_, err = p.Prober.CoreV1().Secrets(ref.Namespace).Create(ctx, &corev1.Secret{ObjectMeta: meta}, creating)
+	} else {
+		_, err = p.Prober.CoreV1().ConfigMaps(ref.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, creating)
+	}
+	return err
+}
+
+// forge tries to make an object that bears the mark of a clone, which the
+// strictest engine in force refuses whether or not there is any source.
+func (p *Prover) forge(ctx context.Context) finding {
+	_, err := p.Prober.CoreV1().ConfigMaps(p.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: probeName, Namespace: p.Namespace, Labels: map[string]string{mark.CloneLabel: "true"},
+	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return findingOf(err)
+}
+
+// ProtectedBy returns the sources of a rule that caches hold, and, where nobody
+// may change its clones, one of these.
+func ProtectedBy(caches *kube.Caches) func(spec.Rule) []object.Ref {
+	return func(rule spec.Rule) []object.Ref {
+		var refs []object.Ref
+		sources, _ := caches.Sources.Of(rule.Base)
+		for _, source := range sources {
+			refs = append(refs, source.Ref())
+		}
+		if rule.Clones != spec.Deny || !rule.Covers(spec.Update) || len(refs) == 0 {
+			return refs
+		}
+		clones := caches.Clones[rule.Source.Kind].List()
+		if i := slices.IndexFunc(clones, func(clone *object.Digested) bool {
+			marks, ok := mark.Of(clone)
+			return ok && marks.Rule == rule.Name && clone.DeletionTimestamp == nil
+		}); i >= 0 {
+			refs = append(refs, clones[i].Ref())
+		}
+		return refs
+	}
+}

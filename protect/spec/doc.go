@@ -1,0 +1,7 @@
+// Package spec is the protect section of the configuration: defaults,
+// validation, the rules that it compiles to, and the names of the objects that
+// Headwater registers.
+//
+// In: a decoded section. Out: a [Rule], which answers which operations of which
+// objects it protects, and whom it exempts. The package is pure.
+package spec

@@ -1,0 +1,215 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/protect/decide"
+)
+
+// What a review may take. Objects are at most 1.5 MiB; a review holds two of
+// them, escaped. Together these bound the memory that reviews take, whoever
+// sends them: some ten bytes for each of a text, and some 200 for each of its
+// elements.
+const (
+	maxReviewBytes    = 8 << 20
+	maxReviewElements = 50_000
+	maxReviewsAtOnce  = 16
+	// A review of more than so many bytes is read once there is room for it,
+	// which it keeps until it is answered; most are smaller, and one that is sent
+	// slowly holds up no other.
+	smallReviewBytes  = 64 << 10
+	maxLargeAtOnce    = 4
+	maxWaitForRoom    = time.Second
+	retryAfterSeconds = "1"
+)
+
+// Reviewer is the HTTP handler that answers AdmissionReviews. It asks nothing
+// of the network.
+type Reviewer struct {
+	// ready says whether everything that decide looks up was read.
+	ready  func() bool
+	decide func(decide.Request) decide.Verdict
+	// record is told every verdict. It must not block.
+	record func(decide.Request, decide.Verdict, time.Duration)
+	clock  clock.Clock
+	log    *zap.Logger
+	// rooms are for reviews that are judged, large for those of any size.
+	rooms, large chan struct{}
+}
+
+// NewReviewer returns a Reviewer that answers 503 with a Retry-After, which
+// the API server honours, until ready.
+func NewReviewer(ready func() bool, decide func(decide.Request) decide.Verdict, record func(decide.Request, decide.Verdict, time.Duration), clk clock.Clock, log *zap.Logger) *Reviewer {
+	return &Reviewer{
+		ready: ready, decide: decide, record: record, clock: clk, log: log,
+		rooms: make(chan struct{}, maxReviewsAtOnce), large: make(chan struct{}, maxLargeAtOnce),
+	}
+}
+
+var _ http.Handler = (*Reviewer)(nil)
+
+// ServeHTTP answers one review.
+func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := v.clock.Now()
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			v.panicked(recovered)
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		}
+	}()
+	if !acceptable(w, r) {
+		return
+	}
+	if !v.ready() {
+		tryAgain(w, "still reading the cluster")
+		return
+	}
+	body, done, ok := v.read(w, r)
+	defer done()
+	if !ok {
+		return
+	}
+	if !v.enter(r, v.rooms) {
+		tryAgain(w, "too many reviews at once")
+		return
+	}
+	defer leave(v.rooms)
+	review, err := parseReview(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	request, verdict := v.judge(review, decide.ScopeAt(r.URL.Path))
+	v.record(request, verdict, v.clock.Since(start))
+	v.answer(w, review.UID, verdict)
+}
+
+func acceptable(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "send reviews with POST", http.StatusMethodNotAllowed)
+		return false
+	}
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		http.Error(w, "send reviews as application/json", http.StatusUnsupportedMediaType)
+		return false
+	}
+	return true
+}
+
+// enter waits for one of rooms, so that a flood of reviews cannot take all memory.
+func (v *Reviewer) enter(r *http.Request, rooms chan struct{}) (entered bool) {
+	timeout := v.clock.NewTimer(maxWaitForRoom)
+	defer timeout.Stop()
+	select {
+	case rooms <- struct{}{}:
+		return true
+	case <-timeout.C():
+	case <-r.Context().Done():
+	}
+	return false
+}
+
+func leave(rooms chan struct{}) { <-rooms }
+
+func tryAgain(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", retryAfterSeconds)
+	http.Error(w, why, http.StatusServiceUnavailable)
+}
+
+// read returns the whole body, or answers why not; done is to be called when the
+// body is of no use any more.
+func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, done func(), ok bool) {
+	done = func() {}
+	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
+	body, err := io.ReadAll(io.LimitReader(limited, smallReviewBytes))
+	if err == nil && len(body) == smallReviewBytes {
+		if !v.enter(r, v.large) {
+			tryAgain(w, "too many large reviews at once")
+			return nil, done, false
+		}
+		done = func() { leave(v.large) }
+		var rest []byte
+		rest, err = io.ReadAll(limited)
+		body = append(body, rest...)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge), err == nil && elements(body) > maxReviewElements:
+		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
+		return nil, done, false
+	case err != nil:
+		http.Error(w, "body could not be read", http.StatusBadRequest)
+		return nil, done, false
+	}
+	return body, done, true
+}
+
+// judge turns a panic into a denial: the API server asks about protected
+// objects only.
+func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, question decide.Scope) (request decide.Request, verdict decide.Verdict) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			v.panicked(recovered)
+			verdict = decide.Verdict{Reason: decide.ReasonInternalError, Message: "headwater: internal error; see its log"}
+		}
+	}()
+	request = toRequest(review)
+	request.Scope = question
+	return request, v.decide(request)
+}
+
+// panicked logs the kind of panic only: its value may quote an object.
+func (v *Reviewer) panicked(recovered any) {
+	v.log.Error("bug: review panicked", zap.String("type", fmt.Sprintf("%T", recovered)), zap.ByteString("stack", debug.Stack()))
+}
+
+func (v *Reviewer) answer(w http.ResponseWriter, uid types.UID, verdict decide.Verdict) {
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: reviewVersion, Kind: reviewKind},
+		Response: response(uid, verdict),
+	})
+	if err != nil {
+		v.log.Error("encode review", zap.Error(err))
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if _, err := w.Write(body); err != nil {
+		v.log.Debug("API server went away", zap.Error(err))
+	}
+}
+
+func response(uid types.UID, verdict decide.Verdict) *admissionv1.AdmissionResponse {
+	answer := &admissionv1.AdmissionResponse{UID: uid, Allowed: verdict.Allowed, AuditAnnotations: verdict.Audit}
+	if verdict.Warning != "" {
+		answer.Warnings = []string{verdict.Warning}
+	}
+	answer.Warnings = append(answer.Warnings, verdict.Warnings...)
+	if verdict.Allowed {
+		return answer
+	}
+	status := &metav1.Status{Status: metav1.StatusFailure, Message: verdict.Message}
+	switch verdict.Reason {
+	case decide.ReasonUnreadable, decide.ReasonInternalError:
+		status.Reason, status.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
+	default:
+		status.Reason, status.Code = metav1.StatusReasonForbidden, http.StatusForbidden
+	}
+	answer.Result = status
+	return answer
+}

@@ -1,0 +1,338 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+const (
+	oldSecret     = `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"platform","name":"blogsecret"},"type":"Opaque","data":{"password":"czNjcjN0LWNhbmFyeQ=="}}`
+	newSecretJSON = `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"platform","name":"blogsecret"},"type":"Opaque","data":{"password":"b3RoZXI="}}`
+	oldConfig     = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"platform","name":"blogconfig"},"data":{"a":"s3cr3t-canary"},"binaryData":{"b":"AA=="}}`
+	oldPlatform   = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"platform"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`
+)
+
+// reviewOf builds the review of a write to the Secret as alice, with parts
+// replaced.
+func reviewOf(operation, before, after string, replace ...string) string {
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1",` +
+		`"kind":{"group":"","version":"v1","kind":"Secret"},"resource":{"group":"","version":"v1","resource":"secrets"},` +
+		`"name":"blogsecret","namespace":"platform","operation":"` + operation + `",` +
+		`"userInfo":{"username":"alice","groups":["system:authenticated"]},"object":` + after + `,"oldObject":` + before + `,"dryRun":false,"options":null}}`
+	return strings.NewReplacer(replace...).Replace(body)
+}
+
+func testRules() *rules.Set[spec.Rule] {
+	return rules.NewSet(blogRule(), newRule("blogconfig", object.ConfigMap, "platform", "blogconfig"))
+}
+
+type reviewerSetup struct {
+	ready  func() bool
+	decide func(decide.Request) decide.Verdict
+	log    *zap.Logger
+}
+
+func newTestReviewer(setup reviewerSetup) *Reviewer {
+	if setup.ready == nil {
+		setup.ready = func() bool { return true }
+	}
+	if setup.decide == nil {
+		setup.decide = func(request decide.Request) decide.Verdict { return decide.Decide(request, testRules(), newWorld()) }
+	}
+	if setup.log == nil {
+		setup.log = zap.NewNop()
+	}
+	return NewReviewer(setup.ready, setup.decide, func(decide.Request, decide.Verdict, time.Duration) {}, clock.RealClock{}, setup.log)
+}
+
+func post(reviewer http.Handler, body string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, spec.ReviewPath, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	reviewer.ServeHTTP(answer, request)
+	return answer
+}
+
+func responseOf(t testing.TB, answer *httptest.ResponseRecorder) *admissionv1.AdmissionResponse {
+	t.Helper()
+	require.Equal(t, http.StatusOK, answer.Code, answer.Body.String())
+	require.Equal(t, "application/json", answer.Header().Get("Content-Type"))
+	var review admissionv1.AdmissionReview
+	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &review))
+	require.Equal(t, "admission.k8s.io/v1", review.APIVersion)
+	require.Equal(t, "AdmissionReview", review.Kind)
+	require.NotNil(t, review.Response)
+	return review.Response
+}
+
+func TestReviewAnswers(t *testing.T) {
+	swap := func(from, to string) []string { return []string{from, to} }
+	for name, tc := range map[string]struct {
+		body    string
+		allowed bool
+		code    int32
+	}{
+		"an edit is refused":         {reviewOf("UPDATE", oldSecret, newSecretJSON), false, 403},
+		"a delete is refused":        {reviewOf("DELETE", oldSecret, "null"), false, 403},
+		"a no-op passes":             {reviewOf("UPDATE", oldSecret, oldSecret), true, 0},
+		"a create is refused":        {reviewOf("CREATE", "null", oldSecret), false, 403},
+		"another name passes":        {reviewOf("CREATE", "null", oldSecret, swap("blogsecret", "another")...), true, 0},
+		"a collection has no name":   {reviewOf("DELETE", oldSecret, "null", `"name":"blogsecret","namespace"`, `"namespace"`), false, 403},
+		"an administrator passes":    {reviewOf("UPDATE", oldSecret, newSecretJSON, swap("system:authenticated", "system:masters")...), true, 0},
+		"another resource passes":    {reviewOf("UPDATE", oldSecret, newSecretJSON, swap(`"resource":"secrets"`, `"resource":"pods"`)...), true, 0},
+		"another group passes":       {reviewOf("UPDATE", oldSecret, newSecretJSON, swap(`"resource":{"group":""`, `"resource":{"group":"x"`)...), true, 0},
+		"another kind of object":     {reviewOf("UPDATE", oldConfig, newSecretJSON), false, 500},
+		"no old object":              {reviewOf("UPDATE", "null", newSecretJSON), false, 500},
+		"no old object to delete":    {reviewOf("DELETE", "null", "null"), false, 500},
+		"no new object":              {reviewOf("UPDATE", oldSecret, "null"), false, 500},
+		"an old object with no type": {reviewOf("UPDATE", `{"metadata":{"name":"blogsecret"}}`, newSecretJSON), false, 500},
+		"a list for an object":       {reviewOf("DELETE", `[]`, "null"), false, 500},
+		"data that is not base64":    {reviewOf("UPDATE", oldSecret, strings.Replace(newSecretJSON, "b3RoZXI=", "%%%", 1)), false, 500},
+		"data given twice":           {reviewOf("UPDATE", oldSecret, strings.Replace(oldSecret, `"type"`, `"data":{},"type"`, 1)), false, 500},
+		"data in plain":              {reviewOf("UPDATE", oldSecret, strings.Replace(oldSecret, `"type"`, `"stringData":{"password":"x"},"type"`, 1)), false, 500},
+		"data under another case": {
+			reviewOf("UPDATE", oldSecret, strings.Replace(oldSecret, `"type"`, `"DATA":{"password":"b3RoZXI="},"type"`, 1)), true, 0,
+		},
+		"a ConfigMap": {
+			reviewOf("UPDATE", oldConfig, strings.Replace(oldConfig, canary, "x", 1), "blogsecret", "blogconfig", `"resource":"secrets"`, `"resource":"configmaps"`),
+			false, 403,
+		},
+		"a ConfigMap's binary data": {
+			reviewOf("UPDATE", oldConfig, strings.Replace(oldConfig, "AA==", "AQ==", 1), "blogsecret", "blogconfig", `"resource":"secrets"`, `"resource":"configmaps"`),
+			false, 403,
+		},
+		"a namespace": {
+			reviewOf("DELETE", oldPlatform, "null", "blogsecret", "platform", `"resource":"secrets"`, `"resource":"namespaces"`), false, 403,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := post(newTestReviewer(reviewerSetup{}), tc.body)
+			response := responseOf(t, answer)
+			require.Equal(t, "u1", string(response.UID))
+			require.Equal(t, tc.allowed, response.Allowed)
+			require.NotContains(t, answer.Body.String(), canary)
+			if !tc.allowed {
+				require.NotNil(t, response.Result)
+				require.Equal(t, tc.code, response.Result.Code)
+				require.NotEmpty(t, response.Result.Message)
+			}
+		})
+	}
+}
+
+func TestReviewRefusesWhatIsNoReview(t *testing.T) {
+	good := reviewOf("UPDATE", oldSecret, newSecretJSON)
+	replaced := func(from, to string) string { return strings.Replace(good, from, to, 1) }
+	for name, tc := range map[string]struct {
+		method, media, body string
+		want                int
+	}{
+		"GET":                     {method: http.MethodGet, want: http.StatusMethodNotAllowed},
+		"no content type":         {media: "none", want: http.StatusUnsupportedMediaType},
+		"YAML":                    {media: "application/yaml", want: http.StatusUnsupportedMediaType},
+		"a charset":               {media: "application/json; charset=utf-8", body: good, want: http.StatusOK},
+		"nothing":                 {body: " ", want: http.StatusBadRequest},
+		"no JSON":                 {body: canary, want: http.StatusBadRequest},
+		"half a review":           {body: good[:len(good)/2], want: http.StatusBadRequest},
+		"two reviews":             {body: good + good, want: http.StatusBadRequest},
+		"a list":                  {body: "[" + good + "]", want: http.StatusBadRequest},
+		"v1beta1":                 {body: replaced("admission.k8s.io/v1", "admission.k8s.io/v1beta1"), want: http.StatusBadRequest},
+		"another kind":            {body: replaced("AdmissionReview", "ConversionReview"), want: http.StatusBadRequest},
+		"no request":              {body: `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, want: http.StatusBadRequest},
+		"a null request":          {body: `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`, want: http.StatusBadRequest},
+		"no uid":                  {body: replaced(`"uid":"u1",`, ""), want: http.StatusBadRequest},
+		"no operation":            {body: replaced(`"operation":"UPDATE",`, ""), want: http.StatusBadRequest},
+		"an unknown operation":    {body: replaced(`"operation":"UPDATE"`, `"operation":"update"`), want: http.StatusBadRequest},
+		"a request given twice":   {body: replaced(`"kind":"AdmissionReview",`, `"kind":"AdmissionReview","request":{"uid":"u2"},`), want: http.StatusBadRequest},
+		"a user given twice":      {body: replaced(`"username":"alice",`, `"username":"alice","username":"root",`), want: http.StatusBadRequest},
+		"a request by other case": {body: replaced(`"request"`, `"Request"`), want: http.StatusBadRequest},
+		"too large a body":        {body: replaced(`"options":null`, `"options":"`+strings.Repeat("a", maxReviewBytes)+`"`), want: http.StatusRequestEntityTooLarge},
+		"too many elements":       {body: replaced(`"options":null`, `"options":[`+strings.Repeat("{},", maxReviewElements/2)+`{}]`), want: http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.method == "" {
+				tc.method = http.MethodPost
+			}
+			if tc.media == "" {
+				tc.media = "application/json"
+			}
+			request := httptest.NewRequest(tc.method, spec.ReviewPath, strings.NewReader(tc.body))
+			if tc.media != "none" {
+				request.Header.Set("Content-Type", tc.media)
+			}
+			answer := httptest.NewRecorder()
+			newTestReviewer(reviewerSetup{}).ServeHTTP(answer, request)
+			require.Equal(t, tc.want, answer.Code)
+			require.NotContains(t, answer.Body.String(), canary)
+		})
+	}
+	t.Run("a body that breaks off", func(t *testing.T) {
+		request := httptest.NewRequest(http.MethodPost, spec.ReviewPath, iotest.ErrReader(http.ErrHandlerTimeout))
+		request.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		newTestReviewer(reviewerSetup{}).ServeHTTP(answer, request)
+		require.Equal(t, http.StatusBadRequest, answer.Code)
+	})
+}
+
+func TestReviewAsksToTryAgainUntilReady(t *testing.T) {
+	ready := false
+	reviewer := newTestReviewer(reviewerSetup{ready: func() bool { return ready }})
+	answer := post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Equal(t, "1", answer.Header().Get("Retry-After"))
+	ready = true
+	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+}
+
+func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
+	reviewer := newTestReviewer(reviewerSetup{})
+	for range maxReviewsAtOnce {
+		reviewer.rooms <- struct{}{}
+	}
+	answer := post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Equal(t, "1", answer.Header().Get("Retry-After"))
+	leave(reviewer.rooms)
+	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+	require.Len(t, reviewer.rooms, maxReviewsAtOnce-1, "a review leaves its room")
+}
+
+func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
+	reviewer := newTestReviewer(reviewerSetup{})
+	large := func() string {
+		return reviewOf("UPDATE", oldSecret, oldSecret, `"options":null`, `"options":{"kind":"`+strings.Repeat("a", smallReviewBytes)+`"}`)
+	}
+	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
+	for range maxLargeAtOnce {
+		reviewer.large <- struct{}{}
+	}
+	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+	answer := post(reviewer, large())
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Equal(t, "1", answer.Header().Get("Retry-After"))
+	leave(reviewer.large)
+	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
+	require.Len(t, reviewer.large, maxLargeAtOnce-1, "a review leaves its room")
+	require.Empty(t, reviewer.rooms)
+}
+
+// Whoever sends it: a pod that reaches the port can make up any.
+func TestALargeReviewTakesBoundedMemory(t *testing.T) {
+	const bound = 64 << 20 // of which maxLargeAtOnce are far from what the chart allows
+	list := func(field, item string, most int) string {
+		return `"` + field + `":[` + strings.TrimSuffix(strings.Repeat(item+",", most), ",") + `]`
+	}
+	many := maxReviewElements/2 - 100
+	labels := make([]string, 0, 2*many)
+	for i := range 2 * many {
+		labels = append(labels, fmt.Sprintf(`"%d":""`, i))
+	}
+	for sentence, field := range map[string]string{
+		"managed fields": list("managedFields", "{}", many),
+		"owners":         list("ownerReferences", "{}", many),
+		"finalizers":     list("finalizers", `""`, 2*many),
+		"labels":         `"labels":{` + strings.Join(labels, ",") + `}`,
+		"one long value": `"annotations":{"a":"` + strings.Repeat("a", maxReviewBytes-10_000) + `"}`,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			object := strings.Replace(oldSecret, `"metadata":{`, `"metadata":{`+field+",", 1)
+			body := reviewOf("DELETE", object, "null")
+			reviewer := newTestReviewer(reviewerSetup{})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			answer := post(reviewer, body)
+			runtime.ReadMemStats(&after)
+			require.Equal(t, http.StatusOK, answer.Code, "it is read")
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(bound))
+			require.Empty(t, reviewer.large, "a review leaves its room")
+		})
+	}
+}
+
+func TestElementsAreCountedOutsideOfStrings(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"a":[1,2],"b":{}}`: 5, `"{[,"`: 0, `"\\",`: 1, `"\",",`: 1, `"`: 0, `"\`: 0, ``: 0,
+	} {
+		require.Equal(t, want, elements([]byte(text)), text)
+	}
+}
+
+func TestAReviewThatIsSentSlowlyTakesNoRoom(t *testing.T) {
+	reviewer := newTestReviewer(reviewerSetup{})
+	sent, send := io.Pipe()
+	request := httptest.NewRequest(http.MethodPost, spec.ReviewPath, sent)
+	request.Header.Set("Content-Type", "application/json")
+	answer, done := httptest.NewRecorder(), make(chan struct{})
+	go func() {
+		defer close(done)
+		reviewer.ServeHTTP(answer, request)
+	}()
+	body := reviewOf("UPDATE", oldSecret, newSecretJSON)
+	_, err := send.Write([]byte(body[:len(body)/2]))
+	require.NoError(t, err)
+	require.Empty(t, reviewer.rooms)
+	_, err = send.Write([]byte(body[len(body)/2:]))
+	require.NoError(t, err)
+	require.NoError(t, send.Close())
+	<-done
+	require.False(t, responseOf(t, answer).Allowed)
+}
+
+// Invariant 10.
+func TestReviewPanicIsADenial(t *testing.T) {
+	core, logged := observer.New(zapcore.DebugLevel)
+	t.Run("in the decision", func(t *testing.T) {
+		reviewer := newTestReviewer(reviewerSetup{
+			decide: func(request decide.Request) decide.Verdict { panic(string(request.Old.Content.Data["password"])) }, log: zap.New(core),
+		})
+		response := responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, newSecretJSON)))
+		require.False(t, response.Allowed)
+		require.Equal(t, int32(500), response.Result.Code)
+		require.Equal(t, "u1", string(response.UID))
+		require.Empty(t, reviewer.rooms)
+	})
+	t.Run("outside of it", func(t *testing.T) {
+		reviewer := newTestReviewer(reviewerSetup{log: zap.New(core)})
+		reviewer.record = func(decide.Request, decide.Verdict, time.Duration) { panic(canary) }
+		require.Equal(t, http.StatusInternalServerError, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret)).Code)
+		require.Empty(t, reviewer.rooms)
+	})
+	require.Equal(t, 2, logged.Len())
+	for _, entry := range logged.All() {
+		line, err := json.Marshal(entry.ContextMap())
+		require.NoError(t, err)
+		require.False(t, bytes.Contains(line, []byte(canary)), "a panic's value is not logged")
+	}
+}
+
+func TestReviewCarriesWarningsAndAuditAnnotations(t *testing.T) {
+	reviewer := newTestReviewer(reviewerSetup{decide: func(request decide.Request) decide.Verdict {
+		return decide.Decide(request, rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
+	}})
+	response := responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, newSecretJSON)))
+	require.True(t, response.Allowed)
+	require.Len(t, response.Warnings, 1)
+	require.Equal(t, map[string]string{"rule": "blogsecret", "reason": "Protected"}, response.AuditAnnotations)
+}

@@ -1,0 +1,164 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/headwater-k8s/headwater/protect/certs"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+func newTestServer(t *testing.T, drain time.Duration, handler http.Handler) (*Server, *http.Client) {
+	t.Helper()
+	m := maintain(t, nil, nil, testHosts(), time.Now(), certs.TaskRenewCA, certs.TaskRenewLeaf)
+	server := NewServer("127.0.0.1:0", drain, handler,
+		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Credential().TLS, nil }, zaptest.NewLogger(t))
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(m.BundlePEM()))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return server, &http.Client{Transport: transport}
+}
+
+type reply struct {
+	status, proto int
+	tls           uint16
+	close         bool
+}
+
+func send(t *testing.T, client *http.Client, server *Server) reply {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"https://"+server.Address().String()+spec.ReviewPath, strings.NewReader(reviewOf("UPDATE", oldSecret, oldSecret)))
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(request)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return reply{answer.StatusCode, answer.ProtoMajor, answer.TLS.Version, answer.Close}
+}
+
+func TestServerAnswersReviewsOverTLS(t *testing.T) {
+	server, client := newTestServer(t, 0, newTestReviewer(reviewerSetup{}))
+	require.False(t, server.Listening())
+	require.Nil(t, server.Address())
+	background(t, server.Run)
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+
+	answer := send(t, client, server)
+	require.Equal(t, http.StatusOK, answer.status)
+	require.Equal(t, 1, answer.proto)
+	require.GreaterOrEqual(t, answer.tls, uint16(tls.VersionTLS12))
+	require.False(t, answer.close)
+
+	_, err := tls.Dial("tcp", server.Address().String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
+	require.Error(t, err)
+}
+
+func TestServerNamesTheBusyAddress(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	server := NewServer(taken.Addr().String(), 0, http.NotFoundHandler(), nil, zap.NewNop())
+	require.ErrorContains(t, server.Run(t.Context()), "webhook address "+taken.Addr().String()+" is in use")
+	require.False(t, server.Listening())
+}
+
+func TestServerDrains(t *testing.T) {
+	server, client := newTestServer(t, 300*time.Millisecond, newTestReviewer(reviewerSetup{}))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	require.False(t, send(t, client, server).close)
+
+	stop()
+	require.Eventually(t, func() bool { return !server.Listening() }, soon, time.Millisecond)
+	answer := send(t, client, server)
+	require.Equal(t, http.StatusOK, answer.status, "it serves on while it drains")
+	require.True(t, answer.close, "and asks to connect anew, elsewhere")
+	require.NoError(t, <-ended)
+	_, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Address().String())
+	require.Error(t, err)
+}
+
+func TestServerLetsReviewsInFlightEnd(t *testing.T) {
+	arrived, finish := make(chan struct{}), make(chan struct{})
+	server, client := newTestServer(t, 0, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-finish
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	go func() {
+		<-arrived
+		stop()
+		for server.Listening() {
+			runtime.Gosched()
+		}
+		close(finish)
+	}()
+	require.Equal(t, http.StatusTeapot, send(t, client, server).status)
+	require.NoError(t, <-ended)
+}
+
+func TestServerLogsFailedHandshakes(t *testing.T) {
+	core, logged := observer.New(zapcore.DebugLevel)
+	server := NewServer("127.0.0.1:0", 0, http.NotFoundHandler(), func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return nil, errors.New("no certificate yet")
+	}, zap.New(core))
+	background(t, server.Run)
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	_, err := tls.Dial("tcp", server.Address().String(), &tls.Config{InsecureSkipVerify: true})
+	require.Error(t, err)
+	require.Eventually(t, func() bool {
+		for _, entry := range logged.All() {
+			if strings.Contains(entry.Message, "no certificate yet") {
+				return true
+			}
+		}
+		return false
+	}, soon, time.Millisecond)
+}
+
+// client-go is what the API server calls with.
+func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
+	var asked atomic.Int32
+	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool { return asked.Add(1) > 1 }}))
+	background(t, server.Run)
+	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host:            "https://" + server.Address().String(),
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		ContentConfig:   rest.ContentConfig{NegotiatedSerializer: scheme.Codecs, ContentType: "application/json"},
+	})
+	require.NoError(t, err)
+	answer, err := client.Post().AbsPath(spec.ReviewPath).SetHeader("Content-Type", "application/json").
+		Body([]byte(reviewOf("UPDATE", oldSecret, newSecretJSON))).DoRaw(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `"allowed":false`)
+	require.EqualValues(t, 2, asked.Load())
+}
