@@ -17,12 +17,13 @@ const (
 	referenceFile = "../../configs/REFERENCE.md"
 	referenceHead = `# Every key of the configuration
 
-Made from the [JSON Schema](headwater.schema.json) by ` + "`UPDATE=1 go test ./internal/config`" + `; the schema is held against the
-types that Headwater reads the file into, with their defaults. [reference.yaml](reference.yaml) is the same as one file,
-[headwater.yaml](headwater.yaml) a shorter sample. ` + "`headwater check FILE`" + ` says what is wrong with a file, with line and path.
+Generated from the [JSON Schema](headwater.schema.json) by ` + "`UPDATE=1 go test ./internal/config`" + `. Tests compare the schema with
+the Go types and their defaults. [reference.yaml](reference.yaml) has the same keys as one file, [headwater.yaml](headwater.yaml) is a
+shorter sample, and [README.md](README.md) explains the parts of a rule. ` + "`headwater check FILE`" + ` reports what is wrong with a file, with
+line and path.
 
-A section that is left out leaves the matter alone; an empty one, ` + "`sync: {}`" + `, has all its defaults. A dash is for what
-is left out by default.
+Headwater ignores any section that you leave out. An empty section, ` + "`sync: {}`" + `, has all its defaults. A dash means that the key is
+left out by default.
 `
 )
 
@@ -86,7 +87,7 @@ func (r *reference) document() string {
 		r.section(path)
 	}
 	r.out.WriteString("\n## Label selectors\n\n" + text(r.definition("labelSelector"), "description") +
-		" As everywhere in Kubernetes; without conditions it matches everything.\n")
+		" Selectors work as everywhere in Kubernetes. A selector without conditions matches everything.\n")
 	r.table(r.definition("labelSelector"), nil)
 	return r.out.String()
 }
@@ -156,13 +157,13 @@ func (r *reference) kind(at *yaml.Node) string {
 		return "list of " + r.kinds(r.element(at))
 	case "object":
 		if value(at, "additionalProperties") != nil && value(at, "properties") == nil {
-			return "texts by key"
+			return "strings by key"
 		}
 		return "section"
 	case "integer", "number":
 		return kind + between(at)
 	case "string":
-		return "text"
+		return "string"
 	default:
 		return kind
 	}
@@ -170,7 +171,7 @@ func (r *reference) kind(at *yaml.Node) string {
 
 func (r *reference) kinds(element *yaml.Node) string {
 	switch kind := r.kind(element); kind {
-	case "text", "section":
+	case "string", "section":
 		return kind + "s"
 	default:
 		return kind

@@ -166,8 +166,8 @@ func resources(f File) (string, error) {
 		return "", err
 	}
 	return strings.Join([]string{
-		fmt.Sprintf("%s clones beside %s other Secrets take %s of memory.", memory.size("clones"), memory.size("unrelated"), median(memory.Unit, memory.Value)),
-		fmt.Sprintf("Each clone written takes %s of CPU time: 50m, all there is when others want", median(each.Unit, each.Value)),
-		fmt.Sprintf("the rest, write about %.0f a second. Next to nothing runs between changes.", 5*math.Round(requestedCPU/each.Value.Median/5)),
+		fmt.Sprintf("With %s clones and %s other Secrets, Headwater uses %s of memory.", memory.size("clones"), memory.size("unrelated"), median(memory.Unit, memory.Value)),
+		fmt.Sprintf("Writing a clone takes %s of CPU time, so the requested 50m are enough for about", median(each.Unit, each.Value)),
+		fmt.Sprintf("%.0f clones a second on a busy node. Between changes, Headwater uses almost no CPU.", 5*math.Round(requestedCPU/each.Value.Median/5)),
 	}, "\n"), nil
 }

@@ -116,7 +116,7 @@ func TestARunReplacesWhatStandsInTheDocuments(t *testing.T) {
 	require.Contains(t, string(readme), "With 10 clones and 20 other Secrets, Headwater uses 33 MiB of memory.")
 	values, err := os.ReadFile(filepath.Join(folder, "deploy/helm/headwater/values.yaml"))
 	require.NoError(t, err)
-	require.Contains(t, string(values), "# 10 clones beside 20 other Secrets take 33 MiB of memory.")
+	require.Contains(t, string(values), "# With 10 clones and 20 other Secrets, Headwater uses 33 MiB of memory.")
 	file, err := Read(folder)
 	require.NoError(t, err)
 	require.Equal(t, "abc", file.Runs["fan-out"].Commit)
