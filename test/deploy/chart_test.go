@@ -95,7 +95,7 @@ func TestTheChartGuardsTheMetrics(t *testing.T) {
 }
 
 func TestTheKustomizeBaseIsWhatTheChartRenders(t *testing.T) {
-	const header = "# Made from the Helm chart by `make chart UPDATE=1`: change that.\n"
+	const header = "# Generated from the Helm chart by `make chart UPDATE=1`. Change the chart instead.\n"
 	rendered := plain(template(t))
 	requireFile(t, deployDir+"/kustomize/headwater.yaml", header+rendered)
 
@@ -141,9 +141,9 @@ func TestThePermissionsAreThoseOfTheChart(t *testing.T) {
 	namespaceFile, err := os.ReadFile(deployDir + "/kustomize/namespace.yaml")
 	require.NoError(t, err)
 	rbac := template(t, "--show-only", "templates/serviceaccount.yaml", "--show-only", "templates/rbac.yaml")
-	requireFile(t, deployDir+"/rbac.yaml", "# What Headwater needs to run: its namespace, its identity, and no permission\n"+
-		"# beyond those that one of its modules uses. Made from the Helm chart by\n"+
-		"# `make chart UPDATE=1`: change that.\n"+string(namespaceFile)+"---\n"+plain(rbac))
+	requireFile(t, deployDir+"/rbac.yaml", "# What Headwater needs to run: its namespace, its service account, and only the\n"+
+		"# permissions that its modules use. Generated from the Helm chart by\n"+
+		"# `make chart UPDATE=1`. Change the chart instead.\n"+string(namespaceFile)+"---\n"+plain(rbac))
 }
 
 // objects are those of a stream of YAML documents, by kind, namespace and name.
