@@ -130,7 +130,7 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 	c.cameOrWent(change.Latest().Ref(), change.Added, change.Deleted)
 	ref := change.Latest().Ref()
 	marks, _ := mark.Of(change.Latest())
-	made := c.cloneMadeAt(change, marks.Source, c.now())
+	made := c.report.cloneMadeAt(change, marks.Source, c.now())
 	var governing []Rule
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
 		governing = append(governing, *rule)
@@ -165,7 +165,7 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 
 func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	source, now := change.Latest(), c.now()
-	c.sights.keep(change, now)
+	c.report.sights.keep(change, now)
 	governing := c.rules.Load().ForSource(source.Ref(), source.Labels)
 	c.noteUnreached(source.Ref(), c.noteKeys(source.Ref(), versionOfSource(change.Old), versionOfSource(change.New)), governing...)
 	c.objectChanged(source.Ref(), sourceMadeAt(change, now), governing...)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/live"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -32,27 +31,22 @@ type controller struct {
 	digestKey *kube.DigestKey
 	patcher   patcher
 	jobs      batchclient.JobsGetter
-	events    *kube.Events
 	metrics   *metrics
-	// onlooker, when there is one, is told of what was done.
-	onlooker Onlooker
-	log      *zap.Logger
-	now      func() time.Time
+	report    *Reporter
+	log       *zap.Logger
+	now       func() time.Time
 
 	queue    *queue.Runner[key]
 	posts    *posts
 	pending  pending
-	sights   sights
 	absences absences
 	// keyChanges are those of objects that pods consume.
 	keyChanges keyChanges
 	unreached  unreached
 	writes     writes
-	told       told
 	waits      *waits
 	rollouts   *rollouts
 	watch      *rolloutWatch
-	tallies    *locked.Value[tallies]
 
 	firstLooks firstLooks
 	// refreshed has when pods were refreshed that are still to be confirmed.
@@ -77,17 +71,20 @@ func newController(d dependencies, consumers *consumers, metrics *metrics) *cont
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Metadata, consumers.optional.Resource}, jobs: d.clients.Typed.BatchV1(),
-		events: d.events, metrics: metrics, onlooker: d.onlooker, log: d.log, now: time.Now,
-		told: told{now: time.Now}, waits: newWaits(metrics.waiting), tallies: locked.New(tallies{}),
+		metrics: metrics, log: d.log, now: time.Now, waits: newWaits(metrics.waiting),
 	}
 	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	if d.workers <= 0 {
 		d.workers = defaultWorkers
 	}
-	c.reads = newReads(d)
+	c.reads = newReads(d.clients, d.caches, d.digestKey, d.registry, d.log)
 	c.reads.wanted, c.reads.done = c.asked, c.objectRead
 	c.reads.labels = func() bool { return readLabels(c.settings.Load().sections) }
+	c.report = NewReporter(ReporterParams{
+		caches: d.caches, rules: d.rules, settings: d.settings, consumers: consumers, reads: c.reads, events: d.events, metrics: metrics,
+		onlooker: d.onlooker, log: d.log, now: func() time.Time { return c.now() },
+	})
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	c.rollouts = newRollouts(d.settings, c.queue.Fresh, c.now)
 	c.watch = newRolloutWatch(metrics)
@@ -130,7 +127,7 @@ func (c *controller) run(ctx context.Context) error {
 	beside.Go(func() { c.reads.queue.Run(ctx) })
 	beside.Go(func() { every(ctx, expireEvery, c.rollouts.expire) })
 	beside.Go(func() { every(ctx, tellEvery, c.tellUnreached) })
-	beside.Go(func() { every(ctx, tellEvery, c.tellTallies) })
+	beside.Go(func() { every(ctx, tellEvery, func() { c.report.tellTallies(c.waits.byCause) }) })
 	beside.Go(func() { every(ctx, judgeEvery, c.judgeRollouts) })
 	c.queue.Run(ctx)
 	return nil

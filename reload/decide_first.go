@@ -33,7 +33,7 @@ func (c Consumed) readAtStart() bool {
 // before the data of c was written.
 func (c Consumed) isStale(pods []*Pod) bool {
 	return c.readAtStart() && !c.ChangedAt.IsZero() && slices.ContainsFunc(pods, func(pod *Pod) bool {
-		return pod.reads(c.Reference) && pod.startedBefore(c)
+		return pod.reads(c.Reference) && startedBefore(pod, c)
 	})
 }
 
@@ -53,7 +53,7 @@ func (p *Pod) reads(r Reference) bool {
 // what it needs. So for an older p it counts when its containers started, by the
 // clock of the node: they read an earlier object of that name, or the first data
 // of this one. An optional object that such a pod started without is not concerned.
-func (p *Pod) startedBefore(c Consumed) bool {
+func startedBefore(p *Pod, c Consumed) bool {
 	written, bound := c.ChangedAt.After(c.CreatedAt), p.BoundAt.Truncate(time.Second)
 	if !bound.Before(c.CreatedAt) {
 		return written && !bound.After(c.ChangedAt)

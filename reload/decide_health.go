@@ -89,21 +89,21 @@ func judgeRollout(w *Workload, pods []*Pod, restartedAt, now time.Time) RolloutH
 	if failing, reason := firstFailing(recent, now); failing != nil {
 		found = RolloutHealth{Health: Stuck, Reason: reason, Pod: failing.Name, Again: failing.recovers()}
 	} else if !complete {
-		found = w.progress(recent, restartedAt, now)
+		found = progress(w, recent, restartedAt, now)
 	}
-	if found.Health == Stuck && w.failedBefore(old, restartedAt, now) {
+	if found.Health == Stuck && failedBefore(w, old, restartedAt, now) {
 		found.Health, found.FailedBefore = Progressing, true
 	}
 	return found
 }
 
 // progress judges a rollout that is not complete, whose new pods do not fail.
-func (w *Workload) progress(recent []*Pod, restartedAt, now time.Time) RolloutHealth {
+func progress(w *Workload, recent []*Pod, restartedAt, now time.Time) RolloutHealth {
 	r := w.Rollout
 	if r != nil && r.FailedAt != 0 && r.FailedAt >= restartedAt.Unix() {
 		return RolloutHealth{Health: Stuck, Reason: StuckDeadline}
 	}
-	if r != nil && (!r.moves() || w.Kind.hasDeadline()) {
+	if r != nil && (!r.moves() || hasDeadline(w.Kind)) {
 		return RolloutHealth{Health: Progressing}
 	}
 	deadline := lastBound(recent, restartedAt).Add(rolloutPatience)
@@ -115,7 +115,7 @@ func (w *Workload) progress(recent []*Pod, restartedAt, now time.Time) RolloutHe
 
 // failedBefore reports whether w was failing before the restart; old are its pods
 // that are older.
-func (w *Workload) failedBefore(old []*Pod, restartedAt, now time.Time) bool {
+func failedBefore(w *Workload, old []*Pod, restartedAt, now time.Time) bool {
 	failing, _ := firstFailing(old, now)
 	unavailable := w.Rollout != nil && w.Rollout.UnavailableAt != 0 && w.Rollout.UnavailableAt < restartedAt.Unix()
 	return failing != nil || unavailable
@@ -123,7 +123,7 @@ func (w *Workload) failedBefore(old []*Pod, restartedAt, now time.Time) bool {
 
 // hasDeadline reports whether the controller of such workloads reports a missed
 // progress deadline.
-func (k Kind) hasDeadline() bool {
+func hasDeadline(k Kind) bool {
 	return isKnown(k) && k != KindStatefulSet && k != KindDaemonSet
 }
 

@@ -94,11 +94,11 @@ func TestARestartThatIsTakenBackAgainAndAgainSlowsDown(t *testing.T) {
 	restarts := mark.Restarts{birth}
 	for undos, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 3: 20 * time.Second, 50: slowest} {
 		pace := Pace{}.and(paceAfter(undos))
-		require.Equal(t, Wait{WaitInterval, birth.Add(want)}, pace.wait(restarts, birth.Add(time.Second)))
-		require.Empty(t, pace.wait(restarts, birth.Add(want)))
+		require.Equal(t, Wait{WaitInterval, birth.Add(want)}, waitFor(pace, restarts, birth.Add(time.Second)))
+		require.Empty(t, waitFor(pace, restarts, birth.Add(want)))
 	}
 	pace := paceAfter(1).and(Pace{Interval: time.Minute})
-	require.Equal(t, Wait{WaitInterval, birth.Add(time.Minute)}, pace.wait(restarts, birth.Add(time.Second)), "the longer of both")
+	require.Equal(t, Wait{WaitInterval, birth.Add(time.Minute)}, waitFor(pace, restarts, birth.Add(time.Second)), "the longer of both")
 	require.Equal(t, 2, record{undos: 1}.undosBy(UndoneStripped))
 	require.Equal(t, 1, record{undos: 1}.undosBy(""))
 }

@@ -142,5 +142,5 @@ func (d Decision) delay(delivery Delivery, open windows, restarts mark.Restarts,
 	if opens := open.opensNext(now); !opens.IsZero() {
 		return Wait{WaitWindow, opens}
 	}
-	return d.Pace.wait(restarts, now)
+	return waitFor(d.Pace, restarts, now)
 }

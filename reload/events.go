@@ -2,7 +2,6 @@ package reload
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,43 +23,6 @@ const maxMissing = 1
 
 // misspelt is the topic of tellMisspelt.
 const misspelt = "misspelt"
-
-// tellMisspelt reports the annotations of w with Headwater's prefix that mean
-// nothing, if anybody would read the right ones.
-func (c *controller) tellMisspelt(w *Workload, decision Decision) {
-	var faults []fault
-	if c.honoured().optIn() || decision.Rule != "" {
-		faults = w.misspelt()
-	}
-	text := ""
-	for _, fault := range faults {
-		text += fault.annotation + fault.problem
-	}
-	if say, _ := c.told.say(w.key(), misspelt, text); say {
-		for _, fault := range faults {
-			c.events.Record(unknownReload(w, fault))
-		}
-	}
-}
-
-// complain tells the owner of w which of its annotations mean nothing, as
-// far as anybody would heed them. Of what is wrong with one, the first counts.
-func (c *controller) complain(w *Workload, decision Decision) {
-	of, faults := wishesOf(&w.ObjectMeta, w.foreign, c.honoured())
-	faults = slices.Concat(faults, (&gatherer{caches: c.caches}).tooMany(w.Namespace, of), w.unseen(of))
-	problems := map[string]fault{}
-	for _, fault := range faults {
-		_, known := problems[fault.annotation]
-		if !known && (c.honoured().optIn() || decision.Rule != "" || fault.annotation == mark.ReloadOn) {
-			problems[fault.annotation] = fault
-		}
-	}
-	for _, annotation := range mark.WishAnnotations() {
-		if say, _ := c.told.say(w.key(), annotation, problems[annotation].problem); say {
-			c.events.Record(unknownReload(w, problems[annotation]))
-		}
-	}
-}
 
 // told remembers what owners were told, so that they hear it once, and again while
 // it lasts. It is lost with the process, and with it no more than that an Event is

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -47,13 +46,8 @@ func (c *controller) reconcileJob(ctx context.Context, k key) error {
 	if annotation == "" || isFinished(job) {
 		return nil
 	}
-	event := ignoredAnnotation(kube.Reference("batch/v1", "Job", job), fault{
-		annotation: annotation,
-		problem:    "Headwater does not recreate Jobs, as Reloader does; when data changes that its pods need, delete and recreate the Job",
-	})
-	if say, _ := c.told.say(k, annotation, string(job.UID)); say {
-		c.events.Record(event)
-	}
+	c.report.tellJob(k, job, annotation,
+		"Headwater does not recreate Jobs, as Reloader does; when data changes that its pods need, delete and recreate the Job")
 	return nil
 }
 

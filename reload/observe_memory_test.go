@@ -44,7 +44,7 @@ func TestExplainingWhatKubeletsNoLongerHold(t *testing.T) {
 	pod := &deployment.Spec.Template.Spec
 	pod.Containers, pod.Volumes = mounting(corev1.VolumeMount{Name: "v"}), []corev1.Volume{secretVolume("v", "base")}
 	f := newFixture(t, cloneOf("2"), deployment)
-	f.recorded(deployment, reading(Volume).frozen())
+	f.recorded(deployment, immutable(reading(Volume)))
 	f.live.Swap(rules.NewSet(testRule(t, Auto)))
 	e, _, err := f.observing(Settings{}).Explain(t.Context(), KindDeployment, "team", "web", birth)
 	require.NoError(t, err)
@@ -85,3 +85,5 @@ func TestExplainingAPodThatARestartReplaces(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ReasonReplaced, e.Reason, "step %s", e.Step)
 }
+
+func immutable(c Consumed) Consumed { c.Immutable = true; return c }

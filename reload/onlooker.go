@@ -17,13 +17,13 @@ type Reloaded struct {
 
 // show tells of what a change has brought about. That data was adopted, or a
 // kubelet asked once more, is no news.
-func (c *controller) show(k key, decision Decision) {
-	if c.onlooker == nil {
+func (r *Reporter) show(k key, decision Decision) {
+	if r.onlooker == nil {
 		return
 	}
 	switch decision.Step {
 	case StepRestart, StepRefresh:
-		c.onlooker.Reloaded(Reloaded{Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed})
+		r.onlooker.Reloaded(Reloaded{Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed})
 	default:
 	}
 }

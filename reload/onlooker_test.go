@@ -13,7 +13,7 @@ func (s *shown) Reloaded(reloaded Reloaded) { *s = append(*s, reloaded) }
 func TestWhoLooksOnIsToldWhatAChangeBroughtAbout(t *testing.T) {
 	k := key{kind: KindPod, namespace: "team-a", name: "web"}
 	var onlooker shown
-	c := &controller{onlooker: &onlooker}
+	c := &Reporter{onlooker: &onlooker}
 	for _, step := range []Step{StepNothing, StepAdopt, StepRestart, StepRefresh, StepConfirm, StepHold} {
 		c.show(k, Decision{Step: step, Rule: "blog", Changed: []string{"Secret/team-a/blog"}})
 	}
@@ -21,5 +21,5 @@ func TestWhoLooksOnIsToldWhatAChangeBroughtAbout(t *testing.T) {
 		{Step: StepRestart, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
 		{Step: StepRefresh, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
 	}, onlooker)
-	(&controller{}).show(k, Decision{Step: StepRestart}) // nobody looks
+	(&Reporter{}).show(k, Decision{Step: StepRestart}) // nobody looks
 }

@@ -2,7 +2,6 @@ package reload
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -76,33 +75,6 @@ func (c *consumers) concerns(w *Workload) []key {
 
 // templateless is the topic of tellBare.
 const templateless = "bare"
-
-// tellBare tells the owner of w that it cannot be restarted, since it holds
-// no pod template that Headwater knows of.
-func (c *controller) tellBare(w *Workload) {
-	if !w.Bare {
-		return
-	}
-	event := about(w)
-	event.Action, event.Persisting = "Read", true
-	switch {
-	case w.Borrows == nil:
-		event.Reason = "NoPodTemplate"
-		event.Note = "It is never restarted, since it holds no pod template at " + strings.Join(w.form().Template, ".")
-	case c.strange(w.Borrows.kind):
-		event.Reason = "TemplateElsewhere"
-		event.Note = "It is never restarted, since its pod template is that of a " + string(w.Borrows.kind) +
-			"; add that kind to reload.workloads in Headwater's configuration"
-	}
-	if say, _ := c.told.say(w.key(), templateless, event.Note); say {
-		c.events.Record(event)
-	}
-}
-
-func (c *controller) strange(kind Kind) bool {
-	_, sight := c.consumers.look("", Owner{Kind: kind})
-	return sight == SightStrange
-}
 
 // someName shortens a name to what an Event has room for.
 func someName(name string) string {

@@ -106,7 +106,7 @@ func paceOf(changed []Consumed) Pace {
 }
 
 // wait says what p makes of another restart after those.
-func (p Pace) wait(restarts mark.Restarts, now time.Time) Wait {
+func waitFor(p Pace, restarts mark.Restarts, now time.Time) Wait {
 	restarts = until(restarts, now)
 	if len(restarts) == 0 {
 		return Wait{}

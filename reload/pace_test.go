@@ -49,7 +49,7 @@ func TestHowLongARestartWaitsForThoseBefore(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, test.pace.wait(test.restarts, now))
+			require.Equal(t, test.want, waitFor(test.pace, test.restarts, now))
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestAFlappingSourceRestartsLessAndLess(t *testing.T) {
 	var restarts mark.Restarts
 	perHour := map[int]int{}
 	for now := birth; now.Before(birth.Add(3 * time.Hour)); now = now.Add(time.Second) {
-		if pace.wait(restarts, now).Reason == "" {
+		if waitFor(pace, restarts, now).Reason == "" {
 			restarts = restarts.With(now)
 			perHour[int(now.Sub(birth).Hours())]++
 		}

@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -36,9 +39,9 @@ type reads struct {
 	known sync.Map // from object.Ref to *object.Digested
 }
 
-func newReads(d dependencies) *reads {
-	r := &reads{reader: kube.NewReader(d.clients), caches: d.caches, key: d.digestKey, labels: func() bool { return false }}
-	r.queue = queue.New(queue.Options{Name: "reload-reads", Workers: readWorkers, Log: d.log, Registry: d.registry}, r.reconcile)
+func newReads(clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, registry *prometheus.Registry, log *zap.Logger) *reads {
+	r := &reads{reader: kube.NewReader(clients), caches: caches, key: key, labels: func() bool { return false }}
+	r.queue = queue.New(queue.Options{Name: "reload-reads", Workers: readWorkers, Log: log, Registry: registry}, r.reconcile)
 	return r
 }
 

@@ -100,7 +100,7 @@ func TestWhatNobodyAsksAboutAnyMoreIsForgotten(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	r := newReads(dependencies{clients: f.clients, caches: f.caches, digestKey: f.key, registry: prometheus.NewRegistry(), log: zaptest.NewLogger(t)})
+	r := newReads(f.clients, f.caches, f.key, prometheus.NewRegistry(), zaptest.NewLogger(t))
 	r.wanted, r.done = func(object.Ref) bool { return wanted }, func(ref object.Ref, _ *object.Digested) { done = append(done, ref) }
 
 	require.NoError(t, r.reconcile(t.Context(), own))
@@ -126,7 +126,7 @@ func TestLabelsAreKeptWhereASectionAsksForThem(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	r := newReads(dependencies{clients: f.clients, caches: f.caches, digestKey: f.key, registry: prometheus.NewRegistry(), log: zaptest.NewLogger(t)})
+	r := newReads(f.clients, f.caches, f.key, prometheus.NewRegistry(), zaptest.NewLogger(t))
 	r.wanted, r.done = func(object.Ref) bool { return true }, func(object.Ref, *object.Digested) {}
 	r.labels = func() bool { return ask }
 

@@ -74,10 +74,10 @@ func (c *controller) reconcileWorkload(ctx context.Context, k key) error {
 	if err != nil {
 		return err
 	}
-	c.complain(workload, decision)
-	c.tellMisspelt(workload, decision)
+	c.report.complain(workload, decision)
+	c.report.tellMisspelt(workload, decision)
 	c.tellReverted(workload, decision)
-	c.tellBare(workload)
+	c.report.tellBare(workload)
 	if decision.waits() {
 		if wait := c.pending.debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)
@@ -125,7 +125,7 @@ func (c *controller) restart(ctx context.Context, w *Workload, decision Decision
 	version, err := c.apply(ctx, w, decision, content)
 	if err == nil {
 		c.rollouts.began(w.key(), version)
-		c.watchRestart(w, mark.ParseTime(mark.FormatTime(now)), decision.Rule, c.origins(decision.Causes))
+		c.watchRestart(w, mark.ParseTime(mark.FormatTime(now)), decision.Rule, c.report.origins(decision.Causes))
 		c.hasRestarted(w, decision, restarts, content)
 	}
 	return err
@@ -164,7 +164,7 @@ func (c *controller) apply(ctx context.Context, to consumer, decision Decision, 
 	k := to.key()
 	version, err = c.patcher.send(ctx, k, content)
 	if err != nil {
-		c.recordFailure(to, decision, err)
+		c.report.recordFailure(to, decision, err)
 		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
 	c.writes.expect(k, to.GetUID(), version, content.Metadata.Annotations)
@@ -176,9 +176,19 @@ func (c *controller) apply(ctx context.Context, to consumer, decision Decision, 
 func (c *controller) forget(k key) {
 	c.pending.done(k)
 	c.writes.forget(k)
-	c.told.forget(k)
+	c.report.told.forget(k)
 	c.waits.end(k)
 	c.refreshed.Delete(k)
 	c.firstLooks.forget(k)
 	c.watch.forget(k)
+}
+
+// record tells what was done to a consumer.
+func (c *controller) record(to consumer, decision Decision) {
+	if k := to.key(); !c.waits.has(k) { // else what it waits for is still to be done
+		if made, found := c.pending.done(k); found {
+			c.report.measure(decision, made)
+		}
+	}
+	c.report.done(to, decision)
 }

@@ -39,11 +39,7 @@ func (c *controller) judgeRollouts() {
 		c.judge(k, one, now)
 	}
 	for cause, note := range c.watch.notes(now) {
-		namespace, found := c.caches.Namespaces.Get("", cause.Object.Namespace)
-		if found && !namespace.Terminating {
-			event := kube.Event{About: c.reference(cause.Object), Rule: cause.Rule, Warning: true, Persisting: true, Reason: "RolloutStuck", Action: "Reload", Note: note}
-			c.events.Record(event)
-		}
+		c.report.tellStuckBecause(cause, note)
 	}
 }
 
@@ -57,14 +53,14 @@ func (c *controller) judge(k key, one watched, now time.Time) {
 	}
 	if shown := mark.ParseTime(w.Annotations[mark.RestartedAt]); shown.Equal(one.restartedAt) && w.Edited {
 		c.watch.forget(k)
-		c.told.over(k, stuck)
+		c.report.told.over(k, stuck)
 		return
 	}
 	pods := c.consumers.podsOf(w)
 	one.health = judgeRollout(c.consumers.rolling(w), pods, one.restartedAt, now)
 	one.due = one.health.Again
 	if one.health.Health != Stuck {
-		c.told.over(k, stuck)
+		c.report.told.over(k, stuck)
 	}
 	if one.health.Health == Healthy {
 		one.due = lastBound(pods, one.restartedAt).Add(rolloutPatience)
@@ -81,7 +77,7 @@ func (c *controller) judge(k key, one watched, now time.Time) {
 			zap.String("reason", string(one.health.Reason)), zap.String("pod", one.health.Pod))
 	}
 	if one.health.Health == Stuck {
-		c.tellStuck(w, one)
+		c.report.tellStuck(w, one)
 	}
 }
 
@@ -102,18 +98,11 @@ func (c *controller) likelyCauses(w *Workload, restartedAt time.Time) (rule stri
 			last = append(last, one)
 		}
 	}
-	return firstRule(last), append([]Cause{}, c.origins(causesOf(last))...)
+	return firstRule(last), append([]Cause{}, c.report.origins(causesOf(last))...)
 }
 
 // stuck is the topic of tellStuck.
 const stuck = "stuck"
-
-func (c *controller) tellStuck(w *Workload, one watched) {
-	event := rolloutStuck(w, one)
-	if say, _ := c.told.say(w.key(), stuck, event.Note); say {
-		c.events.Record(event)
-	}
-}
 
 func rolloutStuck(w *Workload, one watched) kube.Event {
 	event := about(w)

@@ -191,3 +191,10 @@ func (r *rolloutWatch) notes(now time.Time) map[Cause]string {
 	}
 	return due
 }
+
+func (r *Reporter) tellStuck(w *Workload, one watched) {
+	event := rolloutStuck(w, one)
+	if say, _ := r.told.say(w.key(), stuck, event.Note); say {
+		r.events.Record(event)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/fx"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
@@ -41,21 +42,34 @@ type setter struct {
 // setWorkers are few: each write asks for the values first.
 const setWorkers = 8
 
-func newSetter(d dependencies, definitions *kube.View[*kube.Definition]) *setter {
+// SetterParams are what the app supplies.
+type SetterParams struct {
+	fx.In
+
+	Clients   *kube.Clients
+	Caches    *kube.Caches
+	DigestKey *kube.DigestKey
+	Events    *kube.Events
+	Rules     *rules.Live[Rule]
+	Registry  *prometheus.Registry
+	Log       *zap.Logger
+}
+
+func newSetter(p SetterParams, definitions *kube.View[*kube.Definition]) *setter {
 	s := &setter{
-		rules: d.rules, caches: d.caches, digestKey: d.digestKey, client: d.clients.Dynamic, reader: kube.NewReader(d.clients),
-		events: d.events, log: d.log.Named("targets"), now: time.Now, told: told{now: time.Now}, healed: locked.New(healed{}),
-		outcomes: promauto.With(d.registry).NewCounterVec(prometheus.CounterOpts{
+		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),
+		events: p.Events, log: p.Log.Named("targets"), now: time.Now, told: told{now: time.Now}, healed: locked.New(healed{}),
+		outcomes: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_targets_total",
 			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
 		}, []string{"rule", "result"}),
 	}
-	s.targets = newSetTargets(d.clients, definitions, d.rules, d.digestKey, d.log)
-	d.registry.MustRegister(s.targets.Standings("headwater_reload_target_kinds",
+	s.targets = newSetTargets(p.Clients, definitions, p.Rules, p.DigestKey, p.Log)
+	p.Registry.MustRegister(s.targets.Standings("headwater_reload_target_kinds",
 		"1 for each kind of target whose fields are set, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
-	d.rules.Subscribe(func(_, _ *rules.Set[Rule]) { s.targets.Recheck() })
-	d.caches.Add(s.targets, func() bool { return len(setKinds(d.rules.Load(), d.digestKey)) > 0 })
-	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.log, Registry: d.registry}, s.reconcile)
+	p.Rules.Subscribe(func(_, _ *rules.Set[Rule]) { s.targets.Recheck() })
+	p.Caches.Add(s.targets, func() bool { return len(setKinds(p.Rules.Load(), p.DigestKey)) > 0 })
+	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.log, Registry: p.Registry}, s.reconcile)
 	return s
 }
 

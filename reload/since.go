@@ -47,35 +47,35 @@ func sourceMadeAt(change kube.Change[*object.Full], now time.Time) time.Time {
 // cloneMadeAt is when the change was made that a change of a clone brings: that
 // of its source, if it was written since the clone was before, or now, where the
 // clone alone changed. It is zero for a clone that was there already.
-func (c *controller) cloneMadeAt(change kube.Change[*object.Digested], of object.Ref, now time.Time) time.Time {
+func (r *Reporter) cloneMadeAt(change kube.Change[*object.Digested], of object.Ref, now time.Time) time.Time {
 	switch {
 	case change.Added:
 		return time.Time{}
 	case change.Deleted:
 		return now
 	}
-	source, _ := c.caches.Sources.Get(of)
+	source, _ := r.caches.Sources.Get(of)
 	if source == nil || !change.Old.ChangedAt.Before(source.ChangedAt()) {
 		return now
 	}
-	return c.sights.changedAt(source)
+	return r.sights.changedAt(source)
 }
 
 // dataWrittenAt is when the data of ref was last written, of a clone that of its
 // source, in whole seconds; unknown where nobody tells.
-func (c *controller) dataWrittenAt(ref object.Ref, unknown time.Time) time.Time {
-	clone, cloned := c.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+func (r *Reporter) dataWrittenAt(ref object.Ref, unknown time.Time) time.Time {
+	clone, cloned := r.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
 	if cloned {
 		if marks, readable := mark.Of(clone); readable {
 			ref = marks.Source
 		}
 	}
 	var at time.Time
-	if source, _ := c.caches.Sources.Get(ref); source != nil {
+	if source, _ := r.caches.Sources.Get(ref); source != nil {
 		at = source.ChangedAt()
 	} else if cloned {
 		at = clone.ChangedAt
-	} else if read := c.reads.latest(ref); read != nil {
+	} else if read := r.reads.latest(ref); read != nil {
 		at = read.ChangedAt
 	}
 	if at.IsZero() {
@@ -87,19 +87,19 @@ func (c *controller) dataWrittenAt(ref object.Ref, unknown time.Time) time.Time 
 // measure records how long a consumer took to be given what changed at made.
 // Where that is zero, since nobody saw it, the changed objects tell. What is
 // merely put on record has no change to count from.
-func (c *controller) measure(decision Decision, made time.Time) {
+func (r *Reporter) measure(decision Decision, made time.Time) {
 	if decision.Step != StepRestart && decision.Step != StepRefresh {
 		return
 	}
-	now := c.now()
+	now := r.now()
 	if made.IsZero() {
 		made = now
 		for _, cause := range decision.Causes {
-			if at := c.dataWrittenAt(cause.Object, now); at.Before(made) {
+			if at := r.dataWrittenAt(cause.Object, now); at.Before(made) {
 				made = at
 			}
 		}
 	}
 	took := max(0, now.Sub(made)) // the API server's clock may be ahead
-	c.metrics.latency.WithLabelValues(string(decision.Step)).Observe(took.Seconds())
+	r.metrics.latency.WithLabelValues(string(decision.Step)).Observe(took.Seconds())
 }

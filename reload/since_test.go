@@ -62,7 +62,7 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 		"one that was there already tells nothing": {nil, kube.Change[*object.Digested]{New: cloneOfThen(after), Added: true}, source, time.Time{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c := &controller{caches: f.caches}
+			c := &Reporter{caches: f.caches}
 			for _, change := range test.source {
 				c.sights.keep(change, seen)
 			}

@@ -50,7 +50,7 @@ func (c *consumers) targetsIn(namespace string, governing []Rule) []key {
 				continue
 			}
 			for _, w := range c.optional.ByIndex(byTarget, namespace) {
-				if t.selects(w) {
+				if selectsTarget(t, w) {
 					keys = append(keys, w.key())
 				}
 			}
@@ -59,7 +59,7 @@ func (c *consumers) targetsIn(namespace string, governing []Rule) []key {
 	return keys
 }
 
-func (t target) selects(w *Workload) bool {
+func selectsTarget(t target, w *Workload) bool {
 	return w.Kind == t.form.kind() && t.selector.Matches(labels.Set(w.Labels))
 }
 
@@ -67,7 +67,7 @@ func (t target) selects(w *Workload) bool {
 func (g *gatherer) targetOf(w *Workload, of wishes) []Consumed {
 	var consumed []Consumed
 	for _, t := range targetsOf(g.rules) {
-		if !t.annotates() || !t.selects(w) {
+		if !t.annotates() || !selectsTarget(t.target, w) {
 			continue
 		}
 		for _, ref := range g.objects(t.rule, w.Namespace) {

@@ -3,8 +3,6 @@ package reload
 import (
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -121,19 +119,7 @@ func (c *controller) tellReverted(w *Workload, due Decision) {
 	if lost || w.undone(restartedAt) || due.Undone != "" {
 		text = last.baseline + restartedAt + "reverted" + string(due.Undone)
 	}
-	say, news := c.told.say(w.key(), reverted, text)
-	if !say {
-		return
-	}
-	if news {
-		c.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
-	}
-	c.log.Warn("a restart was taken back", zap.Stringer("consumer", w.key()), zap.String("how", string(due.Undone)))
-	if due.Undone != "" {
-		c.events.Record(restartUndone(w, due))
-	} else {
-		c.events.Record(stampReverted(w, c.consumers.topOf(w).stranger))
-	}
+	c.report.tellReverted(w, due, text)
 }
 
 func restartUndone(w *Workload, due Decision) kube.Event {

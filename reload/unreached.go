@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -82,16 +81,8 @@ func (c *controller) tellUnreached() {
 		if len(read) == 0 {
 			continue
 		}
-		k := keyAbout(one.about)
-		c.tally(c.origins(causesOf(read)), k, outcomeNotRestarted)
-		if told == maxUnreachedTold {
-			continue
-		}
-		event := notRestarted(one.about, read)
-		if say, _ := c.told.say(k, templateless, event.Note); say {
+		if c.report.tellNotRestarted(one.about, read, told < maxUnreachedTold) {
 			told++
-			c.log.Info("not restarted, there is no pod template", zap.Stringer("consumer", k), zap.Strings("changed", names(read)))
-			c.events.Record(event)
 		}
 	}
 }

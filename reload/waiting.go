@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -37,10 +35,10 @@ func (c *consumers) delivery(w *Workload, data Written, recordedAt time.Time, te
 // put on record, so that a change of it is not lost if the restart is not due any
 // more by then.
 func (c *controller) postpone(ctx context.Context, w *Workload, due Decision, wait Wait) error {
-	k, causes := w.key(), c.origins(due.Causes)
+	k, causes := w.key(), c.report.origins(due.Causes)
 	c.pending.postponed(k)
 	if c.waits.begin(k, waiter{Waiting{wait, k.String(), due.Rule, due.Changed, due.Missing, c.now()}, causes, c.recordedAt(w, due)}) {
-		c.tally(causes, k, outcomeWaits)
+		c.report.tally(causes, k, outcomeWaits)
 		for _, pod := range c.consumers.podsOf(w) {
 			c.queue.Fresh(pod.key())
 		}
@@ -51,7 +49,7 @@ func (c *controller) postpone(ctx context.Context, w *Workload, due Decision, wa
 	if wait.Reason == WaitMissing {
 		c.pending.done(k) // that it is there again is a change of its own
 	}
-	c.tellWaiting(w, due, wait)
+	c.report.tellWaiting(w, due, wait)
 	if after := wait.lookAfter(c.now()); after >= 0 {
 		c.queue.After(k, after)
 	}
@@ -67,7 +65,7 @@ func (c *controller) postpone(ctx context.Context, w *Workload, due Decision, wa
 // proceed says that nothing makes k wait.
 func (c *controller) proceed(k key) {
 	c.waits.end(k)
-	c.told.over(k, waiting)
+	c.report.told.over(k, waiting)
 }
 
 // rolloutChanged has what hangs on the rollouts of workloads hear of a change.
@@ -117,27 +115,6 @@ func (c *controller) borrowerChanged(borrower *Workload) {
 
 // waiting is the topic of tellWaiting.
 const waiting = "waiting"
-
-// tellWaiting tells the owner of w that its restart waits, for what, and until
-// when.
-func (c *controller) tellWaiting(w *Workload, due Decision, wait Wait) {
-	event := restartWaits(w, due, wait)
-	event.Persisting = true
-	say, news := c.told.say(w.key(), waiting, event.Note)
-	if !say {
-		return
-	}
-	if news && due.Step == StepHold {
-		c.metrics.record(due, resultHeld)
-	}
-	level := zapcore.InfoLevel
-	if event.Warning {
-		level = zapcore.WarnLevel
-	}
-	c.log.Log(level, "restart waits", zap.Stringer("consumer", w.key()), zap.String("rule", due.Rule),
-		zap.String("reason", string(wait.Reason)), zap.Strings("missing", due.Missing), zap.Time("until", wait.Until))
-	c.events.Record(event)
-}
 
 func restartWaits(w *Workload, due Decision, wait Wait) kube.Event {
 	if wait.Reason == WaitMissing {
