@@ -14,41 +14,42 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
-)
-
-const (
-	defaultWorkers  = 32
-	defaultDebounce = time.Second
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/track"
 )
 
 // controller turns changes into keys, and keys into reconciles.
 type controller struct {
-	rules     *rules.Live[Rule]
-	settings  *live.Value[*Compiled]
+	rules     *rules.Live[spec.Rule]
+	settings  *live.Value[*spec.Compiled]
 	caches    *kube.Caches
-	consumers *consumers
-	reads     *reads
+	consumers *gather.Consumers
+	reads     *gather.Reader
 	digestKey *kube.DigestKey
 	patcher   patcher
 	jobs      batchclient.JobsGetter
-	metrics   *metrics
-	report    *Reporter
+	metrics   *report.Metrics
+	report    *report.Reporter
 	log       *zap.Logger
 	now       func() time.Time
 
-	queue    *queue.Runner[key]
+	queue    *queue.Runner[kinds.Key]
 	posts    *posts
-	pending  pending
-	absences absences
-	// keyChanges are those of objects that pods consume.
-	keyChanges keyChanges
-	unreached  unreached
-	writes     writes
-	waits      *waits
-	rollouts   *rollouts
-	watch      *rolloutWatch
+	pending  track.Pending
+	absences track.MissingObjects
+	// KeyChanges are those of objects that pods consume.
+	keyChanges track.KeyChanges
+	unreached  track.Unreached
+	writes     track.Written
+	waits      *track.Waits
+	rollouts   *track.Rollouts
+	watch      *report.RolloutWatch
 
-	firstLooks firstLooks
+	firstLooks track.FirstLooks
 	// refreshed has when pods were refreshed that are still to be confirmed.
 	refreshed sync.Map
 }
@@ -59,82 +60,82 @@ type dependencies struct {
 	caches    *kube.Caches
 	digestKey *kube.DigestKey
 	events    *kube.Events
-	rules     *rules.Live[Rule]
-	settings  *live.Value[*Compiled]
+	rules     *rules.Live[spec.Rule]
+	settings  *live.Value[*spec.Compiled]
 	registry  *prometheus.Registry
-	onlooker  Onlooker
+	onlooker  report.Observer
 	log       *zap.Logger
 	workers   int
 }
 
-func newController(d dependencies, consumers *consumers, metrics *metrics) *controller {
+func newController(d dependencies, consumers *gather.Consumers, metrics *report.Metrics) *controller {
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
-		patcher: patcher{d.clients.Metadata, consumers.optional.Resource}, jobs: d.clients.Typed.BatchV1(),
-		metrics: metrics, log: d.log, now: time.Now, waits: newWaits(metrics.waiting),
+		patcher: patcher{d.clients.Metadata, consumers.Optional.Resource}, jobs: d.clients.Typed.BatchV1(),
+		metrics: metrics, log: d.log, now: time.Now, waits: track.NewWaits(metrics.Waiting),
 	}
-	d.registry.MustRegister(consumers.optional.Standings("headwater_reload_kinds",
+	d.registry.MustRegister(consumers.Optional.Standings("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	if d.workers <= 0 {
-		d.workers = defaultWorkers
+		d.workers = spec.DefaultWorkers
 	}
-	c.reads = newReads(d.clients, d.caches, d.digestKey, d.registry, d.log)
-	c.reads.wanted, c.reads.done = c.asked, c.objectRead
-	c.reads.labels = func() bool { return readLabels(c.settings.Load().sections) }
-	c.report = NewReporter(ReporterParams{
-		caches: d.caches, rules: d.rules, settings: d.settings, consumers: consumers, reads: c.reads, events: d.events, metrics: metrics,
-		onlooker: d.onlooker, log: d.log, now: func() time.Time { return c.now() },
+	c.reads = gather.NewReader(d.clients, d.caches, d.digestKey, d.registry, d.log)
+	c.reads.Wanted, c.reads.Done = c.asked, c.objectRead
+	c.reads.Labels = func() bool { return optin.ReadLabels(c.settings.Load().Sections) }
+	c.report = report.NewReporter(report.ReporterParams{
+		Caches: d.caches, Rules: d.rules, Settings: d.settings, Consumers: consumers, Reads: c.reads, Events: d.events, Metrics: metrics,
+		Onlooker: d.onlooker, Log: d.log, Now: func() time.Time { return c.now() },
 	})
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
-	c.rollouts = newRollouts(d.settings, c.queue.Fresh, c.now)
-	c.watch = newRolloutWatch(metrics)
+	c.rollouts = track.NewRollouts(d.settings, c.queue.Fresh, c.now)
+	c.watch = report.NewRolloutWatch(metrics)
 	c.posts = newPosts(d, consumers, metrics)
 	return c
 }
 
 // honoured is what the file says about the wishes of owners.
-func (c *controller) honoured() Settings { return c.settings.Load().Settings }
+func (c *controller) honoured() spec.Settings { return c.settings.Load().Settings }
 
 // run works until ctx ends. What is there when it starts is looked at like
 // what changes later, so that changes missed before are acted on. Without
 // rules and opt-in the caches of consumers never fill, and it waits for the
 // first rule.
 func (c *controller) run(ctx context.Context) error {
-	c.writes.clear()
-	c.absences.pods.Clear() // what went and came meanwhile was not seen
+	c.writes.Clear()
+	c.absences.Pods.Clear() // what went and came meanwhile was not seen
 	c.queue.Open()
 	defer c.queue.Close()
 	c.posts.queue.Open()
 	defer c.posts.queue.Close()
-	c.reads.queue.Open()
-	defer c.reads.queue.Close()
+	c.reads.Queue.Open()
+	defer c.reads.Queue.Close()
 	subscriptions, err := c.subscribe()
 	defer func() { subscriptions.Cancel() }()
 	if err != nil {
 		return err
 	}
-	defer c.rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.lookAtAll() })()
+	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.lookAtAll() })()
 	if !c.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
-	c.rollouts.lead()
+	c.rollouts.Lead()
 	c.watchAgain()
-	defer c.watch.clear()
+	defer c.watch.Clear()
 	c.log.Info("reload works: it follows the consumers of Secrets and ConfigMaps", zap.Int("rules", len(c.rules.Load().All())))
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { c.posts.queue.Run(ctx) })
-	beside.Go(func() { c.reads.queue.Run(ctx) })
-	beside.Go(func() { every(ctx, expireEvery, c.rollouts.expire) })
+	beside.Go(func() { c.reads.Queue.Run(ctx) })
+	beside.Go(func() { every(ctx, expireEvery, c.rollouts.Expire) })
 	beside.Go(func() { every(ctx, tellEvery, c.tellUnreached) })
-	beside.Go(func() { every(ctx, tellEvery, func() { c.report.tellTallies(c.waits.byCause) }) })
+	beside.Go(func() { every(ctx, tellEvery, func() { c.report.EmitSummaries(c.waits.ByCause) }) })
 	beside.Go(func() { every(ctx, judgeEvery, c.judgeRollouts) })
 	c.queue.Run(ctx)
 	return nil
 }
 
 const (
-	// expireEvery is how far a rollout may outlive rolloutPatience.
+	// expireEvery is how far a rollout may outlive RolloutPatience.
 	expireEvery = 5 * time.Second
 	// tellEvery is how much later a tally may be told than it is due.
 	tellEvery = time.Second
@@ -154,12 +155,12 @@ func every(ctx context.Context, period time.Duration, do func()) {
 }
 
 func (c *controller) subscribe() (all kube.Subscriptions, err error) {
-	for _, kind := range workloadKinds() {
-		if err := all.Add(c.consumers.workloads[kind].OnChange(c.workloadChanged)); err != nil {
+	for _, kind := range kinds.WorkloadKinds() {
+		if err := all.Add(c.consumers.Workloads[kind].OnChange(c.workloadChanged)); err != nil {
 			return all, err
 		}
 	}
-	if err := all.Add(c.consumers.optional.OnChange(c.workloadChanged)); err != nil {
+	if err := all.Add(c.consumers.Optional.OnChange(c.workloadChanged)); err != nil {
 		return all, err
 	}
 	for _, kind := range object.Kinds {
@@ -173,15 +174,8 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 	if err := all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
 		return all, err
 	}
-	if err := all.Add(c.consumers.pods.OnChange(c.podChanged)); err != nil {
+	if err := all.Add(c.consumers.Pods.OnChange(c.podChanged)); err != nil {
 		return all, err
 	}
 	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
-}
-
-func (r Rule) debounce() time.Duration {
-	if r.Debounce == nil {
-		return defaultDebounce
-	}
-	return r.Debounce.Duration
 }

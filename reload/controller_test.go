@@ -28,6 +28,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 const (
@@ -43,22 +44,22 @@ type fixture struct {
 	clients  *kube.Clients
 	caches   *kube.Caches
 	key      *kube.DigestKey
-	live     *rules.Live[Rule]
+	live     *rules.Live[spec.Rule]
 	work     []kube.Runnable
 	ctx      context.Context // of the caches of the current lead
 }
 
-func testRule(t *testing.T, action Action) Rule {
+func testRule(t *testing.T, action spec.Action) spec.Rule {
 	t.Helper()
-	rule, err := Compile(rules.Base{
+	rule, err := spec.Compile(rules.Base{
 		Name: "base", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "base"},
-	}, Config{Action: action, Debounce: &metav1.Duration{Duration: 20 * time.Millisecond}})
+	}, spec.Config{Action: action, Debounce: &metav1.Duration{Duration: 20 * time.Millisecond}})
 	require.NoError(t, err)
 	return rule
 }
 
 // withDefaults ask each kubelet once.
-func withDefaults(settings Settings) Settings {
+func withDefaults(settings spec.Settings) spec.Settings {
 	if settings.ConfirmRefreshAfter == nil {
 		settings.ConfirmRefreshAfter = &metav1.Duration{}
 	}
@@ -67,12 +68,12 @@ func withDefaults(settings Settings) Settings {
 }
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
-	return newFixtureWith(t, Settings{OptIn: new(false)}, objects...)
+	return newFixtureWith(t, spec.Settings{OptIn: new(false)}, objects...)
 }
 
-func newFixtureWith(t *testing.T, settings Settings, objects ...runtime.Object) *fixture {
+func newFixtureWith(t *testing.T, settings spec.Settings, objects ...runtime.Object) *fixture {
 	settings = withDefaults(settings)
-	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[Rule]())}
+	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[spec.Rule]())}
 	f.metadata = fakeMetadata(t, metadataOf(objects)...)
 	f.metadata.PrependReactor("patch", "*", f.patchesTyped())
 	f.clients = &kube.Clients{Typed: f.client, Metadata: f.metadata}
@@ -163,7 +164,7 @@ func (f *fixture) lead() (stop func()) {
 	return stop
 }
 
-func (f *fixture) swap(set ...Rule) {
+func (f *fixture) swap(set ...spec.Rule) {
 	f.live.Swap(rules.NewSet(set...))
 	f.caches.Start(f.ctx)
 }
@@ -240,7 +241,7 @@ func mountingPod() *corev1.Pod {
 
 func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
 	f := newFixture(t, cloneOf("1"), web())
-	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop := f.lead()
 
 	f.expect("first sight is adopted", "deployments")
@@ -258,7 +259,7 @@ func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
 	again := newFixture(t, cloneOf("2"), restarted)
 	_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
 	require.NoError(t, err)
-	again.live.Swap(rules.NewSet(testRule(t, Auto)))
+	again.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop = again.lead()
 	again.expect("a restart of Headwater with nothing changed writes nothing")
 	stop()
@@ -268,7 +269,7 @@ func TestAWorkloadThatNamesItselfAsItsControllerIsRestartedAsAnyOther(t *testing
 	own := web()
 	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: own.Name, UID: own.UID, Controller: new(true)}}
 	f := newFixture(t, cloneOf("1"), own)
-	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop := f.lead()
 	f.expect("first sight is adopted", "deployments")
 	f.write("2")
@@ -278,7 +279,7 @@ func TestAWorkloadThatNamesItselfAsItsControllerIsRestartedAsAnyOther(t *testing
 
 func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 	f := newFixture(t, cloneOf("1"), web())
-	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop := f.lead()
 	f.expect("first sight is adopted", "deployments")
 	stop()
@@ -286,7 +287,7 @@ func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 	later := newFixture(t, cloneOf("2"), f.deployment())
 	_, err := later.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
 	require.NoError(t, err)
-	later.live.Swap(rules.NewSet(testRule(t, Auto)))
+	later.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop = later.lead()
 	later.expect("the start acts on it", "deployments")
 	require.NotEmpty(t, later.deployment().Spec.Template.Annotations[mark.RestartedFor])
@@ -305,12 +306,12 @@ func TestFirstRuleAddedLiveBeginsTheWork(t *testing.T) {
 	stop := f.lead()
 	require.Never(t, f.consumersRead, quiet, 10*time.Millisecond, "without rules no workload is read")
 
-	f.swap(testRule(t, Auto))
+	f.swap(testRule(t, spec.Auto))
 	f.expect("the first rule begins the work", "deployments", "pods")
 	f.swap()
 	f.write("2")
 	f.expect("without rules a change is nothing")
-	f.swap(testRule(t, Auto))
+	f.swap(testRule(t, spec.Auto))
 	f.expect("until there is one again", "deployments", "pods")
 	stop()
 }
@@ -329,7 +330,7 @@ func TestSourceItselfIsGovernedInItsOwnNamespace(t *testing.T) {
 	consumer := web()
 	consumer.Namespace = "platform"
 	f := newFixture(t, source, consumer)
-	f.live.Swap(rules.NewSet(testRule(t, Auto)))
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop := f.lead()
 	f.expect("first sight is adopted", "deployments")
 

@@ -1,10 +1,14 @@
-// Package reload makes the consumers of a changed object pick the change up,
-// each in the cheapest way that works: a rollout where a value went into the
-// environment, a refresh of the volume where it is mounted, nothing where it
-// is not consumed.
+// Package reload makes each consumer pick up a change of a Secret or ConfigMap in
+// the cheapest way that works: no action, a refresh of its mounted files, or a
+// rolling restart.
 //
-// In: rules, clones and sources, workloads and pods. Out: at most one small
-// patch per workload or pod. Which references a pod template holds (refs.go)
-// and what a change means for them (decide.go) are pure. The package runs on
-// the leader; what a workload is known to run is durable, on the workload.
+//	watches ──▶ queue of consumers ──▶ gather ──▶ decide ──▶ patch of one consumer
+//	                                     ▲                       │
+//	                                   track ◀───────────────────┴──▶ report
+//
+// In: rules, workloads, pods, digests of data. Out: patches of workloads and pods,
+// Events, metrics. The controller runs on the leader alone.
+//
+// Rooms, each importing only those before it: kinds, refs, spec, optin, workload,
+// health, decide, track, gather, report, fields, explain.
 package reload

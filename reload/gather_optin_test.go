@@ -12,6 +12,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // Clone team/base is of a rule, team/own and its like of none.
@@ -26,64 +32,64 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	refresh := testRule(t, Refresh)
+	refresh := testRule(t, spec.Refresh)
 	picky := ruleFor(t, "base", "base", map[string]string{"app": "other"})
 
 	reloader, wave := notes{mark.ReloaderAuto: "true"}, notes{mark.WaveUpdate: "true"}
 	tests := map[string]struct {
 		says   notes
-		rule   Rule
+		rule   spec.Rule
 		name   string
 		by     string // rule, then tool
-		action Action
-		spared Reason
+		action spec.Action
+		spared spec.Reason
 		read   bool
 	}{
-		"a rule":                                     {rule: refresh, name: "base", by: "base/", action: Refresh},
-		"nobody":                                     {rule: refresh, name: "own", by: "/", action: None},
-		"the owner, for what no rule covers":         {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "own", by: "/Headwater", action: Auto, read: true},
-		"the owner over the rule":                    {says: notes{mark.Reload: "Restart"}, rule: refresh, name: "base", by: "base/Headwater", action: Restart},
-		"the rule says how, the owner for what":      {says: notes{mark.ReloadOn: "Secret/base"}, rule: refresh, name: "base", by: "base/Headwater", action: Refresh},
-		"the owner, for what is listed":              {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "own", by: "/Headwater", action: Auto, read: true},
-		"not the owner, for what is not listed":      {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "matching", by: "/", action: None},
-		"the owner, against all":                     {says: notes{mark.Reload: "Off"}, rule: refresh, name: "base", by: "base/", action: None},
-		"the owner, whom the rule does not select":   {says: notes{mark.Reload: "Auto"}, rule: picky, name: "base", by: "/Headwater", action: Auto},
-		"the owner, for a clone of a rule that only": {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "cloned", by: "/Headwater", action: Auto},
-		"the owner, of other keys alone":             {says: notes{mark.Reload: "Auto", mark.ReloadKeys: "x"}, rule: refresh, name: "own", by: "/Headwater", action: None, spared: ReasonKeys},
-		"Reloader restarts":                          {says: reloader, rule: refresh, name: "own", by: "/Reloader", action: Restart, read: true},
-		"Reloader over the rule":                     {says: reloader, rule: refresh, name: "base", by: "base/Reloader", action: Restart},
-		"Reloader ignores":                           {says: reloader, rule: refresh, name: "ignored", by: "/", action: None, spared: ReasonIgnored},
+		"a rule":                                     {rule: refresh, name: "base", by: "base/", action: spec.Refresh},
+		"nobody":                                     {rule: refresh, name: "own", by: "/", action: spec.None},
+		"the owner, for what no rule covers":         {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
+		"the owner over the rule":                    {says: notes{mark.Reload: "Restart"}, rule: refresh, name: "base", by: "base/Headwater", action: spec.Restart},
+		"the rule says how, the owner for what":      {says: notes{mark.ReloadOn: "Secret/base"}, rule: refresh, name: "base", by: "base/Headwater", action: spec.Refresh},
+		"the owner, for what is listed":              {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
+		"not the owner, for what is not listed":      {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "matching", by: "/", action: spec.None},
+		"the owner, against all":                     {says: notes{mark.Reload: "Off"}, rule: refresh, name: "base", by: "base/", action: spec.None},
+		"the owner, whom the rule does not select":   {says: notes{mark.Reload: "Auto"}, rule: picky, name: "base", by: "/Headwater", action: spec.Auto},
+		"the owner, for a clone of a rule that only": {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "cloned", by: "/Headwater", action: spec.Auto},
+		"the owner, of other keys alone":             {says: notes{mark.Reload: "Auto", mark.ReloadKeys: "x"}, rule: refresh, name: "own", by: "/Headwater", action: spec.None, spared: spec.ReasonKeys},
+		"Reloader restarts":                          {says: reloader, rule: refresh, name: "own", by: "/Reloader", action: spec.Restart, read: true},
+		"Reloader over the rule":                     {says: reloader, rule: refresh, name: "base", by: "base/Reloader", action: spec.Restart},
+		"Reloader ignores":                           {says: reloader, rule: refresh, name: "ignored", by: "/", action: spec.None, spared: spec.ReasonIgnored},
 		"Reloader excludes": {
-			says: notes{mark.ReloaderAuto: "true", secretExcludes: "own"}, rule: refresh, name: "own", by: "/", action: None, spared: ReasonExcluded,
+			says: notes{mark.ReloaderAuto: "true", secretExcludes: "own"}, rule: refresh, name: "own", by: "/", action: spec.None, spared: spec.ReasonExcluded,
 		},
 		"Reloader excludes, the rule does not": {
-			says: notes{mark.ReloaderAuto: "true", secretExcludes: "base"}, rule: refresh, name: "base", by: "base/", action: Refresh,
+			says: notes{mark.ReloaderAuto: "true", secretExcludes: "base"}, rule: refresh, name: "base", by: "base/", action: spec.Refresh,
 		},
-		"Reloader finds what matches":         {says: notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "matching", by: "/Reloader", action: Restart, read: true},
-		"Reloader does not find what doesn't": {says: notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "own", by: "/", action: None},
-		"Wave restarts":                       {says: wave, rule: refresh, name: "own", by: "/Wave", action: Restart, read: true},
+		"Reloader finds what matches":         {says: notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "matching", by: "/Reloader", action: spec.Restart, read: true},
+		"Reloader does not find what doesn't": {says: notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "own", by: "/", action: spec.None},
+		"Wave restarts":                       {says: wave, rule: refresh, name: "own", by: "/Wave", action: spec.Restart, read: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			hasher, err := f.key.Hasher()
 			require.NoError(t, err)
 			var read []object.Ref
-			g := gatherer{caches: f.caches, rules: rules.NewSet(test.rule), hasher: hasher, read: func(ref object.Ref, version string) *object.Digested {
+			g := gather.Gatherer{Caches: f.caches, Rules: rules.NewSet(test.rule), Hasher: hasher, Read: func(ref object.Ref, version string) *object.Digested {
 				require.Equal(t, "1", version)
 				read = append(read, ref)
 				return nil
 			}}
-			theirs := readForeign(KindDeployment, "team", test.says, nil)
-			of, _ := wishesOf(&metav1.ObjectMeta{Namespace: "team", Annotations: test.says}, theirs, bothTools())
-			c := g.consumed("team", Reference{Kind: object.Secret, Name: test.name, Mode: Volume, Keys: []string{"password"}}, of)
+			theirs := optin.ReadThirdParty(kinds.KindDeployment, "team", test.says, nil)
+			of, _ := optin.ReadPreferences(&metav1.ObjectMeta{Namespace: "team", Annotations: test.says}, theirs, bothTools())
+			c := g.Consumed("team", refs.Reference{Kind: object.Secret, Name: test.name, Mode: refs.Volume, Keys: []string{"password"}}, of)
 			require.Equal(t, test.by, c.Rule+"/"+string(c.OptIn))
 			require.Equal(t, test.action, c.Action)
 			require.Equal(t, test.spared, c.Spared)
 			require.Equal(t, test.read, len(read) == 1)
 			require.False(t, c.Absent)
-			require.Equal(t, c.governed() && !test.read && test.spared == "", c.Exists, "what a cache holds is there, what is being read is not known yet")
+			require.Equal(t, c.Governed() && !test.read && test.spared == "", c.Exists, "what a cache holds is there, what is being read is not known yet")
 			if test.spared != "" {
-				require.Equal(t, Outcome{StepNothing, test.spared}, c.onChange())
+				require.Equal(t, decide.Outcome{Step: spec.StepNothing, Reason: test.spared}, c.OnChange())
 			}
 		})
 	}
@@ -100,90 +106,90 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	refresh := testRule(t, Refresh)
+	refresh := testRule(t, spec.Refresh)
 	picky := ruleFor(t, "base", "base", map[string]string{"app": "other"})
-	teams := func(change ...func(*NamespaceSection)) []NamespaceSection {
-		section := NamespaceSection{Action: Restart}
+	teams := func(change ...func(*spec.NamespaceSection)) []spec.NamespaceSection {
+		section := spec.NamespaceSection{Action: spec.Restart}
 		for _, c := range change {
 			c(&section)
 		}
 		section.Default()
-		return []NamespaceSection{section}
+		return []spec.NamespaceSection{section}
 	}
-	watched := func(s *NamespaceSection) {
+	watched := func(s *spec.NamespaceSection) {
 		s.Objects.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"watch": "true"}}
 	}
 
 	for sentence, test := range map[string]struct {
-		sections []NamespaceSection
+		sections []spec.NamespaceSection
 		in       string // the namespace; empty: team
 		says     notes
 		optIn    bool
-		rule     Rule
-		mode     Mode
+		rule     spec.Rule
+		mode     refs.Mode
 		name     string
 		by       string // rule, then who asks
-		action   Action
-		spared   Reason
+		action   spec.Action
+		spared   spec.Reason
 		read     bool
 	}{
-		"what no rule governs":                    {sections: teams(), rule: refresh, name: "own", by: "/Namespaces", action: Restart, read: true},
-		"what a rule clones that reloads nothing": {sections: teams(), rule: refresh, name: "cloned", by: "/Namespaces", action: Restart},
-		"nothing that a rule governs":             {sections: teams(), rule: refresh, name: "base", by: "base/", action: Refresh},
-		"what a rule governs for other workloads": {sections: teams(), rule: picky, name: "base", by: "/Namespaces", action: Restart},
-		"nothing where an owner says Off":         {sections: teams(), says: notes{mark.Reload: "Off"}, optIn: true, rule: refresh, name: "own", by: "/", action: None},
+		"what no rule governs":                    {sections: teams(), rule: refresh, name: "own", by: "/Namespaces", action: spec.Restart, read: true},
+		"what a rule clones that reloads nothing": {sections: teams(), rule: refresh, name: "cloned", by: "/Namespaces", action: spec.Restart},
+		"nothing that a rule governs":             {sections: teams(), rule: refresh, name: "base", by: "base/", action: spec.Refresh},
+		"what a rule governs for other workloads": {sections: teams(), rule: picky, name: "base", by: "/Namespaces", action: spec.Restart},
+		"nothing where an owner says Off":         {sections: teams(), says: notes{mark.Reload: "Off"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None},
 		"the owner says how": {
-			sections: teams(), says: notes{mark.Reload: "Refresh"}, optIn: true, rule: refresh, name: "own", by: "/Headwater", action: Refresh, read: true,
+			sections: teams(), says: notes{mark.Reload: "Refresh"}, optIn: true, rule: refresh, name: "own", by: "/Headwater", action: spec.Refresh, read: true,
 		},
 		"the owner says how where none may opt in": {
-			sections: teams(), says: notes{mark.Reload: "Refresh"}, rule: refresh, name: "own", by: "/Namespaces", action: Refresh, read: true,
+			sections: teams(), says: notes{mark.Reload: "Refresh"}, rule: refresh, name: "own", by: "/Namespaces", action: spec.Refresh, read: true,
 		},
 		"what the owner's list leaves out": {
-			sections: teams(), says: notes{mark.ReloadOn: "Secret/other"}, optIn: true, rule: refresh, name: "own", by: "/Namespaces", action: Restart, read: true,
+			sections: teams(), says: notes{mark.ReloadOn: "Secret/other"}, optIn: true, rule: refresh, name: "own", by: "/Namespaces", action: spec.Restart, read: true,
 		},
-		"nothing that is listed and not consumed": {sections: teams(), rule: refresh, mode: Listed, name: "own", by: "/", action: None},
+		"nothing that is listed and not consumed": {sections: teams(), rule: refresh, mode: refs.Listed, name: "own", by: "/", action: spec.None},
 		"no other namespace": {
-			sections: teams(func(s *NamespaceSection) { s.Include = []string{"crew-*"} }), rule: refresh, name: "own", by: "/", action: None,
+			sections: teams(func(s *spec.NamespaceSection) { s.Include = []string{"crew-*"} }), rule: refresh, name: "own", by: "/", action: spec.None,
 		},
-		"no system namespace": {sections: teams(), in: "kube-system", rule: refresh, name: "own", by: "/", action: None},
+		"no system namespace": {sections: teams(), in: "kube-system", rule: refresh, name: "own", by: "/", action: spec.None},
 		"no namespace with other labels": {
-			sections: teams(func(s *NamespaceSection) {
+			sections: teams(func(s *spec.NamespaceSection) {
 				s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
 			}),
-			rule: refresh, name: "own", by: "/", action: None,
+			rule: refresh, name: "own", by: "/", action: spec.None,
 		},
 		"no workload with other labels": {
-			sections: teams(func(s *NamespaceSection) {
+			sections: teams(func(s *spec.NamespaceSection) {
 				s.Workloads.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 			}),
-			rule: refresh, name: "own", by: "/", action: None,
+			rule: refresh, name: "own", by: "/", action: spec.None,
 		},
 		"no other kind": {
-			sections: teams(func(s *NamespaceSection) { s.Objects.Kinds = []object.Kind{object.ConfigMap} }), rule: refresh, name: "own", by: "/", action: None,
+			sections: teams(func(s *spec.NamespaceSection) { s.Objects.Kinds = []object.Kind{object.ConfigMap} }), rule: refresh, name: "own", by: "/", action: spec.None,
 		},
 		"no other name": {
-			sections: teams(func(s *NamespaceSection) { s.Objects.Exclude = []string{"o*"} }), rule: refresh, name: "own", by: "/", action: None,
+			sections: teams(func(s *spec.NamespaceSection) { s.Objects.Exclude = []string{"o*"} }), rule: refresh, name: "own", by: "/", action: spec.None,
 		},
 		"what another section is about": {
-			sections: append(teams(func(s *NamespaceSection) { s.Objects.Include = []string{"x"} }), teams(func(s *NamespaceSection) { s.Action = Refresh })...),
-			rule:     refresh, name: "own", by: "/Namespaces", action: Refresh, read: true,
+			sections: append(teams(func(s *spec.NamespaceSection) { s.Objects.Include = []string{"x"} }), teams(func(s *spec.NamespaceSection) { s.Action = spec.Refresh })...),
+			rule:     refresh, name: "own", by: "/Namespaces", action: spec.Refresh, read: true,
 		},
-		"what has the labels":           {sections: teams(watched), rule: refresh, name: "labelled", by: "/Namespaces", action: Restart, read: true},
-		"nothing without the labels":    {sections: teams(watched), rule: refresh, name: "own", by: "/", action: None, read: true},
-		"no clone without the labels":   {sections: teams(watched), rule: refresh, name: "cloned", by: "/", action: None},
-		"nothing that Reloader ignores": {sections: teams(), optIn: true, rule: refresh, name: "ignored", by: "/", action: None, spared: ReasonIgnored},
+		"what has the labels":           {sections: teams(watched), rule: refresh, name: "labelled", by: "/Namespaces", action: spec.Restart, read: true},
+		"nothing without the labels":    {sections: teams(watched), rule: refresh, name: "own", by: "/", action: spec.None, read: true},
+		"no clone without the labels":   {sections: teams(watched), rule: refresh, name: "cloned", by: "/", action: spec.None},
+		"nothing that Reloader ignores": {sections: teams(), optIn: true, rule: refresh, name: "ignored", by: "/", action: spec.None, spared: spec.ReasonIgnored},
 		"nothing that the owner excludes": {
-			sections: teams(), says: notes{secretExcludes: "own"}, optIn: true, rule: refresh, name: "own", by: "/", action: None, spared: ReasonExcluded,
+			sections: teams(), says: notes{secretExcludes: "own"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None, spared: spec.ReasonExcluded,
 		},
 		"nothing where Reloader's auto is false": {
-			sections: teams(), says: notes{mark.ReloaderAuto: "false"}, optIn: true, rule: refresh, name: "own", by: "/", action: None,
+			sections: teams(), says: notes{mark.ReloaderAuto: "false"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hasher, err := f.key.Hasher()
 			require.NoError(t, err)
 			reads := 0
-			g := gatherer{caches: f.caches, rules: rules.NewSet(test.rule), hasher: hasher, read: func(ref object.Ref, _ string) *object.Digested {
+			g := gather.Gatherer{Caches: f.caches, Rules: rules.NewSet(test.rule), Hasher: hasher, Read: func(ref object.Ref, _ string) *object.Digested {
 				reads++
 				found := &object.Digested{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
 				if ref.Name == "labelled" {
@@ -191,15 +197,15 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 				}
 				return found
 			}}
-			settings := Settings{}
+			settings := spec.Settings{}
 			if test.optIn {
 				settings = bothTools()
 			}
 			namespace := cmp.Or(test.in, "team")
-			theirs := readForeign(KindDeployment, namespace, test.says, nil)
-			of, _ := wishesOf(&metav1.ObjectMeta{Namespace: namespace, Annotations: test.says}, theirs, settings)
-			of = of.governedBy(compileSections(test.sections), namespace, map[string]string{"env": "prod"})
-			c := g.consumed("team", Reference{Kind: object.Secret, Name: test.name, Mode: cmp.Or(test.mode, Volume)}, of)
+			theirs := optin.ReadThirdParty(kinds.KindDeployment, namespace, test.says, nil)
+			of, _ := optin.ReadPreferences(&metav1.ObjectMeta{Namespace: namespace, Annotations: test.says}, theirs, settings)
+			of = of.GovernedBy(spec.CompileSections(test.sections), namespace, map[string]string{"env": "prod"})
+			c := g.Consumed("team", refs.Reference{Kind: object.Secret, Name: test.name, Mode: cmp.Or(test.mode, refs.Volume)}, of)
 			require.Equal(t, test.by, c.Rule+"/"+string(c.OptIn))
 			require.Equal(t, test.action, c.Action)
 			require.Equal(t, test.spared, c.Spared)

@@ -17,12 +17,19 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-func ruleFor(t *testing.T, name, source string, labels map[string]string) Rule {
+func ruleFor(t *testing.T, name, source string, labels map[string]string) spec.Rule {
 	t.Helper()
-	config := Config{Action: Auto, Workloads: Workloads{Selector: &metav1.LabelSelector{MatchLabels: labels}}}
-	rule, err := Compile(rules.Base{
+	config := spec.Config{Action: spec.Auto, Workloads: spec.Workloads{Selector: &metav1.LabelSelector{MatchLabels: labels}}}
+	rule, err := spec.Compile(rules.Base{
 		Name: name, Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: source},
 	}, config)
 	require.NoError(t, err)
@@ -70,28 +77,28 @@ func TestWhatIsGoverned(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := gatherer{caches: f.caches, rules: set, hasher: hasher}
-			reference := Reference{Kind: object.Secret, Name: test.name, Mode: EnvFrom}
-			c := g.consumed(test.namespace, reference, wishes{labels: test.labels})
+			g := gather.Gatherer{Caches: f.caches, Rules: set, Hasher: hasher}
+			reference := refs.Reference{Kind: object.Secret, Name: test.name, Mode: refs.EnvFrom}
+			c := g.Consumed(test.namespace, reference, optin.Preferences{Labels: test.labels})
 			require.Equal(t, test.rule, c.Rule)
 			require.Equal(t, test.exists, c.Exists)
 			require.Equal(t, test.exists, len(c.Digests) > 0)
-			require.False(t, g.reading)
+			require.False(t, g.Reading)
 		})
 	}
 	t.Run("absent is what is nowhere, whoever governs it", func(t *testing.T) {
-		g := gatherer{caches: f.caches, rules: set, hasher: hasher}
+		g := gather.Gatherer{Caches: f.caches, Rules: set, Hasher: hasher}
 		for name, absent := range map[string]bool{"base": false, "stranger": false, "unmarked": false, "other": true} {
-			reference := Reference{Kind: object.Secret, Name: name, Mode: EnvFrom}
-			require.Equal(t, absent, g.consumed("team", reference, wishes{}).Absent, name)
+			reference := refs.Reference{Kind: object.Secret, Name: name, Mode: refs.EnvFrom}
+			require.Equal(t, absent, g.Consumed("team", reference, optin.Preferences{}).Absent, name)
 		}
 	})
 	t.Run("a source whose cache is not full counts as unknown", func(t *testing.T) {
-		elsewhere := rules.NewSet(Rule{Base: rules.Base{Name: "r", Source: rules.Source{Kind: object.Secret, Namespace: "untracked", Name: "s"}}})
-		g := gatherer{caches: f.caches, rules: elsewhere, hasher: hasher}
-		c := g.consumed("untracked", Reference{Kind: object.Secret, Name: "s", Mode: EnvFrom}, wishes{})
+		elsewhere := rules.NewSet(spec.Rule{Base: rules.Base{Name: "r", Source: rules.Source{Kind: object.Secret, Namespace: "untracked", Name: "s"}}})
+		g := gather.Gatherer{Caches: f.caches, Rules: elsewhere, Hasher: hasher}
+		c := g.Consumed("untracked", refs.Reference{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom}, optin.Preferences{})
 		require.False(t, c.Exists)
-		require.True(t, g.reading)
+		require.True(t, g.Reading)
 	})
 }
 
@@ -103,7 +110,7 @@ func TestAClonedSourceIsComingWhereItIsCloned(t *testing.T) {
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
 	to, err := rules.Namespaces{Include: []string{"team"}}.Compile()
 	require.NoError(t, err)
-	g := gatherer{caches: f.caches, rules: rules.NewSet(
+	g := gather.Gatherer{Caches: f.caches, Rules: rules.NewSet(
 		ruleFor(t, "base", "base", nil).ClonedAs("clone", to), ruleFor(t, "gone", "gone", nil).ClonedAs("clone", to), ruleFor(t, "uncloned", "base", nil),
 	)}
 	for sentence, test := range map[string]struct {
@@ -119,18 +126,18 @@ func TestAClonedSourceIsComingWhereItIsCloned(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			ref := object.Ref{Kind: object.Secret, Namespace: test.namespace, Name: "clone"}
-			require.Equal(t, test.want, g.coming(Consumed{Rule: test.rule, Object: ref}))
+			require.Equal(t, test.want, g.Coming(decide.Input{Rule: test.rule, Object: ref}))
 		})
 	}
 }
 
 // consumersAmong are full caches of objects.
-func consumersAmong(t *testing.T, objects ...runtime.Object) *consumers {
+func consumersAmong(t *testing.T, objects ...runtime.Object) *gather.Consumers {
 	t.Helper()
 	clients := &kube.Clients{Typed: fake.NewClientset(objects...)}
 	var caches kube.Caches
 	caches.Sources = newFixture(t).caches.Sources
-	consumers, err := newConsumers(clients, &caches, kube.Always, customKinds(func() []WorkloadKind { return nil }, rules.NewLive(rules.NewSet[Rule]()), actedOn), nil, actedOn, zaptest.NewLogger(t))
+	consumers, err := gather.NewConsumers(clients, &caches, kube.Always, gather.CustomKinds(func() []kinds.WorkloadKind { return nil }, rules.NewLive(rules.NewSet[spec.Rule]()), workload.ActedOn), nil, workload.ActedOn, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)
@@ -144,17 +151,17 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Annotations: map[string]string{mark.Reload: "Off"}}}
 	nightly.Spec.JobTemplate.Spec.Template = deployment.Spec.Template
 	consumers := consumersAmong(t, deployment, nightly)
-	pod := testPod(func(p *Pod) {
-		p.Namespace, p.OwnerKind, p.OwnerName = "team", KindDeployment, "web"
+	pod := testPod(func(p *workload.Pod) {
+		p.Namespace, p.OwnerKind, p.OwnerName = "team", kinds.KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})
-	require.Equal(t, wishes{labels: map[string]string{"app": "web"}, how: None}, consumers.wishesForPod(pod, Settings{}))
-	pod.OwnerKind, pod.OwnerName = KindCronJob, "nightly"
-	require.Equal(t, wishes{how: None}, consumers.wishesForPod(pod, Settings{}))
+	require.Equal(t, optin.Preferences{Labels: map[string]string{"app": "web"}, How: spec.None}, consumers.PreferencesForPod(pod, spec.Settings{}))
+	pod.OwnerKind, pod.OwnerName = kinds.KindCronJob, "nightly"
+	require.Equal(t, optin.Preferences{How: spec.None}, consumers.PreferencesForPod(pod, spec.Settings{}))
 	pod.OwnerName = "unknown"
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesForPod(pod, Settings{}))
+	require.Equal(t, optin.Preferences{Labels: map[string]string{"app": "pod"}}, consumers.PreferencesForPod(pod, spec.Settings{}))
 	pod.OwnerKind = ""
-	require.Equal(t, wishes{labels: map[string]string{"app": "pod"}}, consumers.wishesForPod(pod, Settings{}))
+	require.Equal(t, optin.Preferences{Labels: map[string]string{"app": "pod"}}, consumers.PreferencesForPod(pod, spec.Settings{}))
 }
 
 func TestPatternsThatNobodyHeedsFindNobody(t *testing.T) {
@@ -162,8 +169,8 @@ func TestPatternsThatNobodyHeedsFindNobody(t *testing.T) {
 	deployment.Annotations = map[string]string{secretNames: "ow."}
 	consumers := consumersAmong(t, deployment)
 	own := object.Ref{Kind: object.Secret, Namespace: "team", Name: "own"}
-	require.Empty(t, consumers.workloadsUsing(own, Settings{}))
-	require.Len(t, consumers.workloadsUsing(own, Settings{Compatibility: []Tool{Reloader}}), 1)
+	require.Empty(t, consumers.WorkloadsUsing(own, spec.Settings{}))
+	require.Len(t, consumers.WorkloadsUsing(own, spec.Settings{Compatibility: []spec.Tool{spec.Reloader}}), 1)
 }
 
 func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
@@ -175,18 +182,18 @@ func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	g := gatherer{caches: f.caches}
-	matching := func(patterns string) wishes {
-		of, faults := wishesOf(together(notes{secretNames: patterns}))
+	g := gather.Gatherer{Caches: f.caches}
+	matching := func(patterns string) optin.Preferences {
+		of, faults := optin.ReadPreferences(together(notes{secretNames: patterns}))
 		require.Empty(t, faults)
 		return of
 	}
 	for patterns, want := range map[string]int{"own-00.": 10, "own-00.,own-.*5": 19, "ba.*,none.": 1, "own-.*": mark.MaxListed} {
-		require.Len(t, g.listed("team", matching(patterns)), want, patterns)
-		require.Empty(t, g.listed("elsewhere", matching(patterns)))
+		require.Len(t, g.Listed("team", matching(patterns)), want, patterns)
+		require.Empty(t, g.Listed("elsewhere", matching(patterns)))
 	}
-	require.Empty(t, g.tooMany("team", matching("own-00.")))
-	faults := g.tooMany("team", matching(".*"))
+	require.Empty(t, g.TooMany("team", matching("own-00.")))
+	faults := g.TooMany("team", matching(".*"))
 	require.Len(t, faults, 1)
-	require.Contains(t, faults[0].problem, "matches 102 objects, of which the first 100")
+	require.Contains(t, faults[0].Problem, "matches 102 objects, of which the first 100")
 }

@@ -9,12 +9,18 @@ import (
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/fields"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, newMetrics, newDependencies, newController, newSetter),
+	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, report.NewMetrics, newDependencies, newController, fields.NewController),
 	fx.Provide(newResult),
 )
 
@@ -33,12 +39,12 @@ type Params struct {
 	Caches    *kube.Caches
 	DigestKey *kube.DigestKey
 	Events    *kube.Events
-	Rules     *rules.Live[Rule]
-	Settings  *live.Value[*Compiled]
+	Rules     *rules.Live[spec.Rule]
+	Settings  *live.Value[*spec.Compiled]
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
-	Options   Options  `optional:"true"`
-	Onlooker  Onlooker `optional:"true"`
+	Options   Options         `optional:"true"`
+	Onlooker  report.Observer `optional:"true"`
 }
 
 // Result is what the module contributes.
@@ -55,8 +61,8 @@ type Result struct {
 // do without one.
 func (p Params) needed() bool { return needed(p.Settings.Load().Settings, p.Rules.Load()) }
 
-func needed(settings Settings, set *rules.Set[Rule]) bool {
-	return settings.withoutRules() || len(set.All()) > 0
+func needed(settings spec.Settings, set *rules.Set[spec.Rule]) bool {
+	return settings.WithoutRules() || len(set.All()) > 0
 }
 
 // newDefinitions adds its cache to caches.
@@ -71,14 +77,14 @@ func newDefinitions(p Params) (*kube.View[*kube.Definition], error) {
 
 // newNeededConsumers are those that the rules in force, and the kinds that the
 // file declares, ask for. The settings change before the rules do.
-func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*consumers, error) {
-	declared := func() []WorkloadKind { return p.Settings.Load().Workloads }
-	c, err := newConsumers(p.Clients, p.Caches, p.needed, customKinds(declared, p.Rules, actedOn), definitions, actedOn, p.Log)
+func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*gather.Consumers, error) {
+	declared := func() []kinds.WorkloadKind { return p.Settings.Load().Workloads }
+	c, err := gather.NewConsumers(p.Clients, p.Caches, p.needed, gather.CustomKinds(declared, p.Rules, workload.ActedOn), definitions, workload.ActedOn, p.Log)
 	if err != nil {
 		return nil, err
 	}
-	c.sections = sectionsFor(p.Caches.Namespaces, func() []namespaceSection { return p.Settings.Load().sections })
-	p.Rules.Subscribe(func(_, _ *rules.Set[Rule]) { c.optional.Recheck() })
+	c.Sections = gather.SectionsFor(p.Caches.Namespaces, func() []spec.Section { return p.Settings.Load().Sections })
+	p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.Optional.Recheck() })
 	return c, nil
 }
 
@@ -89,17 +95,17 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-func newResult(c *controller, s *setter) Result {
+func newResult(c *controller, s *fields.Controller) Result {
 	return Result{
 		View:        &View{c.waits},
 		Restarts:    kube.Runnable{Name: "reload", Run: c.run},
-		Fields:      kube.Runnable{Name: "reload-targets", Run: s.run},
+		Fields:      kube.Runnable{Name: "reload-targets", Run: s.Run},
 		Permissions: permissions(c.honoured(), c.rules.Load()),
 	}
 }
 
 // permissions are what the module needs for what the file says at the start.
-func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
+func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permission {
 	if !needed(settings, set) {
 		return nil
 	}
@@ -118,22 +124,22 @@ func permissions(settings Settings, set *rules.Set[Rule]) []kube.Permission {
 		},
 	}
 	for _, kind := range object.Kinds {
-		if settings.withoutRules() {
+		if settings.WithoutRules() {
 			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads, or reload.namespaces, ask about"})
 		}
 	}
-	for _, form := range optionalForms(settings.Workloads) {
+	for _, form := range kinds.Optional(settings.Workloads) {
 		all = append(all, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Spared: true})
 	}
-	for _, t := range targetsOf(set) {
+	for _, t := range spec.TargetsOf(set) {
 		toTarget := kube.Permission{
-			Group: t.form.Group, Resource: t.form.Resource, Verbs: verbs, For: "tell the targets of rule " + t.rule.Name + " of changes",
+			Group: t.Info.Group, Resource: t.Info.Resource, Verbs: verbs, For: "tell the targets of rule " + t.Rule.Name + " of changes",
 			Spared: true,
 		}
-		if !t.annotates() {
+		if !t.Annotates() {
 			toTarget.Verbs = append([]string{"get"}, verbs...)
 			all = append(all, kube.Permission{
-				Resource: t.rule.Source.Kind.Resource(), Verbs: []string{"get"}, For: "set fields of the targets of rule " + t.rule.Name,
+				Resource: t.Rule.Source.Kind.Resource(), Verbs: []string{"get"}, For: "set fields of the targets of rule " + t.Rule.Name,
 			})
 		}
 		all = append(all, toTarget)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // patch is a JSON merge patch of annotations. The UID in it is a precondition:
@@ -83,14 +85,14 @@ func (p patch) at(restarts mark.Restarts) patch {
 }
 
 // stamp is the one that p puts on the pod template.
-func (p patch) stamp() stamp {
+func (p patch) stamp() workload.Stamp {
 	set := map[string]string{}
 	for annotation, value := range p.Stamp {
 		if value != nil {
 			set[annotation] = *value
 		}
 	}
-	return stampOf(set)
+	return workload.StampOf(set)
 }
 
 func refreshPatch(uid types.UID, refreshedFor string) patch {
@@ -111,26 +113,26 @@ type patcher struct {
 }
 
 // send patches the object k and returns its new resourceVersion.
-func (p patcher) send(ctx context.Context, k key, content patch) (resourceVersion string, err error) {
+func (p patcher) send(ctx context.Context, k kinds.Key, content patch) (resourceVersion string, err error) {
 	body, err := json.Marshal(content)
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
-	resource, err := p.resource(k.kind)
+	resource, err := p.resource(k.Kind)
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
 	options := metav1.PatchOptions{FieldManager: mark.FieldManager}
-	patched, err := p.client.Resource(resource).Namespace(k.namespace).Patch(ctx, k.name, types.MergePatchType, body, options)
+	patched, err := p.client.Resource(resource).Namespace(k.Namespace).Patch(ctx, k.Name, types.MergePatchType, body, options)
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
 	return patched.ResourceVersion, nil
 }
 
-func (p patcher) resource(kind Kind) (schema.GroupVersionResource, error) {
-	if form, typed := typedForms[kind]; typed {
+func (p patcher) resource(kind kinds.Kind) (schema.GroupVersionResource, error) {
+	if form, typed := kinds.Typed[kind]; typed {
 		return form.GroupVersion().WithResource(form.Resource), nil
 	}
-	return p.optional(kind.groupKind())
+	return p.optional(kind.GroupKind())
 }

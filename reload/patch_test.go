@@ -6,8 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestARestartPutsItselfOnRecord(t *testing.T) {
@@ -23,11 +27,66 @@ func TestARestartPutsItselfOnRecord(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			body, err := json.Marshal(restartPatch(podTemplate(), "u", "b", test.last, test.restarts))
+			body, err := json.Marshal(restartPatch(kinds.PodTemplate(), "u", "b", test.last, test.restarts))
 			require.NoError(t, err)
 			require.JSONEq(t, `{"metadata": {"uid": "u", "annotations": {
 				"headwater.dev/baseline": "b", "headwater.dev/restarted-at": "2026-01-02T03:04:05Z", "headwater.dev/restarted-before": `+test.before+`
 			}}, "spec": {"template": {"metadata": {"annotations": {"headwater.dev/restarted-for": "b", "headwater.dev/restarted-after": `+test.after+`}}}}}`, string(body))
 		})
 	}
+}
+
+func TestStampGoesOnThePodTemplateWhereverItIs(t *testing.T) {
+	for want, path := range map[string][]string{
+		`{"metadata":{"annotations":{"headwater.dev/restarted-for":"b"}}}`:                                                                  nil,
+		`{"spec":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}`:       {"spec", "template"},
+		`{"spec":{"a":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}}`: {"spec", "a", "template"},
+	} {
+		body, err := json.Marshal(restartPatch(path, "u", "b", time.Time{}, mark.Restarts{birth}))
+		require.NoError(t, err)
+		var sent, expected map[string]any
+		require.NoError(t, json.Unmarshal(body, &sent))
+		require.NoError(t, yaml.Unmarshal([]byte(want), &expected))
+		meta := sent["metadata"].(map[string]any)
+		require.Equal(t, "u", meta["uid"])
+		annotations := meta["annotations"].(map[string]any)
+		require.Equal(t, "b", annotations[mark.Baseline])
+		require.NotEmpty(t, annotations[mark.RestartedAt])
+		if path == nil {
+			require.Equal(t, "b", annotations[mark.RestartedFor])
+			require.Len(t, sent, 1, "nothing but the metadata")
+			continue
+		}
+		require.Equal(t, expected["spec"], sent["spec"])
+	}
+}
+
+// Whatever an API server may hold under a kind, reading it neither panics nor
+// tells its values.
+func FuzzCustomTemplate(f *testing.F) {
+	f.Add(`{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"X","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}]}]}}}}`)
+	f.Add(`{"spec":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b"}},"spec":{"volumes":[{"projected":{"sources":[{"secret":{"name":"s"}}]}}]}}}}`)
+	f.Add(`{"metadata":{"ownerReferences":[{"controller":true,"apiVersion":"/","kind":""}]},"spec":{"template":null}}`)
+	f.Add(`{"metadata":[],"spec":{"workloadRef":{"kind":1}}}`)
+	f.Fuzz(func(t *testing.T, content string) {
+		var u unstructured.Unstructured
+		if json.Unmarshal([]byte(content), &u.Object) != nil || u.Object == nil {
+			return
+		}
+		for _, form := range append(kinds.Known(), appInfo()) {
+			kept, err := workload.KeepCustom(form, workload.ActedOn)(&u)
+			if err != nil {
+				continue
+			}
+			if kept.NoTemplate {
+				require.Empty(t, kept.References)
+			}
+			for _, r := range kept.References {
+				require.NotEmpty(t, r.Name)
+			}
+			require.True(t, kept.SameInputs(kept))
+			_, err = json.Marshal(restartPatch(kept.Info().Template, kept.UID, "b", time.Time{}, mark.Restarts{birth}))
+			require.NoError(t, err)
+		}
+	})
 }

@@ -16,6 +16,11 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 const (
@@ -32,23 +37,23 @@ const (
 // posts sends requests without content to pods, apart from all other work.
 // What waits to be sent is lost with the process.
 type posts struct {
-	consumers *consumers
+	consumers *gather.Consumers
 	client    *http.Client
 	events    *kube.Events
-	metrics   *metrics
+	metrics   *report.Metrics
 	log       *zap.Logger
 	queue     *queue.Runner[post]
 }
 
 // post is one request to one pod.
 type post struct {
-	pod key
+	pod kinds.Key
 	uid types.UID
-	HTTPPost
+	spec.HTTPPost
 	tries int
 }
 
-func newPosts(d dependencies, consumers *consumers, metrics *metrics) *posts {
+func newPosts(d dependencies, consumers *gather.Consumers, metrics *report.Metrics) *posts {
 	p := &posts{consumers: consumers, events: d.events, metrics: metrics, log: d.log, client: &http.Client{
 		Timeout:       postTimeout,
 		Transport:     &http.Transport{DisableKeepAlives: true}, // each pod is asked once; and no proxy
@@ -59,28 +64,28 @@ func newPosts(d dependencies, consumers *consumers, metrics *metrics) *posts {
 }
 
 // send has every request sent to pod once its kubelet had time for the files.
-func (p *posts) send(pod *Pod, requests []HTTPPost) {
+func (p *posts) send(pod *workload.Pod, requests []spec.HTTPPost) {
 	for _, request := range requests {
-		p.queue.After(post{pod: pod.key(), uid: pod.UID, HTTPPost: request}, postDelay)
+		p.queue.After(post{pod: pod.Key(), uid: pod.UID, HTTPPost: request}, postDelay)
 	}
 }
 
 // try sends one request, and has it tried again where that fails. A pod that is
 // gone needs none.
 func (p *posts) try(ctx context.Context, one post) error {
-	pod, found := p.consumers.pods.Get(one.pod.namespace, one.pod.name)
-	if !found || pod.UID != one.uid || !pod.running() {
+	pod, found := p.consumers.Pods.Get(one.pod.Namespace, one.pod.Name)
+	if !found || pod.UID != one.uid || !pod.Running() {
 		return nil
 	}
 	err := p.request(ctx, pod.IP, one.HTTPPost)
 	one.tries++
 	switch {
 	case err == nil:
-		p.metrics.posts.WithLabelValues(delivered).Inc()
+		p.metrics.Posts.WithLabelValues(report.Delivered).Inc()
 	case one.tries < postTries:
 		p.queue.After(one, one.pause())
 	default:
-		p.metrics.posts.WithLabelValues(undelivered).Inc()
+		p.metrics.Posts.WithLabelValues(report.Undelivered).Inc()
 		p.log.Warn("refreshed pod was not told", zap.Stringer("pod", one.pod), zap.Error(err))
 		p.events.Record(postFailed(one, err))
 	}
@@ -96,7 +101,7 @@ func (one post) pause() time.Duration {
 	return pause
 }
 
-func (p *posts) request(ctx context.Context, ip string, to HTTPPost) error {
+func (p *posts) request(ctx context.Context, ip string, to spec.HTTPPost) error {
 	if ip == "" {
 		return fmt.Errorf("the pod has no address yet")
 	}
@@ -121,9 +126,9 @@ func (p *posts) request(ctx context.Context, ip string, to HTTPPost) error {
 }
 
 func postFailed(one post, err error) kube.Event {
-	meta := &metav1.ObjectMeta{Namespace: one.pod.namespace, Name: one.pod.name, UID: one.uid}
+	meta := &metav1.ObjectMeta{Namespace: one.pod.Namespace, Name: one.pod.Name, UID: one.uid}
 	return kube.Event{
-		About: kube.Reference("v1", string(KindPod), meta), Warning: true, Reason: "PostFailed", Action: "Post",
+		About: kube.Reference("v1", string(kinds.KindPod), meta), Warning: true, Reason: "PostFailed", Action: "Post",
 		Note: fmt.Sprintf("Its files are new, but POST %.100s at port %d failed %d times: %.200s", one.Path, one.Port, one.tries, err),
 	}
 }

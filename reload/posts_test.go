@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestAPostBringsNothingAndFollowsNothing(t *testing.T) {
@@ -31,8 +33,8 @@ func TestAPostBringsNothingAndFollowsNothing(t *testing.T) {
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
 	events := kube.NewEvents(fake.NewClientset(), registry, zap.NewNop())
-	p := newPosts(dependencies{registry: registry, log: zap.NewNop(), events: events}, nil, newMetrics(registry))
-	to := HTTPPost{Port: port, Path: "/-/reload?now"}
+	p := newPosts(dependencies{registry: registry, log: zap.NewNop(), events: events}, nil, report.NewMetrics(registry))
+	to := spec.HTTPPost{Port: port, Path: "/-/reload?now"}
 
 	require.NoError(t, p.request(t.Context(), host, to))
 	request := <-asked

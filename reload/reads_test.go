@@ -2,7 +2,6 @@ package reload
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // ownSecret is nobody's but its namespace's.
@@ -55,7 +55,7 @@ func (f *fixture) baseline(deployment string) string {
 
 // Invariant 3.
 func TestAnObjectThatCannotBeReadDelaysNoOther(t *testing.T) {
-	f := newFixtureWith(t, Settings{OptIn: new(true)}, ownSecret("bad", "1"), ownSecret("good", "1"), asking("a", "bad"), asking("b", "good"))
+	f := newFixtureWith(t, spec.Settings{OptIn: new(true)}, ownSecret("bad", "1"), ownSecret("good", "1"), asking("a", "bad"), asking("b", "good"))
 	refusing := make(chan struct{})
 	f.client.PrependReactor("get", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		get, _ := action.(k8stesting.GetAction)
@@ -75,7 +75,7 @@ func TestAnObjectThatCannotBeReadDelaysNoOther(t *testing.T) {
 }
 
 func TestManyConsumersShareOneRead(t *testing.T) {
-	f := newFixtureWith(t, Settings{OptIn: new(true)}, ownSecret("own", "1"), ownSecret("other", "1"), asking("a", "own"), asking("b", "own"), asking("c", "own"))
+	f := newFixtureWith(t, spec.Settings{OptIn: new(true)}, ownSecret("own", "1"), ownSecret("other", "1"), asking("a", "own"), asking("b", "own"), asking("c", "own"))
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return f.baseline("a") != "" && f.baseline("b") != "" && f.baseline("c") != "" }, soon, 10*time.Millisecond)
@@ -100,22 +100,22 @@ func TestWhatNobodyAsksAboutAnyMoreIsForgotten(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	r := newReads(f.clients, f.caches, f.key, prometheus.NewRegistry(), zaptest.NewLogger(t))
-	r.wanted, r.done = func(object.Ref) bool { return wanted }, func(ref object.Ref, _ *object.Digested) { done = append(done, ref) }
+	r := gather.NewReader(f.clients, f.caches, f.key, prometheus.NewRegistry(), zaptest.NewLogger(t))
+	r.Wanted, r.Done = func(object.Ref) bool { return wanted }, func(ref object.Ref, _ *object.Digested) { done = append(done, ref) }
 
-	require.NoError(t, r.reconcile(t.Context(), own))
+	require.NoError(t, r.Reconcile(t.Context(), own))
 	require.Equal(t, []object.Ref{own}, done)
-	known := r.at(own, "7")
+	known := r.At(own, "7")
 	require.Len(t, known.Digests, 1)
-	require.NotNil(t, r.at(own, "6"), "what is newer than the cache is as good")
-	require.Nil(t, r.at(own, "8"), "what is older is not")
-	require.NoError(t, r.reconcile(t.Context(), own))
+	require.NotNil(t, r.At(own, "6"), "what is newer than the cache is as good")
+	require.Nil(t, r.At(own, "8"), "what is older is not")
+	require.NoError(t, r.Reconcile(t.Context(), own))
 	require.Len(t, done, 1, "it has not changed")
 
 	wanted = false
-	require.NoError(t, r.reconcile(t.Context(), own))
-	require.Nil(t, r.at(own, "7"))
-	require.NoError(t, r.reconcile(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "gone"}))
+	require.NoError(t, r.Reconcile(t.Context(), own))
+	require.Nil(t, r.At(own, "7"))
+	require.NoError(t, r.Reconcile(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "gone"}))
 }
 
 func TestLabelsAreKeptWhereASectionAsksForThem(t *testing.T) {
@@ -126,42 +126,14 @@ func TestLabelsAreKeptWhereASectionAsksForThem(t *testing.T) {
 	stop := f.lead()
 	defer stop()
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
-	r := newReads(f.clients, f.caches, f.key, prometheus.NewRegistry(), zaptest.NewLogger(t))
-	r.wanted, r.done = func(object.Ref) bool { return true }, func(object.Ref, *object.Digested) {}
-	r.labels = func() bool { return ask }
+	r := gather.NewReader(f.clients, f.caches, f.key, prometheus.NewRegistry(), zaptest.NewLogger(t))
+	r.Wanted, r.Done = func(object.Ref) bool { return true }, func(object.Ref, *object.Digested) {}
+	r.Labels = func() bool { return ask }
 
-	require.NoError(t, r.reconcile(t.Context(), own))
-	require.Nil(t, r.at(own, "7").Labels, "nobody asks for them, and they take memory")
+	require.NoError(t, r.Reconcile(t.Context(), own))
+	require.Nil(t, r.At(own, "7").Labels, "nobody asks for them, and they take memory")
 	ask = true
-	require.Nil(t, r.at(own, "7"), "it is to be read again")
-	require.NoError(t, r.reconcile(t.Context(), own))
-	require.Equal(t, labelled.Labels, r.at(own, "7").Labels)
-}
-
-func TestWhenDataBecameWhatItIs(t *testing.T) {
-	early, late := time.Unix(100, 0), time.Unix(200, 0)
-	read := func(at time.Time, keys ...string) *object.Digested {
-		o := &object.Digested{ChangedAt: at}
-		for _, key := range keys {
-			name, value, _ := strings.Cut(key, "=")
-			o.Digests = append(o.Digests, object.KeyDigest{Key: name, Sum: digest.Sum{0: value[0]}})
-		}
-		return o
-	}
-	for sentence, test := range map[string]struct {
-		before, now *object.Digested
-		want        time.Time
-	}{
-		"what is read first is as old as the API server says": {nil, read(early, "a=1"), early},
-		"a changed value is":                  {read(early, "a=1"), read(late, "a=2"), late},
-		"an added key is":                     {read(early, "a=1"), read(late, "a=1", "b=1"), late},
-		"a changed value beside a lost key":   {read(early, "a=1", "b=1"), read(late, "a=2"), late},
-		"of a lost key nobody knows":          {read(early, "a=1", "b=1"), read(early, "a=1"), time.Time{}},
-		"nor of the last one":                 {read(early, "a=1"), read(early), time.Time{}},
-		"nor later, while nothing else comes": {read(time.Time{}, "a=1"), read(early, "a=1"), time.Time{}},
-		"the same data written again is younger: it may have been other in between": {read(early, "a=1"), read(late, "a=1"), late},
-		"what comes after a lost key has its time":                                  {read(time.Time{}, "a=1"), read(late, "a=2"), late},
-	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, changedAt(test.now, test.before)) })
-	}
+	require.Nil(t, r.At(own, "7"), "it is to be read again")
+	require.NoError(t, r.Reconcile(t.Context(), own))
+	require.Equal(t, labelled.Labels, r.At(own, "7").Labels)
 }

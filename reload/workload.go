@@ -1,342 +1,172 @@
 package reload
 
 import (
+	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-	"unique"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// publishedByKubernetes is the ConfigMap that the API server mounts into every
-// pod. It is never a clone, and without it most pods reference nothing.
-const publishedByKubernetes = "kube-root-ca.crt"
-
-// Workload is what is kept of an object that holds a pod template.
-type Workload struct {
-	metav1.ObjectMeta
-	Kind       Kind
-	References []Reference
-	// Rollout is nil where there is nothing to do about the workload, and where
-	// its status does not tell.
-	Rollout *Rollout
-	// foreign is what its owner tells other tools; mostly nil.
-	foreign *foreign
-	// Unknown are annotations of it, or of its pod template, with Headwater's prefix
-	// that mean nothing; mostly nil.
-	Unknown []string
-	// Form is nil for the kinds that every cluster has; see form.
-	Form *Form
-	// Owner is the controller that made it; nil: nobody's, or nothing is done
-	// about it anyway.
-	Owner *Owner
-	// RecordedAt is when Headwater last wrote to it, and so what its baseline is
-	// true of at the latest, by the API server's clock in whole seconds; zero when
-	// the API server does not tell.
-	RecordedAt time.Time
-	// Stamp is Headwater's on the pod template.
-	Stamp stamp
-	// Bare is true when the object, other than those of its kind, holds no pod
-	// template, and so cannot be restarted.
-	Bare bool
-	// Edited is true when somebody else wrote the pod template after Headwater last
-	// restarted it.
-	Edited bool
-	// Borrows is the object that a bare one takes its pod template from.
-	Borrows *key
-}
-
-// Owner names the controller of a workload.
-type Owner struct {
-	Kind Kind
-	Name string
-	UID  types.UID
-}
-
-// String formats the owner as Kind/name.
-func (o Owner) String() string { return string(o.Kind) + "/" + o.Name }
-
-// form is how objects of w's kind are read and written.
-func (w *Workload) form() *Form {
-	if w.Form != nil {
-		return w.Form
+func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
+	if c.unplaced(k) {
+		c.queue.After(k, gather.RereadDelay)
 	}
-	return typedForms[w.Kind]
-}
-
-// Pod is what is kept of a pod.
-type Pod struct {
-	metav1.ObjectMeta
-	References []Reference
-	// Bound is true once the pod has a node.
-	Bound bool
-	// Trouble, Crashes and CrashedAt are what its containers say; see podTrouble.
-	Trouble   trouble
-	Crashes   uint16
-	CrashedAt uint32
-	// BoundAt is when it got the node, in whole seconds.
-	BoundAt time.Time
-	// StartedAt is when the first of its containers started, by the clock of its
-	// node in whole seconds; zero while none has.
-	StartedAt time.Time
-	IP        string
-	Phase     corev1.PodPhase
-	// Owner is that controller when it may be a workload, else empty. For a pod
-	// of a Deployment or CronJob it is told by the name of the ReplicaSet or Job
-	// between the two.
-	OwnerKind Kind
-	OwnerName string
-	// Controller is what the pod names as its controller; see controllerKept.
-	Controller podController
-}
-
-func keepWorkload(obj any, keeps keptReferences) (*Workload, error) {
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		return newWorkload(KindDeployment, &o.ObjectMeta, &o.Spec.Template, keeps), nil
-	case *appsv1.StatefulSet:
-		return newWorkload(KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, keeps), nil
-	case *appsv1.DaemonSet:
-		return newWorkload(KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, keeps), nil
-	case *batchv1.CronJob:
-		return newWorkload(KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, keeps), nil
+	var err error
+	switch k.Kind {
+	case kinds.KindPod:
+		err = c.reconcilePod(ctx, k)
+	case kinds.KindJob:
+		err = c.reconcileJob(ctx, k)
 	default:
-		return nil, fmt.Errorf("object of type %T is no workload", obj)
-	}
-}
-
-func newWorkload(kind Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps keptReferences) *Workload {
-	unknown := unknownOn(meta, template)
-	meta = withWishes(meta, template)
-	refs := slices.Clip(append(keeps(meta.Namespace, &template.Spec), listed(meta)...))
-	theirs := readForeign(kind, meta.Namespace, meta.Annotations, template.Annotations)
-	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, foreign: theirs, Unknown: unknown}
-	kept.UID = meta.UID // by it an object is known as the owner of others
-	kept.Stamp = stampOf(template.Annotations)
-	if kept.relevant() {
-		kept.Owner = controllerOf(meta)
-		kept.RecordedAt = mark.WrittenAt(meta.ManagedFields)
-		kept.Edited = editedSince(meta.ManagedFields, meta.Annotations, typedForms[kind].Template)
-	}
-	return kept
-}
-
-// withWishes is meta with what its owner wrote on the pod template instead: other
-// tools read it there, too.
-func withWishes(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *metav1.ObjectMeta {
-	with := meta
-	for _, wish := range []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} {
-		value, there := template.Annotations[wish]
-		if _, own := meta.Annotations[wish]; there && !own {
-			asked := *with
-			asked.Annotations = object.Merged(with.Annotations, map[string]string{wish: value})
-			with = &asked
+		err = c.reconcileWorkload(ctx, k)
+		if c.waits.Reason(k) != decide.WaitRollouts {
+			c.rollouts.Leave(k)
 		}
 	}
-	return with
-}
-
-// controllerOf is the controller of the object of meta. The API server lets an
-// object name itself, which is none.
-func controllerOf(meta *metav1.ObjectMeta) *Owner {
-	controller := metav1.GetControllerOfNoCopy(meta)
-	if controller == nil || controller.UID == meta.UID {
+	switch {
+	case !report.Overtaken(err):
+		return err
+	case apierrors.IsNotFound(err):
+		return nil // deleted meanwhile
+	default:
+		c.queue.After(k, gather.ConflictDelay)
 		return nil
 	}
-	return &Owner{Kind: kindOfOwner(controller), Name: controller.Name, UID: controller.UID}
 }
 
-func kindOfOwner(reference *metav1.OwnerReference) Kind {
-	version, _ := schema.ParseGroupVersion(reference.APIVersion) // an odd one is a kind that nobody knows
-	return unique.Make(KindOf(version.WithKind(reference.Kind).GroupKind())).Value()
-}
-
-func keepPod(obj any, keeps keptReferences) (*Pod, error) {
-	o, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil, fmt.Errorf("object of type %T is no pod", obj)
+func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
+	workload, found := c.consumers.Workload(k)
+	if !found || workload.DeletionTimestamp != nil || c.going(k.Namespace) {
+		c.forget(k)
+		return nil
 	}
-	refs := slices.DeleteFunc(keeps(o.Namespace, &o.Spec), func(r Reference) bool {
-		return r.Through != "" // what the ServiceAccount gave is in the pod itself
-	})
-	if len(refs) == 0 {
-		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
+	decision, err := c.decide(workload)
+	if err != nil {
+		return err
 	}
-	kind, name := owner(o)
-	why, crashes, crashedAt := podTrouble(&o.Status)
-	return &Pod{
-		ObjectMeta: keepMeta(&o.ObjectMeta, true),
-		References: refs,
-		Bound:      o.Spec.NodeName != "",
-		Trouble:    why,
-		Crashes:    crashes,
-		CrashedAt:  crashedAt,
-		BoundAt:    boundAt(o),
-		StartedAt:  startedAt(o),
-		IP:         o.Status.PodIP,
-		Phase:      o.Status.Phase,
-		OwnerKind:  kind,
-		OwnerName:  name,
-		Controller: controllerKept(o, kind),
-	}, nil
-}
-
-// boundAt is when the API server gave pod its node; of a pod that was made with
-// one, when it was made.
-func boundAt(pod *corev1.Pod) time.Time {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
-			return condition.LastTransitionTime.Time
+	c.report.EmitIgnoredAnnotations(workload, decision)
+	c.report.EmitMisspelt(workload, decision)
+	c.tellReverted(workload, decision)
+	c.report.EmitNoTemplate(workload)
+	if decision.Waits() {
+		if wait := c.pending.Debounce(k, c.now()); wait > 0 {
+			c.queue.After(k, wait)
+			return nil
+		}
+		var wait decide.Wait
+		if decision, wait = c.pace(workload, decision); wait.Reason != "" {
+			return c.postpone(ctx, workload, decision, wait)
 		}
 	}
-	return pod.CreationTimestamp.Time
+	c.proceed(k)
+	if err := c.carryOut(ctx, workload, decision); err != nil {
+		return err
+	}
+	if !decision.Incomplete {
+		c.firstLooks.Over(workload)
+	}
+	return nil
 }
 
-// startedAt is the earliest time at which a container of pod started that runs, or
-// has ended for good.
-func startedAt(pod *corev1.Pod) (first time.Time) {
-	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		var at time.Time
-		switch state := container.State; {
-		case state.Running != nil:
-			at = state.Running.StartedAt.Time
-		case state.Terminated != nil:
-			at = state.Terminated.StartedAt.Time
-		}
-		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
-			first = at
-		}
-	}
-	return first
-}
-
-// keptReferences says which of its references are kept of a pod in that
-// namespace, or of a pod template.
-type keptReferences func(namespace string, spec *corev1.PodSpec) []Reference
-
-// actedOn leaves out what never leads to anything, and most pods have.
-func actedOn(_ string, spec *corev1.PodSpec) []Reference {
-	return slices.Clip(slices.DeleteFunc(visible(spec), func(r Reference) bool { return r.Mode == ImagePull }))
-}
-
-// visible are those that people ask about.
-func visible(spec *corev1.PodSpec) []Reference {
-	return slices.DeleteFunc(References(spec), func(r Reference) bool {
-		return r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
-	})
-}
-
-// keepMeta keeps what decisions need; of an object without references, which
-// needs none, as little as a cache can do with. A workload that has lost its
-// references may still carry a baseline, or a list of them that is not readable.
-func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
-	kept := metav1.ObjectMeta{
-		Namespace:       meta.Namespace,
-		Name:            meta.Name,
-		ResourceVersion: meta.ResourceVersion,
-	}
-	annotations := mark.Ours(meta.Annotations)
-	if _, lists := annotations[mark.ReloadOn]; !references && !lists && annotations[mark.Baseline] == "" {
-		return kept
-	}
-	kept.UID = meta.UID
-	kept.Labels = meta.Labels
-	kept.CreationTimestamp = meta.CreationTimestamp
-	kept.DeletionTimestamp = meta.DeletionTimestamp
-	if len(annotations) > 0 {
-		kept.Annotations = annotations
-	}
-	return kept
-}
-
-const (
-	// rolloutHash labels the pods of a Rollout with the hash that ends the name
-	// of their ReplicaSet.
-	rolloutHash = "rollouts-pod-template-hash"
-	// deploymentConfigName is on the pods of a DeploymentConfig.
-	deploymentConfigName = "openshift.io/deployment-config.name"
-)
-
-// owner returns the workload that made the pod. A ReplicaSet is named after
-// its Deployment or Rollout and the hash of the pod template, which labels the
-// pod, and a Job after its CronJob.
-func owner(pod *corev1.Pod) (Kind, string) {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil {
-		return "", ""
-	}
-	switch kind := kindOfOwner(controller); kind {
-	case "ReplicaSet.apps":
-		for kind, label := range map[Kind]string{
-			KindDeployment: appsv1.DefaultDeploymentUniqueLabelKey, KindRollout: rolloutHash,
-		} {
-			suffix := "-" + pod.Labels[label]
-			if name, cut := strings.CutSuffix(controller.Name, suffix); cut && suffix != "-" {
-				return kind, name
-			}
-		}
-	case "Job.batch":
-		if name := scheduledFrom(controller.Name); name != "" {
-			return KindCronJob, name
-		}
-		return kind, controller.Name
-	case "ReplicationController":
-		if name := pod.Annotations[deploymentConfigName]; name != "" {
-			return KindDeploymentConfig, name
-		}
+func (c *controller) carryOut(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
+	switch decision.Step {
+	case spec.StepNothing:
+		c.pending.Done(w.Key())
+		return nil
+	case spec.StepRestart:
+		return c.restart(ctx, w, decision)
 	default:
-		return kind, controller.Name
+		return c.adopt(ctx, w, decision)
 	}
-	return "", ""
 }
 
-// scheduledFrom is the CronJob that a Job of that name is from, if it was made by
-// schedule: such a name ends in the minute, counted from 1970, that it was due.
-func scheduledFrom(job string) string {
-	at := strings.LastIndexByte(job, '-')
-	if at < 0 {
-		return ""
+// going reports whether namespace is being deleted, with all that is in it: what
+// its workloads lack by then is nobody's concern.
+func (c *controller) going(namespace string) bool {
+	found, known := c.caches.Namespaces.Get("", namespace)
+	return known && found.Terminating
+}
+
+func (c *controller) restart(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
+	before := c.Restarts(w)
+	now := c.now()
+	restarts := before.With(now)
+	content := restartPatch(w.Info().Template, w.UID, decision.Baseline, before.Last(), restarts)
+	version, err := c.apply(ctx, w, decision, content)
+	if err == nil {
+		c.rollouts.Began(w.Key(), version)
+		c.watchRestart(w, mark.ParseTime(mark.FormatTime(now)), decision.Rule, c.report.Origins(decision.Causes))
+		c.hasRestarted(w, decision, restarts, content)
 	}
-	if _, err := strconv.ParseUint(job[at+1:], 10, 64); err != nil {
-		return ""
+	return err
+}
+
+func (c *controller) adopt(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
+	restarts, pending := c.Restarts(w), c.writes.Waiting(w.Key(), w)
+	content := adoptPatch(w.UID, decision.Baseline)
+	if at, _ := restarts.Format(); at != "" && at != c.writes.Read(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
+		content = content.at(restarts)
 	}
-	return job[:at]
+	_, err := c.apply(ctx, w, decision, content)
+	if err == nil {
+		c.hasAdopted(w, decision, restarts, pending)
+	}
+	return err
 }
 
-// sameInputs reports whether a and b lead to the same decision. A workload's
-// status changes often, and is of no interest.
-func (w *Workload) sameInputs(other *Workload) bool {
-	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.foreign.equal(other.foreign) && w.Stamp == other.Stamp && w.Bare == other.Bare &&
-		slices.Equal(w.Unknown, other.Unknown) &&
-		same(w.Owner, other.Owner) && same(w.Borrows, other.Borrows) &&
-		slices.EqualFunc(w.References, other.References, Reference.equal)
+// decide gathers what w and the workloads that it is stamped for consume, and
+// decides. It has w looked at again where not everything could be read yet.
+func (c *controller) decide(w *workload.Workload) (decide.Decision, error) {
+	g, err := c.gatherer()
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	decision := c.decider().Workload(w, g)
+	if g.Reading || decision.Reason == spec.ReasonUnread {
+		c.queue.After(w.Key(), gather.RereadDelay)
+	}
+	return decision, nil
 }
 
-// same reports whether both are nil or say the same.
-func same[T comparable](a, b *T) bool {
-	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+// apply writes what was decided and records it. It returns the resourceVersion
+// that was written.
+func (c *controller) apply(ctx context.Context, to workload.Consumer, decision decide.Decision, content patch) (version string, err error) {
+	k := to.Key()
+	version, err = c.patcher.send(ctx, k, content)
+	if err != nil {
+		c.report.Failed(to, decision, err)
+		return "", fmt.Errorf("%s: %w", decision.Step, err)
+	}
+	c.writes.Expect(k, to.GetUID(), version, content.Metadata.Annotations)
+	c.record(to, decision)
+	return version, nil
 }
 
-func (p *Pod) sameInputs(other *Pod) bool {
-	return sameMeta(&p.ObjectMeta, &other.ObjectMeta) &&
-		p.Bound == other.Bound && p.Phase == other.Phase &&
-		slices.EqualFunc(p.References, other.References, Reference.equal)
+// forget drops everything that is remembered of a consumer that is gone.
+func (c *controller) forget(k kinds.Key) {
+	c.pending.Done(k)
+	c.writes.Forget(k)
+	c.report.Repeats.Forget(k)
+	c.waits.End(k)
+	c.refreshed.Delete(k)
+	c.firstLooks.Forget(k)
+	c.watch.Forget(k)
 }
 
-func sameMeta(a, b *metav1.ObjectMeta) bool {
-	return a.UID == b.UID &&
-		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+// record tells what was done to a consumer.
+func (c *controller) record(to workload.Consumer, decision decide.Decision) {
+	if k := to.Key(); !c.waits.Has(k) { // else what it waits for is still to be done
+		if made, found := c.pending.Done(k); found {
+			c.report.ObserveLatency(decision, made)
+		}
+	}
+	c.report.Done(to, decision)
 }

@@ -1,185 +1,39 @@
 package reload
 
 import (
-	"slices"
+	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/report"
 )
 
-func controlledBy(apiVersion, kind, name string) []metav1.OwnerReference {
-	yes := true
-	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, Controller: &yes}}
+func TestReplacedObjectIsToldFromOneThatIsInvalid(t *testing.T) {
+	invalid := func(path *field.Path) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", field.ErrorList{field.Invalid(path, "x", "field is immutable")})
+	}
+	require.True(t, report.UidRefused(fmt.Errorf("patch: %w", invalid(field.NewPath("metadata", "uid")))))
+	require.False(t, report.UidRefused(invalid(field.NewPath("spec", "template"))))
+	require.False(t, report.UidRefused(apierrors.NewUnauthorized("no")))
+	require.False(t, report.UidRefused(errors.New("connection refused")))
+	require.False(t, report.UidRefused(nil))
 }
 
-func TestKeptWorkloadIsStripped(t *testing.T) {
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{secretEnv("s", "k")}}}}}
-	meta := metav1.ObjectMeta{
-		Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
-		Labels:        map[string]string{"app": "w"},
-		Annotations:   map[string]string{mark.Baseline: "b", "kubectl.kubernetes.io/last-applied-configuration": "{…}"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+func TestWhatAWebhookRefusesByTheCodeOfAConflictIsNotOvertaken(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	require.True(t, report.Overtaken(apierrors.NewConflict(deployments, "web", errors.New("the object has been modified"))))
+	require.True(t, report.Overtaken(apierrors.NewNotFound(deployments, "web")))
+	for _, code := range []int32{http.StatusConflict, http.StatusNotFound} {
+		refused := &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: code, Reason: metav1.StatusReasonConflict, Message: `admission webhook "w.example.org" denied the request: not now`,
+		}}
+		require.False(t, report.Overtaken(fmt.Errorf("patch: %w", refused)), code)
 	}
-	want := &Workload{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
-			Labels: map[string]string{"app": "w"}, Annotations: map[string]string{mark.Baseline: "b"},
-		},
-		References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"app"}}},
-	}
-	for kind, obj := range map[Kind]any{
-		KindDeployment:  &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}},
-		KindStatefulSet: &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}},
-		KindDaemonSet:   &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}},
-		KindCronJob: &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{
-			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}},
-		}},
-	} {
-		kept, err := keepWorkload(obj, actedOn)
-		require.NoError(t, err)
-		want.Kind = kind
-		require.Equal(t, want, kept)
-	}
-	_, err := keepWorkload(&corev1.Pod{}, actedOn)
-	require.Error(t, err)
-}
-
-func TestWishesOnThePodTemplateCountUnlessTheWorkloadHasItsOwn(t *testing.T) {
-	for sentence, test := range map[string]struct{ own, template, want notes }{
-		"none":                                   {nil, nil, nil},
-		"those of the workload":                  {notes{mark.Reload: "Off"}, nil, notes{mark.Reload: "Off"}},
-		"those of the template":                  {nil, notes{mark.Reload: "Off"}, notes{mark.Reload: "Off"}},
-		"of both those of the workload":          {notes{mark.Reload: "Auto"}, notes{mark.Reload: "Off"}, notes{mark.Reload: "Auto"}},
-		"each by itself":                         {notes{mark.Reload: "Auto"}, notes{mark.ReloadKeys: "k"}, notes{mark.Reload: "Auto", mark.ReloadKeys: "k"}},
-		"what is listed there":                   {nil, notes{mark.ReloadOn: "Secret/s"}, notes{mark.ReloadOn: "Secret/s"}},
-		"but not what Headwater writes there":    {nil, notes{mark.RestartedFor: "b", mark.Baseline: "b"}, nil},
-		"nor what is nobody's business out here": {nil, notes{"example.com/x": "y"}, nil},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			deployment := web()
-			deployment.Annotations, deployment.Spec.Template.Annotations = test.own, test.template
-			kept, err := keepWorkload(deployment, actedOn)
-			require.NoError(t, err)
-			require.Equal(t, map[string]string(test.want), kept.Annotations)
-			listed := slices.ContainsFunc(kept.References, func(r Reference) bool { return r.Mode == Listed })
-			require.Equal(t, test.want[mark.ReloadOn] != "", listed)
-			require.Equal(t, map[string]string(test.own), deployment.Annotations, "what a cache holds is not modified")
-
-			app, err := keepCustom(appForm(), actedOn)(&unstructured.Unstructured{Object: map[string]any{
-				"metadata": map[string]any{"name": "app", "annotations": anyOf(test.own)},
-				"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": anyOf(test.template)}}},
-			}})
-			require.NoError(t, err)
-			require.Equal(t, map[string]string(test.want), app.Annotations)
-		})
-	}
-}
-
-// anyOf are annotations as they are in an object of any kind.
-func anyOf(annotations notes) map[string]any {
-	all := map[string]any{}
-	for key, value := range annotations {
-		all[key] = value
-	}
-	return all
-}
-
-func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "7",
-			Labels: map[string]string{"app": "p"}, OwnerReferences: controlledBy("apps/v1", "DaemonSet", "d"),
-		},
-		Spec: corev1.PodSpec{
-			NodeName: "n",
-			Volumes: []corev1.Volume{projectedVolume("kube-api-access", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
-				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
-			}})},
-			Containers: mounting(corev1.VolumeMount{Name: "kube-api-access"}),
-		},
-	}
-	kept, err := keepPod(pod, actedOn)
-	require.NoError(t, err)
-	require.Equal(t, &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", ResourceVersion: "7"}}, kept)
-	_, err = keepPod(&corev1.Secret{}, actedOn)
-	require.Error(t, err)
-}
-
-func TestOwnerOfAPod(t *testing.T) {
-	tests := map[string]struct {
-		owners      []metav1.OwnerReference
-		hash        string
-		labels      map[string]string
-		annotations map[string]string
-		kind        Kind
-		name        string
-	}{
-		"a bare pod has none":               {},
-		"a StatefulSet":                     {owners: controlledBy("apps/v1", "StatefulSet", "s"), kind: KindStatefulSet, name: "s"},
-		"a DaemonSet":                       {owners: controlledBy("apps/v1", "DaemonSet", "d"), kind: KindDaemonSet, name: "d"},
-		"a Deployment, by its ReplicaSet":   {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "5d9", kind: KindDeployment, name: "web"},
-		"a ReplicaSet of its own":           {owners: controlledBy("apps/v1", "ReplicaSet", "web-")},
-		"a ReplicaSet of another hash":      {owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), hash: "6e0"},
-		"a Job, which is no workload":       {owners: controlledBy("batch/v1", "Job", "j"), kind: "Job.batch", name: "j"},
-		"a Job of another name with a dash": {owners: controlledBy("batch/v1", "Job", "j-2b"), kind: "Job.batch", name: "j-2b"},
-		"a CronJob, by its Job":             {owners: controlledBy("batch/v1", "Job", "night-29401920"), kind: KindCronJob, name: "night"},
-		"a kind of the same name is not it": {owners: controlledBy("apps.kruise.io/v1", "StatefulSet", "s"), kind: "StatefulSet.apps.kruise.io", name: "s"},
-		"a Rollout, by its ReplicaSet": {
-			owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), labels: map[string]string{rolloutHash: "5d9"}, kind: KindRollout, name: "web",
-		},
-		"a DeploymentConfig, by what it writes": {
-			owners:      controlledBy("v1", "ReplicationController", "web-3"),
-			annotations: map[string]string{deploymentConfigName: "web"}, kind: KindDeploymentConfig, name: "web",
-		},
-		"a ReplicationController of its own": {owners: controlledBy("v1", "ReplicationController", "web-3")},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				OwnerReferences: test.owners, Labels: test.labels, Annotations: test.annotations,
-			}}
-			if test.hash != "" {
-				pod.Labels = map[string]string{"pod-template-hash": test.hash}
-			}
-			kind, name := owner(pod)
-			require.Equal(t, test.kind, kind)
-			require.Equal(t, test.name, name)
-		})
-	}
-}
-
-func TestStatusIsOfNoInterest(t *testing.T) {
-	w := func() *Workload {
-		return &Workload{
-			ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "1"}},
-			References: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env, Containers: []string{"app"}}},
-		}
-	}
-	for name, edit := range map[string]func(*Workload){
-		"a label":            func(w *Workload) { w.Labels = nil },
-		"an annotation":      func(w *Workload) { w.Annotations = map[string]string{mark.Reload: "Off"} },
-		"a key":              func(w *Workload) { w.References[0].Keys = nil },
-		"a reference":        func(w *Workload) { w.References = nil },
-		"another UID":        func(w *Workload) { w.UID = "v" },
-		"another owner":      func(w *Workload) { w.Owner = &Owner{Kind: "App.example.com"} },
-		"the stamp":          func(w *Workload) { w.Stamp = 1 },
-		"the template":       func(w *Workload) { w.Bare = true },
-		"whose template":     func(w *Workload) { w.Borrows = &key{name: "w"} },
-		"that it is deleted": func(w *Workload) { w.DeletionTimestamp = &metav1.Time{} },
-	} {
-		changed := w()
-		edit(changed)
-		require.False(t, w().sameInputs(changed), name)
-	}
-	updated := w()
-	updated.ResourceVersion = "2"
-	require.True(t, w().sameInputs(updated))
 }

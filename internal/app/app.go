@@ -20,6 +20,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -51,7 +52,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: manifests.PolicyNames()}
 			},
 			func(c *config.Config) *live.Value[spec.Safety] { return live.New(c.Safety) },
-			func(c *config.Config) *live.Value[*reload.Compiled] { return live.New(c.Reload.Compile()) },
+			func(c *config.Config) *live.Value[*reloadspec.Compiled] { return live.New(c.Reload.Compile()) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
 				return protect.Options{
@@ -128,7 +129,7 @@ type liveRules struct {
 
 	Sync    *rules.Live[spec.Rule]
 	Protect *rules.Live[protectspec.Rule]
-	Reload  *rules.Live[reload.Rule]
+	Reload  *rules.Live[reloadspec.Rule]
 }
 
 func newLiveRules(loaded *config.Config, settings Settings) (config.Sets, liveRules, error) {

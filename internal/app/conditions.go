@@ -12,6 +12,8 @@ import (
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/sync"
 )
 
@@ -93,28 +95,28 @@ func showProtection(rule *page.Rule, mode spec.Mode, standing prove.Status, know
 	}
 }
 
-func waitOf(w reload.Waiting) page.Wait {
+func waitOf(w track.Waiting) page.Wait {
 	wait := page.Wait{Consumer: w.Consumer, Rule: w.Rule, What: "waits", Why: whyWaiting(w), Since: w.Since, Until: w.Until}
-	if w.Reason == reload.WaitMissing {
+	if w.Reason == decide.WaitMissing {
 		wait.What = "held"
 	}
 	return wait
 }
 
-func whyWaiting(w reload.Waiting) string {
+func whyWaiting(w track.Waiting) string {
 	var why string
 	switch w.Reason {
-	case reload.WaitOwner:
+	case decide.WaitOwner:
 		why = "a rollout of its own is under way, which may bring the change"
-	case reload.WaitWindow:
+	case decide.WaitWindow:
 		why = "no window of reload.windows is open"
-	case reload.WaitBreaker:
+	case decide.WaitBreaker:
 		why = "restarted as often within an hour as maxRestartsPerHour allows"
-	case reload.WaitInterval:
+	case decide.WaitInterval:
 		why = "restarted less than its minInterval ago"
-	case reload.WaitRollouts:
+	case decide.WaitRollouts:
 		why = "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
-	case reload.WaitMissing:
+	case decide.WaitMissing:
 		return "its pods could not start; missing: " + strings.Join(w.Missing, ", ")
 	}
 	return why + "; changed: " + strings.Join(w.Changed, ", ")

@@ -12,7 +12,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/track"
 )
 
 func TestThePageIsToldWhatIsWrongWithTheFile(t *testing.T) {
@@ -67,11 +68,11 @@ func TestThePageIsToldHowARuleProtects(t *testing.T) {
 func TestThePageIsToldWhyARestartWaits(t *testing.T) {
 	since, until := time.Unix(1000, 0), time.Unix(2000, 0)
 	told := map[string]bool{}
-	for _, reason := range []reload.WaitReason{
-		reload.WaitOwner, reload.WaitWindow, reload.WaitBreaker, reload.WaitInterval, reload.WaitRollouts,
+	for _, reason := range []decide.WaitReason{
+		decide.WaitOwner, decide.WaitWindow, decide.WaitBreaker, decide.WaitInterval, decide.WaitRollouts,
 	} {
-		wait := waitOf(reload.Waiting{
-			Wait: reload.Wait{Reason: reason, Until: until}, Consumer: "Deployment/a/web", Rule: "blog", Changed: []string{"Secret/a/s"}, Since: since,
+		wait := waitOf(track.Waiting{
+			Wait: decide.Wait{Reason: reason, Until: until}, Consumer: "Deployment/a/web", Rule: "blog", Changed: []string{"Secret/a/s"}, Since: since,
 		})
 		require.Regexp(t, `^\S.+; changed: Secret/a/s$`, wait.Why, reason)
 		require.False(t, told[wait.Why], reason)
@@ -79,6 +80,6 @@ func TestThePageIsToldWhyARestartWaits(t *testing.T) {
 		wait.Why = ""
 		require.Equal(t, page.Wait{Consumer: "Deployment/a/web", Rule: "blog", What: "waits", Since: since, Until: until}, wait)
 	}
-	held := waitOf(reload.Waiting{Wait: reload.Wait{Reason: reload.WaitMissing}, Missing: []string{"Secret/a/s"}})
+	held := waitOf(track.Waiting{Wait: decide.Wait{Reason: decide.WaitMissing}, Missing: []string{"Secret/a/s"}})
 	require.Equal(t, page.Wait{What: "held", Why: "its pods could not start; missing: Secret/a/s"}, held)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -29,7 +31,7 @@ type onlookers struct {
 
 	Sync    sync.Observer
 	Protect protect.Observer
-	Reload  reload.Onlooker
+	Reload  report.Observer
 }
 
 func newOnlookers(feed *page.Feed) onlookers {
@@ -68,14 +70,14 @@ func (o onlooker) Violated(v protect.Violation) {
 }
 
 // stepWords are those of reload.Reloaded.
-var stepWords = map[reload.Step]string{reload.StepRestart: "restarted", reload.StepRefresh: "refreshed"}
+var stepWords = map[spec.Step]string{spec.StepRestart: "restarted", spec.StepRefresh: "refreshed"}
 
 // Reloaded implements reload.Onlooker.
-func (o onlooker) Reloaded(r reload.Reloaded) {
+func (o onlooker) Reloaded(r report.Reloaded) {
 	o.feed.Reloaded(page.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: whyReloaded(r)})
 }
 
-func whyReloaded(r reload.Reloaded) string {
+func whyReloaded(r report.Reloaded) string {
 	changed := "changed: " + strings.Join(r.Changed, ", ")
 	if r.Rule == "" {
 		return "asked for by its owner; " + changed

@@ -8,7 +8,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -40,11 +41,11 @@ func TestAFindingIsSaidInThePagesWords(t *testing.T) {
 
 func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
 	for name, tc := range map[string]struct {
-		told reload.Reloaded
+		told report.Reloaded
 		want string
 	}{
-		"a rule":    {reload.Reloaded{Step: reload.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
-		"the owner": {reload.Reloaded{Step: reload.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
+		"a rule":    {report.Reloaded{Step: spec.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
+		"the owner": {report.Reloaded{Step: spec.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whyReloaded(tc.told)) })
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -42,10 +42,10 @@ type reloader struct {
 	safety     *live.Value[spec.Safety]
 	notifier   *notify.Notifier
 	protection *live.Value[protectspec.Settings]
-	pace       *live.Value[*reload.Compiled]
+	pace       *live.Value[*reloadspec.Compiled]
 	sync       *rules.Live[spec.Rule]
 	protect    *rules.Live[protectspec.Rule]
-	reload     *rules.Live[reload.Rule]
+	reload     *rules.Live[reloadspec.Rule]
 }
 
 // invalidFile is a configuration that was read and not put in force.
@@ -69,10 +69,10 @@ type reloaderParams struct {
 	Safety     *live.Value[spec.Safety]
 	Notifier   *notify.Notifier
 	Protection *live.Value[protectspec.Settings]
-	Pace       *live.Value[*reload.Compiled]
+	Pace       *live.Value[*reloadspec.Compiled]
 	Sync       *rules.Live[spec.Rule]
 	Protect    *rules.Live[protectspec.Rule]
-	Reload     *rules.Live[reload.Rule]
+	Reload     *rules.Live[reloadspec.Rule]
 }
 
 func newReloader(p reloaderParams) *reloader {

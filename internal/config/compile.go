@@ -7,7 +7,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -17,7 +17,7 @@ type Sets struct {
 	Bases   []rules.Base
 	Sync    *rules.Set[spec.Rule]
 	Protect *rules.Set[protectspec.Rule]
-	Reload  *rules.Set[reload.Rule]
+	Reload  *rules.Set[reloadspec.Rule]
 }
 
 // Compile prepares the rules of a Config that Load or Parse returned.
@@ -27,7 +27,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		bases    []rules.Base
 		syncs    []spec.Rule
 		protects []protectspec.Rule
-		reloads  []reload.Rule
+		reloads  []reloadspec.Rule
 	)
 	for _, rule := range c.Rules {
 		base, err := rules.NewBase(rule.Name, rule.Source)
@@ -50,7 +50,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 			protects = append(protects, compiled)
 		}
 		if rule.Reload != nil {
-			compiled, err := reload.Compile(base, *rule.Reload)
+			compiled, err := reloadspec.Compile(base, *rule.Reload)
 			if err != nil {
 				return Sets{}, err
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	Kind       string               `json:"kind"`
 	Rules      []Rule               `json:"rules,omitzero"`
 	Protect    protectspec.Settings `json:"protect"`
-	Reload     reload.Settings      `json:"reload"`
+	Reload     reloadspec.Settings  `json:"reload"`
 	Safety     spec.Safety          `json:"safety"`
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
@@ -45,7 +45,7 @@ type Rule struct {
 	Source  rules.Source        `json:"source"`
 	Sync    *spec.Config        `json:"sync,omitempty"`
 	Protect *protectspec.Config `json:"protect,omitempty"`
-	Reload  *reload.Config      `json:"reload,omitempty"`
+	Reload  *reloadspec.Config  `json:"reload,omitempty"`
 }
 
 // Load is LoadIn where Headwater's own namespace is not known.

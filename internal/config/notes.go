@@ -12,7 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // takeNotes reports what is valid and probably a mistake. It is silent about
@@ -86,7 +86,7 @@ func noteNamespaces(doc *document, at *field.Path, in chosen, does string) {
 }
 
 // noteSection reports what a section of reload.namespaces hardly means.
-func noteSection(doc *document, at *field.Path, section reload.NamespaceSection) {
+func noteSection(doc *document, at *field.Path, section reloadspec.NamespaceSection) {
 	noteNamespaces(doc, at, chosen{Namespaces: section.Namespaces}, "the section reaches")
 	objects := section.Objects
 	if !slices.ContainsFunc(objects.Include, func(glob string) bool {

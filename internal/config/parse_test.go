@@ -15,7 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -59,15 +59,15 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 			Allow:          protectspec.Allow{ClusterRoles: []string{"cluster-admin"}},
 			GuardNamespace: &yes,
 		},
-		Reload: &reload.Config{
-			Action: reload.Auto, Debounce: &metav1.Duration{Duration: time.Second},
+		Reload: &reloadspec.Config{
+			Action: reloadspec.Auto, Debounce: &metav1.Duration{Duration: time.Second},
 			MinInterval: &metav1.Duration{Duration: 30 * time.Second}, MaxRestartsPerHour: new(10),
 		},
 	}
 	got := parse(t, oneRule("  sync: {}", "  protect: {}", "  reload: {}"))
 	require.Equal(t, []config.Rule{want}, got.Rules)
 	require.Equal(t, protectspec.Settings{Engine: protectspec.EngineBoth}, got.Protect)
-	require.Equal(t, reload.Settings{
+	require.Equal(t, reloadspec.Settings{
 		OptIn: new(true), MinInterval: &metav1.Duration{Duration: 30 * time.Second}, MaxRestartsPerHour: new(10),
 		MaxConcurrentRollouts: new(50), MaxConcurrentRolloutsPerNamespace: new(10),
 		ConfirmRefreshAfter: &metav1.Duration{Duration: 2 * time.Second},
@@ -80,8 +80,8 @@ func TestParseFillsInWhatIsInside(t *testing.T) {
 		"  source: {kind: Secret, namespace: p, name: x}",
 		"  reload: {then: {httpPost: {port: 80}}}",
 		"reload: {windows: [{schedule: 0 2 * * 6, duration: 4h}]}"))
-	require.Equal(t, &reload.HTTPPost{Port: 80, Path: "/"}, got.Rules[0].Reload.Then.HTTPPost)
-	require.Equal(t, []reload.Window{
+	require.Equal(t, &reloadspec.HTTPPost{Port: 80, Path: "/"}, got.Rules[0].Reload.Then.HTTPPost)
+	require.Equal(t, []reloadspec.Window{
 		{Schedule: "0 2 * * 6", Duration: metav1.Duration{Duration: 4 * time.Hour}, TimeZone: "UTC"},
 	}, got.Reload.Windows)
 }

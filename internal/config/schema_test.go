@@ -16,7 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -179,10 +179,10 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	require.Equal(t, texts(protectspec.Operations()...), rule("protect", "operations", "[]"))
 	require.Equal(t, texts(protectspec.Enforce, protectspec.Warn, protectspec.Audit), rule("protect", "mode"))
 	require.Equal(t, texts(protectspec.Revert, protectspec.Deny), rule("protect", "clones"))
-	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh, reload.None), rule("reload", "action"))
+	require.Equal(t, texts(reloadspec.Auto, reloadspec.Restart, reloadspec.Refresh, reloadspec.None), rule("reload", "action"))
 	require.Equal(t, texts(protectspec.EngineWebhook, protectspec.EnginePolicy, protectspec.EngineBoth), s.at("protect", "engine")["enum"])
-	require.Equal(t, texts(reload.Reloader, reload.Wave), s.at("reload", "compatibility", "[]")["enum"])
-	require.Equal(t, texts(reload.Auto, reload.Restart, reload.Refresh), s.at("reload", "namespaces", "[]", "action")["enum"])
+	require.Equal(t, texts(reloadspec.Reloader, reloadspec.Wave), s.at("reload", "compatibility", "[]")["enum"])
+	require.Equal(t, texts(reloadspec.Auto, reloadspec.Restart, reloadspec.Refresh), s.at("reload", "namespaces", "[]", "action")["enum"])
 	require.Equal(t, texts(object.Kinds...), s.at("reload", "namespaces", "[]", "objects", "kinds", "[]")["enum"])
 	require.Equal(t, texts(notify.Topics()...), s.at("notify", "[]", "on", "[]")["enum"])
 	require.Equal(t, config.APIVersion, s.at("apiVersion")["const"])

@@ -6,14 +6,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // checkTargets reports what the targets of several rules, and the declared
 // workloads, would dispute about.
 func checkTargets(doc *document, config *Config) field.ErrorList {
 	var errs field.ErrorList
-	workloads := map[reload.Kind]bool{}
+	workloads := map[kinds.Kind]bool{}
 	for _, declared := range config.Reload.Workloads {
 		workloads[declared.ConsumerKind()] = true
 	}
@@ -35,7 +36,7 @@ func checkTargets(doc *document, config *Config) field.ErrorList {
 }
 
 // forcedOnce refuses that two rules take one field from each other for ever.
-func forcedOnce(doc *document, forced map[string]*field.Path, at *field.Path, target reload.Target) field.ErrorList {
+func forcedOnce(doc *document, forced map[string]*field.Path, at *field.Path, target spec.Target) field.ErrorList {
 	var errs field.ErrorList
 	for i, set := range target.Set {
 		if !target.Force {

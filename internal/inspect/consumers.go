@@ -10,15 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/explain"
 )
 
 // Consumers are all who consume an object.
 type Consumers struct {
 	Object string `json:"object"`
 	// Clones are how many it has, whose consumers are among Consumers.
-	Clones    int          `json:"clones,omitempty"`
-	Consumers []reload.Use `json:"consumers"`
+	Clones    int           `json:"clones,omitempty"`
+	Consumers []explain.Use `json:"consumers"`
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
 }

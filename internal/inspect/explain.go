@@ -14,13 +14,17 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/explain"
+	"github.com/headwater-k8s/headwater/reload/health"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // Explanation is what a workload or pod consumes, and what a change of each of
 // it means.
 type Explanation struct {
-	reload.Explanation
+	explain.Explanation
 
 	// Notes say what could not be found out.
 	Notes []string `json:"notes,omitempty"`
@@ -72,8 +76,8 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 	if err != nil {
 		return Explanation{}, err
 	}
-	of, err := parseTarget(consumer, "Deployment/team-a/web", func(text string) (reload.Kind, error) {
-		return reload.ParseKind(text, c.config.Reload, c.sets.Reload)
+	of, err := parseTarget(consumer, "Deployment/team-a/web", func(text string) (kinds.Kind, error) {
+		return explain.ParseKind(text, c.config.Reload, c.sets.Reload)
 	})
 	if err != nil {
 		return Explanation{}, err
@@ -98,7 +102,7 @@ func connectToReload(ctx context.Context, options Options) (*connection, error) 
 
 // openReload reads all consumers. Those of kinds that a cluster may lack are left
 // out where the caller may not read them, which a note says.
-func (c *connection) openReload(ctx context.Context, options Options) (*reload.Observer, []string, error) {
+func (c *connection) openReload(ctx context.Context, options Options) (*explain.Explainer, []string, error) {
 	key, notes, err := c.digestKey(ctx, options)
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +111,7 @@ func (c *connection) openReload(ctx context.Context, options Options) (*reload.O
 	if err != nil {
 		return nil, nil, err
 	}
-	observer, err := reload.NewObserver(ctx, rules.NewLive(c.sets.Reload), c.config.Reload, c.clients, caches, key, zap.NewNop())
+	observer, err := explain.NewExplainer(ctx, rules.NewLive(c.sets.Reload), c.config.Reload, c.clients, caches, key, zap.NewNop())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,24 +150,24 @@ func (c *connection) digestKey(ctx context.Context, options Options) (*kube.Dige
 }
 
 // words say for people why something is done, or not.
-func words(reason reload.Reason) string {
-	known := map[reload.Reason]string{
-		reload.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
-		reload.ReasonOff:         "switched off, by rule or annotation",
-		reload.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
-		reload.ReasonExcluded:    "excluded by an annotation of Reloader",
-		reload.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
-		reload.ReasonReadByNode:  "no container sees it; the node reads it anew",
-		reload.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
-		reload.ReasonAsked:       "a restart is asked for",
-		reload.ReasonReadAtStart: "read when containers start, and never again",
-		reload.ReasonReadByInit:  "an init container reads the files, and has ended",
-		reload.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
-		reload.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
-		reload.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
-		reload.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
-		reload.ReasonMounted:     "the kubelet rewrites the files",
-		reload.ReasonKept:        "the rule keeps its fields at the values",
+func words(reason spec.Reason) string {
+	known := map[spec.Reason]string{
+		spec.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
+		spec.ReasonOff:         "switched off, by rule or annotation",
+		spec.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
+		spec.ReasonExcluded:    "excluded by an annotation of Reloader",
+		spec.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
+		spec.ReasonReadByNode:  "no container sees it; the node reads it anew",
+		spec.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
+		spec.ReasonAsked:       "a restart is asked for",
+		spec.ReasonReadAtStart: "read when containers start, and never again",
+		spec.ReasonReadByInit:  "an init container reads the files, and has ended",
+		spec.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
+		spec.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
+		spec.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
+		spec.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
+		spec.ReasonMounted:     "the kubelet rewrites the files",
+		spec.ReasonKept:        "the rule keeps its fields at the values",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
@@ -194,15 +198,15 @@ func (e Explanation) headline() string {
 		return text + "never restarted itself; " + e.Stamped + " is, in its place"
 	case len(e.Uses) == 0:
 		return text + "consumes no Secret or ConfigMap that could be of interest"
-	case e.Step == reload.StepRestart:
+	case e.Step == spec.StepRestart:
 		text += "to be restarted, since this changed: " + objects
-	case e.Step == reload.StepHold:
+	case e.Step == spec.StepHold:
 		text += "not restarted, since this is missing: " + objects
-	case e.Step == reload.StepRefresh:
+	case e.Step == spec.StepRefresh:
 		text += "volumes to be refreshed, since this changed: " + objects
-	case e.Step == reload.StepAdopt:
+	case e.Step == spec.StepAdopt:
 		text += "the data of now is to be put on record as what it runs"
-	case e.Rollout != nil && (e.Rollout.PodsBehind > 0 || e.Rollout.Health == reload.Stuck):
+	case e.Rollout != nil && (e.Rollout.PodsBehind > 0 || e.Rollout.Health == health.Stuck):
 		text += rollingOut(*e.Rollout)
 	default:
 		text += "nothing to do now"
@@ -226,13 +230,13 @@ func (e Explanation) waiting() string {
 }
 
 // rollingOut says how far the last restart is, and why it is no further.
-func rollingOut(is reload.RolloutState) string {
+func rollingOut(is health.RolloutState) string {
 	text := fmt.Sprintf("rolling out: %d of %d pods still run older data", is.PodsBehind, is.Pods)
 	if is.PodsBehind == 0 {
 		text = "rolling out"
 	}
 	switch {
-	case is.Health == reload.Stuck:
+	case is.Health == health.Stuck:
 		text += "; the rollout is stuck: " + string(is.Reason)
 	case is.Kept != "":
 		text += ": " + kept(is.Kept)
@@ -247,31 +251,31 @@ func rollingOut(is reload.RolloutState) string {
 }
 
 // kept says for people why pods with older data are not replaced.
-func kept(reason reload.KeptReason) string {
-	known := map[reload.KeptReason]string{
-		reload.KeptPaused:    "its rollout is paused",
-		reload.KeptOnDelete:  "its update strategy is OnDelete, so delete the pods",
-		reload.KeptPartition: "the partition of its update strategy keeps them",
-		reload.KeptRefused:   "new pods are refused, as by a quota; see its condition ReplicaFailure",
-		reload.KeptJob:       "they belong to jobs that are still running",
+func kept(reason health.KeptReason) string {
+	known := map[health.KeptReason]string{
+		health.KeptPaused:    "its rollout is paused",
+		health.KeptOnDelete:  "its update strategy is OnDelete, so delete the pods",
+		health.KeptPartition: "the partition of its update strategy keeps them",
+		health.KeptRefused:   "new pods are refused, as by a quota; see its condition ReplicaFailure",
+		health.KeptJob:       "they belong to jobs that are still running",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
 
 // waits says for people why a restart waits.
-func waits(reason reload.WaitReason) string {
-	known := map[reload.WaitReason]string{
-		reload.WaitOwner:    "the rollout that is under way may bring it to every pod before",
-		reload.WaitWindow:   "no window of reload.windows is open",
-		reload.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
-		reload.WaitInterval: "its last restart was too recent, see minInterval",
-		reload.WaitRollouts: "as many rollouts are in progress as maxConcurrentRollouts and maxConcurrentRolloutsPerNamespace allow",
+func waits(reason decide.WaitReason) string {
+	known := map[decide.WaitReason]string{
+		decide.WaitOwner:    "the rollout that is under way may bring it to every pod before",
+		decide.WaitWindow:   "no window of reload.windows is open",
+		decide.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
+		decide.WaitInterval: "its last restart was too recent, see minInterval",
+		decide.WaitRollouts: "as many rollouts are in progress as maxConcurrentRollouts and maxConcurrentRolloutsPerNamespace allow",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
 
 // cells are what both tables show of a use.
-func cells(use reload.Use) []string {
+func cells(use explain.Use) []string {
 	consumed := string(use.Mode)
 	if use.Keys != nil {
 		consumed += " " + strings.Join(use.Keys, ",")
@@ -280,9 +284,9 @@ func cells(use reload.Use) []string {
 	switch {
 	case use.Rule != "":
 		by = "rule " + use.Rule
-	case use.OptIn == reload.Headwater:
+	case use.OptIn == spec.Headwater:
 		by = "annotation"
-	case use.OptIn == reload.Sections:
+	case use.OptIn == spec.Sections:
 		by = "reload.namespaces"
 	case use.OptIn != "":
 		by = "annotation of " + string(use.OptIn)

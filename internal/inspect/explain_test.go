@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/explain"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestObjectsAsPeopleWriteThem(t *testing.T) {
@@ -39,10 +42,10 @@ func TestANamespaceThatIsCalledLikeAKind(t *testing.T) {
 
 func TestWhyARestartWaitsInWords(t *testing.T) {
 	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for reason, want := range map[reload.WaitReason]string{
-		reload.WaitOwner: "the rollout that is under way", reload.WaitWindow: "no window", reload.WaitBreaker: "maxRestartsPerHour", reload.WaitInterval: "minInterval",
+	for reason, want := range map[decide.WaitReason]string{
+		decide.WaitOwner: "the rollout that is under way", decide.WaitWindow: "no window", decide.WaitBreaker: "maxRestartsPerHour", decide.WaitInterval: "minInterval",
 	} {
-		e := Explanation{Explanation: reload.Explanation{Step: reload.StepRestart, Uses: []reload.Use{{}}, Waits: reason, WaitsUntil: &until}}
+		e := Explanation{Explanation: explain.Explanation{Step: spec.StepRestart, Uses: []explain.Use{{}}, Waits: reason, WaitsUntil: &until}}
 		require.Contains(t, e.headline(), "; it waits until 2026-01-02T03:04:05Z: ")
 		require.Contains(t, e.headline(), want)
 	}
@@ -56,21 +59,21 @@ func TestConsumersOfClonesAreToldWithTheirObject(t *testing.T) {
 		return out.String()
 	}
 	require.Equal(t, "Secret/platform/s: nobody consumes it, nor any of its 2 clones\n", table())
-	found.Consumers = []reload.Use{{Consumer: "Deployment/team/web", Object: "Secret/team/s", Mode: reload.EnvFrom}}
+	found.Consumers = []explain.Use{{Consumer: "Deployment/team/web", Object: "Secret/team/s", Mode: refs.EnvFrom}}
 	require.Regexp(t, `CONSUMER +OBJECT +CONSUMED`, table())
 	require.Regexp(t, `Deployment/team/web +Secret/team/s +EnvFrom`, table())
 }
 
 func TestWhatIsDoneNowInWords(t *testing.T) {
-	uses := []reload.Use{{Object: "Secret/team/s", Mode: reload.Env, Keys: []string{"k"}, Containers: []string{"app", "setup (init)"}, OptIn: reload.Reloader, OnChange: reload.StepRestart, Reason: reload.ReasonAsked}}
-	for step, want := range map[reload.Step]string{
-		reload.StepRestart: "to be restarted, since this changed: Secret/team/s",
-		reload.StepHold:    "not restarted, since this is missing: Secret/team/s",
-		reload.StepRefresh: "volumes to be refreshed, since this changed: Secret/team/s",
-		reload.StepAdopt:   "the data of now is to be put on record as what it runs",
-		reload.StepNothing: "nothing to do now",
+	uses := []explain.Use{{Object: "Secret/team/s", Mode: refs.Env, Keys: []string{"k"}, Containers: []string{"app", "setup (init)"}, OptIn: spec.Reloader, OnChange: spec.StepRestart, Reason: spec.ReasonAsked}}
+	for step, want := range map[spec.Step]string{
+		spec.StepRestart: "to be restarted, since this changed: Secret/team/s",
+		spec.StepHold:    "not restarted, since this is missing: Secret/team/s",
+		spec.StepRefresh: "volumes to be refreshed, since this changed: Secret/team/s",
+		spec.StepAdopt:   "the data of now is to be put on record as what it runs",
+		spec.StepNothing: "nothing to do now",
 	} {
-		e := Explanation{Explanation: reload.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}
+		e := Explanation{Explanation: explain.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}
 		require.Equal(t, "Deployment/team/web: "+want, e.headline())
 		var table strings.Builder
 		e.Table(&table)
@@ -82,18 +85,18 @@ func TestTheTableOfConsumersUsesTheWordsOfExplain(t *testing.T) {
 	document, err := os.ReadFile("../../configs/CONSUMERS.md")
 	require.NoError(t, err)
 	for sentence, row := range map[string]struct {
-		modes []reload.Mode
-		step  reload.Step
-		why   reload.Reason
+		modes []refs.Mode
+		step  spec.Step
+		why   spec.Reason
 	}{
-		"variables":                     {[]reload.Mode{reload.Env, reload.EnvFrom}, reload.StepRestart, reload.ReasonReadAtStart},
-		"a subPath":                     {[]reload.Mode{reload.SubPath}, reload.StepRestart, reload.ReasonReadAtStart},
-		"an init container's volume":    {[]reload.Mode{reload.InitVolume}, reload.StepRestart, reload.ReasonReadByInit},
-		"a volume":                      {[]reload.Mode{reload.Volume}, reload.StepRefresh, reload.ReasonMounted},
-		"an immutable object":           {nil, reload.StepRestart, reload.ReasonImmutable},
-		"an object that an owner lists": {[]reload.Mode{reload.Listed}, reload.StepRestart, reload.ReasonListed},
-		"what the node reads":           {[]reload.Mode{reload.ImagePull, reload.CSI, reload.Mount}, reload.StepNothing, reload.ReasonReadByNode},
-		"what a driver provides":        {[]reload.Mode{reload.Provided}, reload.StepNothing, reload.ReasonProvided},
+		"variables":                     {[]refs.Mode{refs.Env, refs.EnvFrom}, spec.StepRestart, spec.ReasonReadAtStart},
+		"a subPath":                     {[]refs.Mode{refs.SubPath}, spec.StepRestart, spec.ReasonReadAtStart},
+		"an init container's volume":    {[]refs.Mode{refs.InitVolume}, spec.StepRestart, spec.ReasonReadByInit},
+		"a volume":                      {[]refs.Mode{refs.Volume}, spec.StepRefresh, spec.ReasonMounted},
+		"an immutable object":           {nil, spec.StepRestart, spec.ReasonImmutable},
+		"an object that an owner lists": {[]refs.Mode{refs.Listed}, spec.StepRestart, spec.ReasonListed},
+		"what the node reads":           {[]refs.Mode{refs.ImagePull, refs.CSI, refs.Mount}, spec.StepNothing, spec.ReasonReadByNode},
+		"what a driver provides":        {[]refs.Mode{refs.Provided}, spec.StepNothing, spec.ReasonProvided},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var names []string
@@ -105,5 +108,5 @@ func TestTheTableOfConsumersUsesTheWordsOfExplain(t *testing.T) {
 			require.Regexp(t, `(?m)^\| `+first+`.*`+last+`$`, string(document))
 		})
 	}
-	require.Contains(t, string(document), `"`+words(reload.ReasonOnlyRefresh)+`"`)
+	require.Contains(t, string(document), `"`+words(spec.ReasonOnlyRefresh)+`"`)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // watching is a rule of the form of Kyverno's samples refresh-volumes-in-pods and
@@ -52,46 +52,46 @@ func TestWhatWatchesObjectsOfEveryNamespaceBecomesASection(t *testing.T) {
 	label := &metav1.LabelSelector{MatchLabels: map[string]string{"kyverno.io/watch": "true"}}
 	for sentence, test := range map[string]struct {
 		policy string
-		want   []reload.NamespaceSection
+		want   []spec.NamespaceSection
 	}{
 		"mounted volumes": {
 			watching("ConfigMap", watched, ownPods, ofVolumes),
-			[]reload.NamespaceSection{{
-				Namespaces: everywhere, Action: reload.Refresh,
-				Objects: reload.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"*"}, Selector: label},
+			[]spec.NamespaceSection{{
+				Namespaces: everywhere, Action: spec.Refresh,
+				Objects: spec.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"*"}, Selector: label},
 			}},
 		},
 		"environment variables": {
 			watching("Secret", watched, ownWorkloads("Deployment", "StatefulSet", "DaemonSet"), ofEnvSecrets),
-			[]reload.NamespaceSection{{
-				Namespaces: everywhere, Action: reload.Auto,
-				Objects: reload.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label},
+			[]spec.NamespaceSection{{
+				Namespaces: everywhere, Action: spec.Auto,
+				Objects: spec.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label},
 			}},
 		},
 		"both of the same objects": {
 			watching("Secret, ConfigMap", watched, ownPods, ofVolumes) + "---\n" +
 				watching("ConfigMap, Secret", watched, ownWorkloads("Deployment", "StatefulSet", "DaemonSet"), ofEnvSecrets),
-			[]reload.NamespaceSection{{
-				Namespaces: everywhere, Action: reload.Auto,
-				Objects: reload.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label},
+			[]spec.NamespaceSection{{
+				Namespaces: everywhere, Action: spec.Auto,
+				Objects: spec.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label},
 			}},
 		},
 		"both, where an object is about to be of both": {
 			watching("Secret, ConfigMap", watched, ownPods, ofVolumes) + "---\n" +
 				watching("Secret", watched, ownWorkloads("Deployment", "StatefulSet", "DaemonSet"), ofEnvSecrets),
-			[]reload.NamespaceSection{
-				{Namespaces: everywhere, Action: reload.Auto, Objects: reload.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label}},
-				{Namespaces: everywhere, Action: reload.Refresh, Objects: reload.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label}},
+			[]spec.NamespaceSection{
+				{Namespaces: everywhere, Action: spec.Auto, Objects: spec.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label}},
+				{Namespaces: everywhere, Action: spec.Refresh, Objects: spec.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label}},
 			},
 		},
 		"names in some namespaces": {
 			watching("ConfigMap", ", names: ['app-*'], namespaces: ['team-*', shop], namespaceSelector: {matchLabels: {a: b}}", ownPods, ofVolumes),
-			[]reload.NamespaceSection{{
+			[]spec.NamespaceSection{{
 				Namespaces: rules.Namespaces{
 					Include: []string{"team-*", "shop"}, Exclude: []string{"kube-*"}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 				},
-				Action:  reload.Refresh,
-				Objects: reload.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"app-*"}},
+				Action:  spec.Refresh,
+				Objects: spec.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"app-*"}},
 			}},
 		},
 	} {

@@ -13,7 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/migrate"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -165,7 +165,7 @@ func TestWhoMayEditIsWhoMightBefore(t *testing.T) {
 func TestRestartsReachNoMoreThanBefore(t *testing.T) {
 	_, text, parsed := translated(t, "kyverno-clone.yaml")
 	for _, rule := range parsed.Rules {
-		require.Equal(t, reload.Restart, rule.Reload.Action)
+		require.Equal(t, reloadspec.Restart, rule.Reload.Action)
 	}
 	require.NotContains(t, text, "NOT IN FORCE")
 	result, text, parsed := translated(t, "kyverno-everywhere.yaml")

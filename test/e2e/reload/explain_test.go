@@ -9,14 +9,15 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // uses are the standings and outcomes of an explanation, by object.
-func (e *env) uses(user, consumer string) (step reload.Step, uses map[string]string) {
+func (e *env) uses(user, consumer string) (step spec.Step, uses map[string]string) {
 	e.Helper()
 	var explained inspect.Explanation
 	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(e2e.ReloadRule("explain")))
@@ -37,12 +38,12 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	e.Node("explain-node")
 	namespace := e.Stage("explain")
 	e.Secret(namespace, "own", map[string]string{"k": "s3cret"})
-	spec := harness.ByEnv("shared", "used")
-	spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, harness.ByEnvFrom("own").Containers[0].EnvFrom...)
-	e.Deployment(namespace, "silent", spec, nil)
-	e.Deployment(namespace, "asks", spec, map[string]string{mark.Reload: "Auto"})
-	e.Deployment(namespace, "off", spec, map[string]string{mark.Reload: "Off"})
-	e.Deployment(namespace, "garbled", spec, map[string]string{mark.Reload: "always"})
+	podSpec := harness.ByEnv("shared", "used")
+	podSpec.Containers[0].EnvFrom = append(podSpec.Containers[0].EnvFrom, harness.ByEnvFrom("own").Containers[0].EnvFrom...)
+	e.Deployment(namespace, "silent", podSpec, nil)
+	e.Deployment(namespace, "asks", podSpec, map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "off", podSpec, map[string]string{mark.Reload: "Off"})
+	e.Deployment(namespace, "garbled", podSpec, map[string]string{mark.Reload: "always"})
 	e.Deployment(namespace, "idle", harness.ByNothing(), nil)
 	mounting := harness.ByVolume("shared")
 	mounting.NodeName = "explain-node"
@@ -64,24 +65,24 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 		"Deployment/explain-a/idle":   {},
 	} {
 		step, uses := e.uses(user, consumer)
-		require.Equal(t, reload.StepNothing, step, consumer)
+		require.Equal(t, spec.StepNothing, step, consumer)
 		require.Equal(t, want, uses, consumer)
 	}
 
 	h.Stop()
 	e.SetKey(namespace, "own", "k", "s3cret2")
 	step, uses := e.uses(user, "Deployment/explain-a/asks")
-	require.Equal(t, reload.StepRestart, step)
+	require.Equal(t, spec.StepRestart, step)
 	require.Equal(t, "Headwater Restart ReadAtStart Behind", uses[own])
 	var consumers inspect.Consumers
 	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(e2e.ReloadRule("explain")))
-	standings := map[string]reload.Standing{}
+	standings := map[string]decide.Status{}
 	for _, use := range consumers.Consumers {
 		standings[use.Consumer] = use.Standing
 	}
-	require.Equal(t, map[string]reload.Standing{
-		"Deployment/explain-a/asks": reload.Behind, "Deployment/explain-a/silent": reload.Untracked,
-		"Deployment/explain-a/off": reload.Untracked, "Deployment/explain-a/garbled": reload.Untracked,
+	require.Equal(t, map[string]decide.Status{
+		"Deployment/explain-a/asks": decide.Behind, "Deployment/explain-a/silent": decide.Untracked,
+		"Deployment/explain-a/off": decide.Untracked, "Deployment/explain-a/garbled": decide.Untracked,
 	}, standings)
 
 	requests, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool {

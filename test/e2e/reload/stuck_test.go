@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/reload"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/explain"
+	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -51,9 +53,9 @@ func (e *env) crashing(namespace, name string) {
 }
 
 // standing is what explain says of the object that a workload consumes.
-func (e *env) standing(user, file, workload string) (is reload.Use, rollout *reload.RolloutState) {
+func (e *env) standing(user, file, workload string) (is explain.Use, rollout *health.RolloutState) {
 	e.Helper()
-	var explained reload.Explanation
+	var explained explain.Explanation
 	e.Answers(user, &explained, "explain", workload, "--config", file)
 	require.Len(e, explained.Uses, 1)
 	return explained.Uses[0], explained.Rollout
@@ -125,16 +127,16 @@ func TestPodsThatARestartLeavesAreNotCurrent(t *testing.T) {
 
 	viewer, file := e.Viewer("left-viewer"), e.ConfigFile(e2e.ReloadRule("left"))
 	for workload, want := range map[string]struct {
-		kept reload.KeptReason
+		kept health.KeptReason
 		pods int
 	}{
-		"Deployment/" + namespace + "/paused":     {reload.KeptPaused, 2},
-		"Deployment/" + namespace + "/refused":    {reload.KeptRefused, 1},
-		"StatefulSet/" + namespace + "/on-delete": {reload.KeptOnDelete, 1},
+		"Deployment/" + namespace + "/paused":     {health.KeptPaused, 2},
+		"Deployment/" + namespace + "/refused":    {health.KeptRefused, 1},
+		"StatefulSet/" + namespace + "/on-delete": {health.KeptOnDelete, 1},
 	} {
 		e.Eventually(func(context.Context) error {
 			is, rollout := e.standing(viewer, file, workload)
-			if is.Standing != reload.RollingOut || is.Kept != want.kept || is.PodsBehind != want.pods || rollout.PodsBehind != want.pods {
+			if is.Standing != decide.RollingOut || is.Kept != want.kept || is.PodsBehind != want.pods || rollout.PodsBehind != want.pods {
 				return fmt.Errorf("%s: %+v, %+v", workload, is, rollout)
 			}
 			return nil

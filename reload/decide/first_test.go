@@ -1,0 +1,139 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func TestWhenAPodStartedBeforeTheDataWasWritten(t *testing.T) {
+	at := func(second int) time.Time { return birth.Add(time.Duration(second) * time.Second) }
+	h := testHasher(t, 1)
+	for sentence, test := range map[string]struct {
+		created, written int
+		bound            int
+		started          int // 0: no container has
+		optional         bool
+		want             bool
+	}{
+		"bound before the data was written":                         {created: 10, written: 30, bound: 20, want: true},
+		"bound after":                                               {created: 10, written: 30, bound: 40},
+		"in the same second it may have read either":                {created: 10, written: 30, bound: 30, want: true},
+		"that the object was created is no write":                   {created: 10, written: 10, bound: 20},
+		"nor is it in the same second":                              {created: 10, written: 10, bound: 10, started: 11},
+		"an optional object that was there and has changed":         {created: 10, written: 30, bound: 20, optional: true, want: true},
+		"it waits for the object":                                   {created: 30, written: 30, bound: 20},
+		"it has waited for the object":                              {created: 30, written: 30, bound: 20, started: 40},
+		"its containers started as soon as the object was there":    {created: 30, written: 30, bound: 20, started: 30},
+		"its containers read an earlier object of that name":        {created: 30, written: 30, bound: 20, started: 25, want: true},
+		"it waited, and read the first data":                        {created: 30, written: 40, bound: 20, started: 35, want: true},
+		"it waited, and may have read the first data":               {created: 30, written: 40, bound: 20, started: 40, want: true},
+		"it waited, and read the data of now":                       {created: 30, written: 40, bound: 20, started: 50},
+		"an optional object that it started without has come since": {created: 30, written: 40, bound: 20, started: 25, optional: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := secret(h, "s", refs.Env, data{"k": "v"}, "k")
+			c.CreatedAt, c.ChangedAt, c.Optional = at(test.created), at(test.written), test.optional
+			pod := &workload.Pod{BoundAt: at(test.bound), References: []refs.Reference{c.Reference}}
+			if test.started > 0 {
+				pod.StartedAt = at(test.started)
+			}
+			require.Equal(t, test.want, c.IsStale([]*workload.Pod{pod}))
+			require.False(t, c.IsStale(nil), "no pod runs")
+			c.ChangedAt = time.Time{}
+			require.False(t, c.IsStale([]*workload.Pod{pod}), "nobody knows when it was written")
+		})
+	}
+}
+
+func TestOnlyWhatIsReadAtTheStartGoesStale(t *testing.T) {
+	h := testHasher(t, 1)
+	for mode, want := range map[refs.Mode]bool{refs.Env: true, refs.EnvFrom: true, refs.SubPath: true, refs.Volume: false, refs.Listed: false, refs.ImagePull: false, refs.Mount: false} {
+		c := secret(h, "s", mode, data{"k": "v"})
+		c.CreatedAt, c.ChangedAt = birth, birth.Add(time.Minute)
+		require.Equal(t, want, c.IsStale([]*workload.Pod{{BoundAt: birth, References: []refs.Reference{c.Reference}}}), mode)
+		require.False(t, c.IsStale([]*workload.Pod{{BoundAt: birth}}), "a pod of a template that did not consume it")
+	}
+}
+
+func TestWhichWorkloadsHeadwaterFollowedFromTheStart(t *testing.T) {
+	made := func(annotations map[string]string) *workload.Workload {
+		return &workload.Workload{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(birth), Annotations: annotations}}
+	}
+	require.True(t, made(nil).IsFollowed(birth.Add(-time.Second)))
+	require.False(t, made(nil).IsFollowed(birth), "in the same second, an installation restarts nothing")
+	require.False(t, made(nil).IsFollowed(birth.Add(time.Hour)))
+	require.False(t, made(nil).IsFollowed(time.Time{}), "nobody knows when that was")
+	later := birth.Add(time.Hour)
+	require.True(t, made(map[string]string{mark.Baseline: "v2:…"}).IsFollowed(later))
+	require.True(t, made(map[string]string{mark.RestartedAt: mark.FormatTime(birth)}).IsFollowed(later))
+	require.False(t, made(map[string]string{mark.Reload: "Auto"}).IsFollowed(later), "its owner's, not a trace")
+	stamped := made(nil)
+	stamped.Stamp = 1
+	require.True(t, stamped.IsFollowed(later))
+}
+
+func (c Input) stale() Input { c.Stale = true; return c }
+
+func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
+	h := testHasher(t, 1)
+	current := secret(h, "s", refs.Env, data{"k": "now"}, "k")
+	other := secret(h, "other", refs.Env, data{"k": "1"}, "k")
+	decide := func(stored string, consumed ...Input) Decision {
+		return DecideWorkload(h, testUID, stored, consumed)
+	}
+
+	d := decide("", current.stale(), other)
+	require.Equal(t, spec.StepRestart, d.Step)
+	require.Equal(t, []string{current.Object.String()}, d.Changed)
+	require.Equal(t, spec.StepNothing, decide(d.Baseline, current, other).Step, "it is restarted once")
+
+	waiting := decide(d.BaselineWhileWaiting, current, other)
+	require.Equal(t, spec.StepRestart, waiting.Step, "while it waits that is recorded, so that a next leader finds it")
+	require.Equal(t, d.Changed, waiting.Changed)
+	require.Equal(t, d.BaselineWhileWaiting, waiting.BaselineWhileWaiting)
+	require.Equal(t, spec.StepNothing, decide(d.Delivered().Baseline, current, other).Step)
+
+	adopted := decide("", other)
+	require.Equal(t, spec.StepAdopt, adopted.Step)
+	require.Equal(t, spec.StepRestart, decide(adopted.Baseline, other, current.stale()).Step, "a new reference, too")
+	require.Equal(t, spec.StepNothing, decide(d.Baseline, current.stale(), other).Step, "what is recorded decides")
+	unstamped := current.stale()
+	unstamped.Unstamped = true
+	require.Equal(t, spec.StepRestart, decide(d.Baseline, unstamped, other).Step, "but not where the stamp of it was taken off")
+
+	initial := secret(h, "i", refs.InitVolume, data{"k": "now"})
+	require.Equal(t, spec.StepAdopt, decide("", initial.stale()).Step, "earlier versions recorded no volume of an init container")
+	require.Equal(t, spec.StepAdopt, decide(adopted.Baseline, other, initial.stale()).Step)
+
+	require.Equal(t, spec.StepAdopt, decide("v1:x:y", current.stale()).Step, "a baseline that cannot be read")
+	lost := DecideWorkload(testHasher(t, 2), testUID, d.Baseline, []Input{current.stale()})
+	require.Equal(t, spec.ReasonOtherKey, lost.Reason, "a lost key restarts nothing")
+	require.Equal(t, spec.StepAdopt, lost.Step)
+	require.Equal(t, spec.StepAdopt, decide("", secret(h, "s", refs.Volume, data{"k": "now"}).under(spec.Restart).requiring(), other).Step)
+	noted := decide("", current.stale(), other.missing())
+	require.Equal(t, spec.StepHold, decide(noted.Baseline, current, other.missing()).Step, "its pods could not start")
+}
+
+func TestWhenTheContainersOfAPodStarted(t *testing.T) {
+	at := func(second int) metav1.Time { return metav1.NewTime(birth.Add(time.Duration(second) * time.Second)) }
+	running := func(second int) corev1.ContainerStatus {
+		return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(second)}}}
+	}
+	ended := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at(5)}}}
+	waiting := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}}
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting}}}
+	require.Zero(t, workload.StartedAt(pod))
+	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, running(9), running(8))
+	require.Equal(t, at(8).Time, workload.StartedAt(pod))
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{ended}
+	require.Equal(t, at(5).Time, workload.StartedAt(pod))
+}

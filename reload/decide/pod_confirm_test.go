@@ -1,0 +1,80 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
+	h := testHasher(t, 1)
+	now := birth.Add(time.Hour)
+	recent := func(mode refs.Mode) Input {
+		return secret(h, "s", mode, data{"a": "1"}).changedAt(now.Add(-time.Second))
+	}
+	tests := map[string]struct {
+		pod               *workload.Pod
+		stored, confirmed string
+		consumed          Input
+		want              spec.Step
+	}{
+		"refreshed for the first time":       {testPod(), "b", "", recent(refs.Volume), spec.StepConfirm},
+		"refreshed anew":                     {testPod(), "b", "a", recent(refs.Volume), spec.StepConfirm},
+		"confirmed":                          {testPod(), "b", "b", recent(refs.Volume), spec.StepNothing},
+		"never refreshed":                    {testPod(), "", "", recent(refs.Volume), spec.StepNothing},
+		"the kubelet has seen it by itself":  {testPod(), "b", "a", recent(refs.Volume).changedAt(now.Add(-KubeletSync - time.Second)), spec.StepNothing},
+		"it is not known when it changed":    {testPod(), "b", "a", recent(refs.Volume).changedAt(time.Time{}), spec.StepNothing},
+		"it is not mounted":                  {testPod(), "b", "a", recent(refs.Env), spec.StepNothing},
+		"it is gone":                         {testPod(), "b", "a", recent(refs.Volume).missing(), spec.StepNothing},
+		"nothing is reloaded for it anymore": {testPod(), "b", "a", recent(refs.Volume).under(spec.None), spec.StepNothing},
+		"the pod has ended":                  {testPod(func(p *workload.Pod) { p.Phase = corev1.PodFailed }), "b", "a", recent(refs.Volume), spec.StepNothing},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			decision := DecideConfirm(test.pod, test.stored, test.confirmed, []Input{test.consumed}, Decision{}, now)
+			require.Equal(t, test.want, decision.Step)
+			if test.want == spec.StepConfirm {
+				require.Equal(t, test.stored, decision.Baseline)
+				require.Equal(t, []string{"Secret/ns/s"}, decision.Changed)
+			}
+		})
+	}
+}
+
+func TestAKnownRefreshIsConfirmedHoweverLateItWas(t *testing.T) {
+	h := testHasher(t, 1)
+	now := birth.Add(time.Hour)
+	last := Decision{Step: spec.StepRefresh, Rule: "r", Changed: []string{"Secret/ns/s"}, Baseline: "b", Posts: []spec.HTTPPost{{Port: 80, Path: "/"}}}
+	old := []Input{secret(h, "s", refs.Volume, data{"a": "1"}).changedAt(birth)}
+	decision := DecideConfirm(testPod(), "b", "a", old, last, now)
+	require.Equal(t, spec.StepConfirm, decision.Step)
+	require.Equal(t, last.Posts, decision.Posts)
+	require.Equal(t, last.Changed, decision.Changed)
+	require.Equal(t, spec.StepNothing, DecideConfirm(testPod(), "b", "b", old, last, now).Step)
+	last.Baseline = "another"
+	require.Equal(t, spec.StepNothing, DecideConfirm(testPod(), "b", "a", old, last, now).Step)
+}
+
+func TestEachPostIsAskedForOnce(t *testing.T) {
+	h := testHasher(t, 1)
+	now := birth.Add(time.Hour)
+	posting := func(name, path string, changed time.Duration) Input {
+		c := secret(h, name, refs.Volume, data{"a": "1"}).changedAt(now.Add(-changed))
+		c.Post = &spec.HTTPPost{Port: 80, Path: path}
+		return c
+	}
+	decision := DecideConfirm(testPod(), "b", "a", []Input{
+		posting("one", "/reload", time.Second), posting("two", "/reload", time.Second), posting("three", "/other", time.Second),
+		posting("four", "/long-ago", time.Hour), secret(h, "five", refs.Volume, data{}).changedAt(now),
+	}, Decision{}, now)
+	require.Equal(t, []spec.HTTPPost{{Port: 80, Path: "/reload"}, {Port: 80, Path: "/other"}}, decision.Posts)
+
+	refresh := DecidePod(h, testPod(), "", []Input{posting("one", "/reload", time.Second)}, now)
+	require.Equal(t, []spec.HTTPPost{{Port: 80, Path: "/reload"}}, refresh.Posts)
+}

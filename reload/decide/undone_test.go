@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func TestWhatSomebodyDidToARestart(t *testing.T) {
+	h := testHasher(t, 1)
+	old := DecideWorkload(h, testUID, "", []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}).Baseline
+	now := DecideWorkload(h, testUID, old, []Input{secret(h, "s", refs.Env, data{"k": "2"}, "k")}).Baseline
+	foreign := DecideWorkload(testHasher(t, 2), testUID, "", []Input{secret(testHasher(t, 2), "s", refs.Env, data{"k": "1"}, "k")}).Baseline
+	last := Record{Baseline: now, Stamp: 7}
+	for sentence, test := range map[string]struct {
+		baseline string
+		stamp    workload.Stamp
+		want     Undone
+	}{
+		"nothing":                             {now, 7, ""},
+		"it took everything off":              {"", 0, UndoneStripped},
+		"it took the stamp off the template":  {now, 0, UndoneStripped},
+		"it took the baseline off":            {"", 7, UndoneStripped},
+		"it wrote what cannot be read":        {"x", 7, UndoneStripped},
+		"it wrote the baseline of a lost key": {foreign, 7, UndoneStripped},
+		"it rolled a Deployment back":         {old, 0, UndoneRolledBack},
+		"it rolled back to an earlier stamp":  {old, 3, UndoneRolledBack},
+		"it rolled a StatefulSet back":        {now, 3, UndoneRolledBack},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{mark.Baseline: test.baseline}}, Stamp: test.stamp}
+			require.Equal(t, test.want, last.Undone(h, w))
+		})
+	}
+}
+
+func TestARestartThatIsTakenBackIsDueAgainWhileTheDataDiffers(t *testing.T) {
+	h := testHasher(t, 1)
+	of := func(value string) []Input {
+		return []Input{secret(h, "s", refs.Env, data{"k": value}, "k"), secret(h, "other", refs.Env, data{"k": "1"}, "k")}
+	}
+	decide := func(stored, value string) Decision { return DecideWorkload(h, testUID, stored, of(value)) }
+	adopted := Record{Baseline: decide("", "1").Baseline}
+	restart := decide(adopted.Baseline, "2")
+	once := adopted.Restarted(restart, mark.Restarts{birth}, 7, birth)
+	require.Equal(t, workload.Stamp(7), once.Stamp)
+	require.Equal(t, birth, once.RecordedAt)
+
+	require.Equal(t, restart.Baseline, once.Runs(""), "nobody took it back")
+	again := decide(once.Runs(UndoneStripped), "2")
+	require.Equal(t, restart, again, "the same restart")
+	require.Equal(t, spec.StepNothing, decide(once.Runs(UndoneStripped), "1").Step, "the pods run the data of now")
+
+	twice := once.Restarted(decide(once.Baseline, "3"), nil, 8, birth)
+	for _, value := range []string{"1", "2", "3"} {
+		require.Equal(t, spec.StepRestart, decide(twice.Runs(UndoneRolledBack), value).Step, "pods may be of either time")
+	}
+	once.Replaced = nil
+	require.Equal(t, once.Baseline, once.Runs(UndoneStripped), "every pod was replaced")
+}
+
+func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
+	h := testHasher(t, 1)
+	now := []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}
+	w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		mark.Baseline: DecideWorkload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(birth), mark.RestartedBefore: "30",
+	}}, Stamp: 7}
+	progressing := &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 1}
+	r := Found(w, progressing)
+	require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, r.Runs(UndoneStripped), now).Step)
+	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, r.Runs(""), now).Step)
+	require.Len(t, r.Restarts, 2)
+	require.False(t, r.IsBehind(w))
+	next := *w
+	next.Annotations = map[string]string{mark.Baseline: "later", mark.RestartedAt: mark.FormatTime(birth.Add(time.Second))}
+	require.True(t, r.IsBehind(&next), "the last write of that leader came late")
+	next.Annotations[mark.RestartedAt] = mark.FormatTime(birth.Add(-time.Second))
+	require.False(t, r.IsBehind(&next), "somebody took the restart back")
+
+	progressing.Updated, progressing.Old = 2, 0
+	require.Empty(t, Found(w, progressing).Replaced, "every pod is of the stamped template")
+	progressing.Observed = 1
+	require.NotEmpty(t, Found(w, progressing).Replaced, "the status is of an earlier one")
+	require.Empty(t, Found(w, nil).Replaced, "nobody can tell")
+	w.Stamp = 0
+	require.Empty(t, Found(w, progressing).Replaced, "there was no restart")
+}
+
+func TestARestartThatIsTakenBackAgainAndAgainSlowsDown(t *testing.T) {
+	restarts := mark.Restarts{birth}
+	for undos, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 3: 20 * time.Second, 50: spec.Slowest} {
+		pace := spec.Pace{}.And(PaceAfter(undos))
+		require.Equal(t, Wait{WaitInterval, birth.Add(want)}, waitFor(pace, restarts, birth.Add(time.Second)))
+		require.Empty(t, waitFor(pace, restarts, birth.Add(want)))
+	}
+	pace := PaceAfter(1).And(spec.Pace{Interval: time.Minute})
+	require.Equal(t, Wait{WaitInterval, birth.Add(time.Minute)}, waitFor(pace, restarts, birth.Add(time.Second)), "the longer of both")
+	require.Equal(t, 2, Record{Undos: 1}.UndosBy(UndoneStripped))
+	require.Equal(t, 1, Record{Undos: 1}.UndosBy(""))
+}
+
+func TestPaceIsTheLaterOfWhatIsWrittenAndRemembered(t *testing.T) {
+	early, late := mark.Restarts{birth}, mark.Restarts{birth, birth.Add(time.Minute)}
+	require.Equal(t, late, Later(early, late))
+	require.Equal(t, late, Later(late, early))
+	require.Equal(t, early, Later(nil, early))
+	require.Equal(t, early, Later(early, nil))
+	require.Empty(t, Later(nil, nil))
+}

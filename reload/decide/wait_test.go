@@ -1,0 +1,103 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/spec"
+)
+
+func TestHowLongARestartWaitsForThoseBefore(t *testing.T) {
+	now := birth.Add(48 * time.Hour)
+	// ago are restarts that many seconds before now.
+	ago := func(seconds ...int) mark.Restarts {
+		var restarts mark.Restarts
+		for _, s := range seconds {
+			restarts = append(restarts, now.Add(-time.Duration(s)*time.Second))
+		}
+		return restarts
+	}
+	in := func(reason WaitReason, wait time.Duration) Wait { return Wait{reason, now.Add(wait)} }
+	half := spec.Pace{Interval: 30 * time.Second}
+	tests := map[string]struct {
+		pace     spec.Pace
+		restarts mark.Restarts
+		want     Wait
+	}{
+		"never restarted":                              {half, nil, Wait{}},
+		"restarted long ago":                           {half, ago(86400), Wait{}},
+		"restarted just now":                           {half, ago(0), in(WaitInterval, 30*time.Second)},
+		"restarted ten seconds ago":                    {half, ago(10), in(WaitInterval, 20*time.Second)},
+		"the interval is over to the second":           {half, ago(30), Wait{}},
+		"no interval":                                  {spec.Pace{}, ago(3, 2, 1, 0), Wait{}},
+		"a third one within an hour":                   {half, ago(3000, 2000, 10), in(WaitInterval, 20*time.Second)},
+		"a fourth one":                                 {half, ago(3000, 2000, 1000, 10), in(WaitInterval, 50*time.Second)},
+		"a sixth one":                                  {half, ago(3000, 2500, 2000, 1500, 1000, 10), in(WaitInterval, 230*time.Second)},
+		"calm after a storm":                           {half, ago(9000, 8000, 7000, 6000, 5000, 10), in(WaitInterval, 20*time.Second)},
+		"it grows to ten minutes":                      {half, ago(90, 80, 70, 60, 50, 40, 30, 20, 10, 0), in(WaitInterval, 10*time.Minute)},
+		"and is no less than it was":                   {spec.Pace{Interval: time.Hour}, ago(40, 30, 20, 10, 0), in(WaitInterval, time.Hour)},
+		"fewer in an hour than may be":                 {spec.Pace{PerHour: 3}, ago(20, 10), Wait{}},
+		"as many in an hour as may be":                 {spec.Pace{PerHour: 3}, ago(30, 20, 10), in(WaitBreaker, time.Hour-30*time.Second)},
+		"more in an hour than may be, of late":         {spec.Pace{PerHour: 2}, ago(50, 30, 20, 10), in(WaitBreaker, time.Hour-20*time.Second)},
+		"as many in more than an hour":                 {spec.Pace{PerHour: 3}, ago(3600, 20, 10), Wait{}},
+		"too many, and too soon":                       {spec.Pace{Interval: 30 * time.Second, PerHour: 2}, ago(20, 10), in(WaitBreaker, time.Hour-20*time.Second)},
+		"a clock that was ahead":                       {half, ago(-500), Wait{}},
+		"a clock that was ahead, and one that was not": {half, ago(10, -500), in(WaitInterval, 20*time.Second)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, waitFor(test.pace, test.restarts, now))
+		})
+	}
+}
+
+// A source that changes every second.
+func TestAFlappingSourceRestartsLessAndLess(t *testing.T) {
+	pace := spec.Pace{Interval: 30 * time.Second}
+	var restarts mark.Restarts
+	perHour := map[int]int{}
+	for now := birth; now.Before(birth.Add(3 * time.Hour)); now = now.Add(time.Second) {
+		if waitFor(pace, restarts, now).Reason == "" {
+			restarts = restarts.With(now)
+			perHour[int(now.Sub(birth).Hours())]++
+		}
+	}
+	require.Equal(t, map[int]int{0: 12, 1: 8, 2: 7}, perHour)
+}
+
+func TestTheStrictestRuleSetsThePace(t *testing.T) {
+	tests := map[string]struct{ a, b, want spec.Pace }{
+		"the longer interval":       {spec.Pace{Interval: 1}, spec.Pace{Interval: 2}, spec.Pace{Interval: 2}},
+		"the lower number":          {spec.Pace{PerHour: 3}, spec.Pace{PerHour: 2}, spec.Pace{PerHour: 2}},
+		"a number rather than none": {spec.Pace{PerHour: 3}, spec.Pace{}, spec.Pace{PerHour: 3}},
+		"some of each":              {spec.Pace{Interval: 1, PerHour: 2}, spec.Pace{Interval: 2, PerHour: 3}, spec.Pace{Interval: 2, PerHour: 2}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, test.a.And(test.b))
+			require.Equal(t, test.want, test.b.And(test.a))
+			require.Equal(t, test.want, paceOf([]Input{{Pace: test.a}, {Pace: test.b}}))
+		})
+	}
+}
+
+func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
+	in := birth.Add
+	for sentence, test := range map[string]struct {
+		wait Wait
+		want time.Duration
+	}{
+		"for what is missing":                 {Wait{Reason: WaitMissing}, again.After},
+		"with an open breaker":                {Wait{WaitBreaker, in(time.Hour)}, again.After},
+		"until the breaker closes":            {Wait{WaitBreaker, in(time.Minute)}, time.Minute},
+		"a window opens by itself":            {Wait{WaitWindow, in(time.Hour)}, time.Hour},
+		"what is due is looked at now":        {Wait{WaitInterval, in(-time.Second)}, 0},
+		"what has room is woken, and not now": {Wait{Reason: WaitRollouts}, -1},
+	} {
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.LookAfter(birth)) })
+	}
+}

@@ -1,0 +1,218 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/fields"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/health"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/track"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// Explanation is what a workload or pod consumes, and what would be done about
+// it now.
+type Explanation struct {
+	Consumer    string     `json:"consumer"`
+	RestartedAt *time.Time `json:"restartedAt,omitempty"`
+	// Rollout is how far that restart is.
+	Rollout *health.RolloutState `json:"rollout,omitempty"`
+	Step    spec.Step            `json:"step"`
+	Reason  spec.Reason          `json:"reason"`
+	// Stamped is the workload that is restarted in its place: its topmost owner,
+	// or the one whose pod template it runs.
+	Stamped string `json:"stamped,omitempty"`
+	// Waits is why a restart that is due does not begin, and WaitsUntil until when.
+	Waits      decide.WaitReason `json:"waits,omitempty"`
+	WaitsUntil *time.Time        `json:"waitsUntil,omitempty"`
+	// Objects are those that changed, or that are missing.
+	Objects []string `json:"objects,omitempty"`
+	Uses    []Use    `json:"uses"`
+	// Ignored are annotations that mean nothing, and why.
+	Ignored []string `json:"ignored,omitempty"`
+}
+
+// Explainer looks at consumers from outside the controller, and judges them by
+// its decisions.
+type Explainer struct {
+	consumers *gather.Consumers
+	fields    *kube.Optional[*fields.SetTarget]
+	caches    *kube.Caches
+	rules     *rules.Live[spec.Rule]
+	settings  spec.Settings
+	limits    *live.Value[*spec.Compiled]
+	kinds     func() []kube.OptionalKind[*workload.Workload]
+	key       *kube.DigestKey
+	reader    kube.Reader
+}
+
+// NewExplainer adds the caches of consumers to caches. ServiceAccounts it reads
+// once, now.
+func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings spec.Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Explainer, error) {
+	accounts, err := readAccounts(ctx, clients.Typed)
+	if err != nil {
+		return nil, err
+	}
+	kinds := gather.CustomKinds(func() []kinds.WorkloadKind { return settings.Workloads }, inForce, accounts.visible)
+	consumers, err := gather.NewConsumers(clients, caches, kube.Always, kinds, nil, accounts.visible, log)
+	if err != nil {
+		return nil, err
+	}
+	sections := spec.CompileSections(settings.Namespaces)
+	consumers.Sections = gather.SectionsFor(caches.Namespaces, func() []spec.Section { return sections })
+	fields := fields.NewSetTargets(clients, nil, inForce, key, log)
+	caches.Add(fields, kube.Always)
+	limits := settings
+	limits.Default()
+	return &Explainer{
+		consumers: consumers, fields: fields, caches: caches, rules: inForce, settings: settings, limits: live.New(limits.Compile()),
+		kinds: kinds, key: key, reader: kube.NewReader(clients),
+	}, nil
+}
+
+// Unread names the kinds that the API server serves and the caller may not read.
+func (o *Explainer) Unread() []kinds.Kind {
+	var found []kinds.Kind
+	for _, kind := range o.kinds() {
+		if o.consumers.Optional.Standing(kind.GroupKind()) == kube.StandingRefused {
+			found = append(found, kinds.Of(kind.GroupKind()))
+		}
+	}
+	for _, kind := range fields.SetKinds(o.rules.Load(), o.key) {
+		if o.fields.Standing(kind.GroupKind()) == kube.StandingRefused {
+			found = append(found, kinds.Of(kind.GroupKind()))
+		}
+	}
+	return found
+}
+
+// observation is one look, at one time.
+type observation struct {
+	*Explainer
+	gatherer *gather.Gatherer
+	now      time.Time
+	failed   error
+	// rollouts are those in progress, counted when they are asked for.
+	rollouts *track.Rollouts
+}
+
+func (o *Explainer) observe(ctx context.Context, now time.Time) (*observation, error) {
+	hasher, err := o.key.Hasher()
+	if err != nil {
+		return nil, err
+	}
+	look := &observation{Explainer: o, now: now}
+	look.gatherer = &gather.Gatherer{
+		Caches: o.caches, Rules: o.rules.Load(), Hasher: hasher, Read: look.reading(ctx), Installed: new(o.key.InstalledAt()),
+	}
+	return look, nil
+}
+
+// reading reads each object once, whatever its resourceVersion.
+func (l *observation) reading(ctx context.Context) func(object.Ref, string) *object.Digested {
+	read := map[object.Ref]*object.Digested{}
+	return func(ref object.Ref, _ string) *object.Digested {
+		if known, done := read[ref]; done {
+			return known
+		}
+		found, err := l.reader.Describe(ctx, ref, l.key)
+		if err != nil && l.failed == nil {
+			l.failed = err
+		}
+		read[ref] = found
+		return found
+	}
+}
+
+// Explain says what the consumer of that name consumes; found is false when
+// there is none. It reads what the caches do not hold.
+func (o *Explainer) Explain(ctx context.Context, kind kinds.Kind, namespace, name string, now time.Time) (e Explanation, found bool, err error) {
+	look, err := o.observe(ctx, now)
+	if err != nil {
+		return e, false, err
+	}
+	if kind == kinds.KindPod {
+		pod, found := o.consumers.Pods.Get(namespace, name)
+		if !found {
+			return e, false, nil
+		}
+		e = look.explainPod(pod)
+		return e, true, look.failed
+	}
+	workload, found := o.consumers.Workload(kinds.Key{Kind: kind, Namespace: namespace, Name: name})
+	if !found {
+		return e, false, nil
+	}
+	e = look.explainWorkload(workload)
+	return e, true, look.failed
+}
+
+func (l *observation) hasher() *digest.Hasher { return l.gatherer.Hasher }
+
+func (l *observation) consumedBy(workloads ...*workload.Workload) []decide.Input {
+	return l.gatherer.StampedGroup(l.consumers, workloads, l.settings)
+}
+
+func (l *observation) consumedByPod(p *workload.Pod) []decide.Input {
+	return l.decider().ConsumedByPod(p, l.gatherer)
+}
+
+func (l *observation) explainWorkload(w *workload.Workload) Explanation {
+	decision, wait := l.decide(w)
+	e := Explanation{
+		Consumer: w.Key().String(), Step: decision.Step, Reason: decision.Reason, Stamped: l.stampedFor(w),
+		Waits: wait.Reason, Objects: append(decision.Changed, decision.Missing...), Uses: []Use{},
+	}
+	if !wait.Until.IsZero() {
+		e.WaitsUntil = &wait.Until
+	}
+	for _, member := range l.consumers.StampedGroup(w) {
+		e.Uses = append(e.Uses, l.usesOfWorkload(member)...)
+	}
+	if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
+		e.RestartedAt, e.Rollout = &at, l.rolloutState(w, w, time.Time{})
+	}
+	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, l.settings)
+	for _, fault := range slices.Concat(faults, l.gatherer.TooMany(w.Namespace, of), w.Unseen(of), w.Misspelt()) {
+		e.Ignored = append(e.Ignored, fault.Annotation+": "+fault.Problem)
+	}
+	for _, tool := range w.ThirdParty.DisabledTools(l.settings) {
+		e.Ignored = append(e.Ignored, "annotations of "+string(tool)+": reload.compatibility does not name it")
+	}
+	return e
+}
+
+// stampedFor names the workload that is restarted in place of w; empty when that
+// is w itself.
+func (l *observation) stampedFor(w *workload.Workload) string {
+	if top := l.consumers.RootOwner(w).Root; top != w {
+		return top.Key().String()
+	}
+	if w.TemplateFrom != nil {
+		return w.TemplateFrom.String()
+	}
+	return ""
+}
+
+func (l *observation) explainPod(p *workload.Pod) Explanation {
+	consumed := l.consumedByPod(p)
+	decision := l.decider().Pod(p, consumed, l.gatherer)
+	return Explanation{
+		Consumer: p.Key().String(), Step: decision.Step, Reason: decision.Reason,
+		Objects: decision.Changed, Uses: l.usesOfPod(p, consumed),
+	}
+}

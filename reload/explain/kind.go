@@ -1,0 +1,42 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
+)
+
+// shortKinds are what kubectl knows them by.
+var shortKinds = map[string]kinds.Kind{
+	"deploy": kinds.KindDeployment, "sts": kinds.KindStatefulSet, "ds": kinds.KindDaemonSet, "cj": kinds.KindCronJob, "po": kinds.KindPod,
+	"ro": kinds.KindRollout, "dc": kinds.KindDeploymentConfig,
+}
+
+// ParseKind reads the kind of a consumer as people write it: its name or plural,
+// in any case, with its API group where that is not plain. Beside the kinds that
+// are known from the start it may be a declared one, or one that the rules
+// annotate.
+func ParseKind(text string, settings spec.Settings, set *rules.Set[spec.Rule]) (kinds.Kind, error) {
+	asked := strings.ToLower(text)
+	if kind, known := shortKinds[asked]; known {
+		return kind, nil
+	}
+	found := append(kinds.WorkloadKinds(), kinds.KindPod)
+	for _, kind := range found {
+		if singular := strings.ToLower(string(kind)); asked == singular || asked == singular+"s" {
+			return kind, nil
+		}
+	}
+	for _, form := range append(kinds.Optional(settings.Workloads), gather.AnnotatedKinds(set)...) {
+		if slices.Contains(form.Names(), asked) {
+			return form.ConsumerKind(), nil
+		}
+		found = append(found, form.ConsumerKind())
+	}
+	return "", fmt.Errorf("kind %q is none of %v", text, found)
+}

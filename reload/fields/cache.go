@@ -1,0 +1,122 @@
+package fields
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// SetTarget is what is kept of an object whose fields some rule sets: no value
+// of it, but digests of the texts in those fields.
+type SetTarget struct {
+	metav1.ObjectMeta
+	Info   *kinds.Info
+	Values map[string]digest.Sum
+	// Set are the fields that each rule has set.
+	Set map[string][]string
+}
+
+func (t *SetTarget) LabelSet() labels.Set { return t.Labels }
+
+// key names t among the targets of rule.
+func (t *SetTarget) key(rule string) targetKey {
+	return targetKey{rule: rule, kind: t.Info.ConsumerKind(), namespace: t.Namespace, name: t.Name}
+}
+
+// targetKey names one target of one rule: the smallest unit that can fail alone.
+type targetKey struct {
+	rule            string
+	kind            kinds.Kind
+	namespace, name string
+}
+
+// String formats the key as Kind/namespace/name of rule.
+func (k targetKey) String() string {
+	return string(k.kind) + "/" + k.namespace + "/" + k.name + " of rule " + k.rule
+}
+
+// ByNamespace is the index from a namespace to the targets in it.
+const ByNamespace = "namespace"
+
+// NewSetTargets caches the targets whose fields are set; definitions may be nil,
+// as for consumers.
+func NewSetTargets(
+	clients *kube.Clients, definitions *kube.View[*kube.Definition], live *rules.Live[spec.Rule], key *kube.DigestKey, log *zap.Logger,
+) *kube.Optional[*SetTarget] {
+	wanted := func() []kube.OptionalKind[*SetTarget] { return SetKinds(live.Load(), key) }
+	return kube.NewOptional("targets", clients, definitions, log, wanted, map[string]func(*SetTarget) []string{
+		ByNamespace: func(t *SetTarget) []string { return []string{t.Namespace} },
+	})
+}
+
+// SetKinds are the kinds whose fields the rules set. What is kept of an object
+// depends on the fields.
+func SetKinds(set *rules.Set[spec.Rule], key *kube.DigestKey) []kube.OptionalKind[*SetTarget] {
+	forms := map[kinds.Kind]*kinds.Info{}
+	paths := map[kinds.Kind][]string{}
+	var order []kinds.Kind
+	for _, t := range spec.TargetsOf(set) {
+		if t.Annotates() {
+			continue
+		}
+		kind := t.Info.ConsumerKind()
+		if forms[kind] == nil {
+			forms[kind] = t.Info
+			order = append(order, kind)
+		}
+		for _, field := range t.Fields {
+			paths[kind] = append(paths[kind], field.Name())
+		}
+	}
+	kinds := make([]kube.OptionalKind[*SetTarget], 0, len(order))
+	for _, kind := range order {
+		slices.Sort(paths[kind])
+		paths := slices.Compact(paths[kind])
+		kinds = append(kinds, kube.OptionalKind[*SetTarget]{
+			GroupVersionKind: forms[kind].GroupVersionKind, Keep: keepTarget(forms[kind], paths, key), Shape: strings.Join(paths, ","),
+		})
+	}
+	return kinds
+}
+
+func keepTarget(form *kinds.Info, paths []string, key *kube.DigestKey) func(any) (*SetTarget, error) {
+	return func(obj any) (*SetTarget, error) {
+		custom, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("object of type %T is no custom resource", obj)
+		}
+		hasher, err := key.Hasher()
+		if err != nil {
+			return nil, err
+		}
+		meta := workload.MetaOf(custom)
+		kept := &SetTarget{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+				Labels: meta.Labels, DeletionTimestamp: meta.DeletionTimestamp,
+			},
+			Info: form, Values: map[string]digest.Sum{}, Set: mark.SetFields(meta.Annotations),
+		}
+		for _, path := range paths {
+			parsed, _ := spec.ParseFieldPath(path) // it is one that was compiled
+			if text, found := parsed.Text(custom.Object); found {
+				kept.Values[path] = object.DigestText(hasher, text)
+			}
+		}
+		return kept, nil
+	}
+}

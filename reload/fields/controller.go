@@ -1,0 +1,244 @@
+package fields
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/locked"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/track"
+)
+
+// Controller keeps the fields of targets at the values of their keys.
+type Controller struct {
+	rules     *rules.Live[spec.Rule]
+	caches    *kube.Caches
+	targets   *kube.Optional[*SetTarget]
+	digestKey *kube.DigestKey
+	client    dynamic.Interface
+	reader    kube.Reader
+	events    *kube.Events
+	outcomes  *prometheus.CounterVec
+	log       *zap.Logger
+	now       func() time.Time
+
+	queue  *queue.Runner[targetKey]
+	writes track.Written
+	told   report.Repeats
+	healed *locked.Value[healed]
+}
+
+// setWorkers are few: each write asks for the values first.
+const setWorkers = 8
+
+// Params are what the app supplies.
+type Params struct {
+	fx.In
+
+	Clients   *kube.Clients
+	Caches    *kube.Caches
+	DigestKey *kube.DigestKey
+	Events    *kube.Events
+	Rules     *rules.Live[spec.Rule]
+	Registry  *prometheus.Registry
+	Log       *zap.Logger
+}
+
+func NewController(p Params, definitions *kube.View[*kube.Definition]) *Controller {
+	s := &Controller{
+		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),
+		events: p.Events, log: p.Log.Named("targets"), now: time.Now, told: report.Repeats{Now: time.Now}, healed: locked.New(healed{}),
+		outcomes: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_targets_total",
+			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
+		}, []string{"rule", "result"}),
+	}
+	s.targets = NewSetTargets(p.Clients, definitions, p.Rules, p.DigestKey, p.Log)
+	p.Registry.MustRegister(s.targets.Standings("headwater_reload_target_kinds",
+		"1 for each kind of target whose fields are set, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
+	p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.targets.Recheck() })
+	p.Caches.Add(s.targets, func() bool { return len(SetKinds(p.Rules.Load(), p.DigestKey)) > 0 })
+	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.log, Registry: p.Registry}, s.reconcile)
+	return s
+}
+
+// Run works until ctx ends. Without a rule that sets fields its cache never
+// fills, and it waits for the first one.
+func (s *Controller) Run(ctx context.Context) error {
+	s.queue.Open()
+	defer s.queue.Close()
+	subscriptions, err := s.subscribe()
+	defer func() { subscriptions.Cancel() }()
+	if err != nil {
+		return err
+	}
+	defer s.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.lookAtAll() })()
+	if !s.caches.AwaitFull(ctx, subscriptions) {
+		return nil
+	}
+	s.queue.Run(ctx)
+	return nil
+}
+
+func (s *Controller) subscribe() (all kube.Subscriptions, err error) {
+	if err := all.Add(s.targets.OnChange(func(change kube.Change[*SetTarget]) { s.changed(change.Latest()) })); err != nil {
+		return all, err
+	}
+	for _, kind := range object.Kinds {
+		if err := all.Add(s.caches.Clones[kind].OnChange(s.cloneChanged)); err != nil {
+			return all, err
+		}
+	}
+	return all, all.Add(s.caches.Sources.OnChange(s.sourceChanged))
+}
+
+func (s *Controller) changed(t *SetTarget) {
+	for _, wanted := range spec.TargetsOf(s.rules.Load()) {
+		if !wanted.Annotates() && wanted.Info.ConsumerKind() == t.Info.ConsumerKind() {
+			s.queue.Fresh(t.key(wanted.Rule.Name))
+		}
+	}
+}
+
+func (s *Controller) cloneChanged(change kube.Change[*object.Digested]) {
+	marks, readable := mark.Of(change.Latest())
+	if !readable {
+		return
+	}
+	if rule, known := s.rules.Load().Named(marks.Rule); known {
+		s.objectChanged(change.Latest().Namespace, *rule)
+	}
+}
+
+func (s *Controller) sourceChanged(change kube.Change[*object.Full]) {
+	source := change.Latest()
+	for _, rule := range s.rules.Load().ForSource(source.Ref(), source.Labels) {
+		s.objectChanged(source.Namespace, rule)
+	}
+}
+
+func (s *Controller) objectChanged(namespace string, rule spec.Rule) {
+	for _, wanted := range rule.CompiledTargets {
+		if wanted.Annotates() {
+			continue
+		}
+		for _, t := range s.targets.ByIndex(ByNamespace, namespace) {
+			if t.Info.ConsumerKind() == wanted.Info.ConsumerKind() {
+				s.queue.Fresh(t.key(rule.Name))
+			}
+		}
+	}
+}
+
+// lookAtAll follows a change of the rules.
+func (s *Controller) lookAtAll() {
+	for _, t := range s.targets.List() {
+		s.changed(t)
+	}
+}
+
+func (s *Controller) reconcile(ctx context.Context, k targetKey) error {
+	rule, wanted, called := s.lookupTarget(k)
+	t, found := s.targets.Get(k.kind.GroupKind(), k.namespace, k.name)
+	if !called || !found || t.DeletionTimestamp != nil {
+		s.forget(k)
+		return nil
+	}
+	if s.writes.Waiting(k.object(), t) {
+		return nil // what was written is yet to come
+	}
+	hasher, err := s.digestKey.Hasher()
+	if err != nil {
+		return err
+	}
+	g := gather.Gatherer{Caches: s.caches, Rules: s.rules.Load(), Hasher: hasher}
+	ref := rule.ObjectIn(k.namespace)
+	decision := DecideTarget(k.rule, wanted, t, g.OfRule(rule, ref))
+	if g.Reading {
+		s.queue.After(k, gather.RereadDelay)
+		return nil
+	}
+	return s.execute(ctx, request{k, rule, wanted, t, ref}, decision)
+}
+
+// lookupTarget returns the rule and the target of it that k is about, while there is
+// one.
+func (s *Controller) lookupTarget(k targetKey) (spec.Rule, spec.CompiledTarget, bool) {
+	rule, known := s.rules.Load().Named(k.rule)
+	if !known {
+		return spec.Rule{}, spec.CompiledTarget{}, false
+	}
+	for _, wanted := range rule.CompiledTargets {
+		if !wanted.Annotates() && wanted.Info.ConsumerKind() == k.kind {
+			return *rule, wanted, true
+		}
+	}
+	return spec.Rule{}, spec.CompiledTarget{}, false
+}
+
+// request is one target, and what it is to be set from.
+type request struct {
+	targetKey
+
+	rule   spec.Rule
+	wanted spec.CompiledTarget
+	target *SetTarget
+	ref    object.Ref
+}
+
+func (s *Controller) execute(ctx context.Context, w request, decision targetDecision) error {
+	switch decision.Step {
+	case StepSet:
+		values, problem, err := s.values(ctx, w)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil // deleted meanwhile
+		case err != nil:
+			return err
+		case problem != "":
+			s.complain(w, "Refused", problem)
+			return nil
+		}
+		return s.apply(ctx, w, values)
+	case StepRelease:
+		return s.apply(ctx, w, nil)
+	default:
+		if decision.Reason == spec.ReasonMissing {
+			s.complain(w, "Refused", fmt.Sprintf("%s has no key %s", w.ref, decision.Missing))
+			return nil
+		}
+		s.told.Clear(w.object(), setFields)
+		return nil
+	}
+}
+
+func (s *Controller) forget(k targetKey) {
+	s.writes.Forget(k.object())
+	s.told.Clear(k.object(), setFields)
+	s.healed.Use(func(h healed) { h.forget(k) })
+}
+
+// object names the object, as writes and told do; two rules that set fields of
+// one object are told apart by the kind.
+func (k targetKey) object() kinds.Key {
+	return kinds.Key{Kind: kinds.Kind(k.rule + "/" + string(k.kind)), Namespace: k.namespace, Name: k.name}
+}
+
+// setFields is the topic of complain.
+const setFields = "fields"

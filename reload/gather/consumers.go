@@ -1,0 +1,160 @@
+package gather
+
+import (
+	"strings"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	batchinformers "k8s.io/client-go/informers/batch/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+const (
+	// byReference is the index from object.Ref.String to its consumers.
+	byReference = "reference"
+	// byPattern is the index from a namespace to the workloads whose owners list
+	// objects of it by patterns.
+	byPattern = "pattern"
+	// byBorrowed is the index from a workload's key to those that run its pod
+	// template in place of one of their own.
+	byBorrowed = "borrowed"
+)
+
+// Consumers are the caches of everything that can reference an object.
+type Consumers struct {
+	Workloads map[kinds.Kind]*kube.View[*workload.Workload]
+	// optional holds the workloads of kinds that a cluster may lack.
+	Optional *kube.Optional[*workload.Workload]
+	Pods     *kube.View[*workload.Pod]
+	// sections are those of the configuration that may be about consumers of a
+	// namespace, and its labels; nil: there are none.
+	Sections func(namespace string) ([]spec.Section, map[string]string)
+}
+
+// NewConsumers adds its caches to caches, which starts them as soon as needed
+// says so. Of the kinds that a cluster may lack those that optional returns are
+// cached; definitions may be nil where nobody stays to see them come and go. keeps
+// is what optional was given, too.
+func NewConsumers(
+	clients *kube.Clients, caches *kube.Caches, needed func() bool,
+	optional func() []kube.OptionalKind[*workload.Workload], definitions *kube.View[*kube.Definition], keeps workload.KeptReferences, log *zap.Logger,
+) (*Consumers, error) {
+	c := &Consumers{Workloads: map[kinds.Kind]*kube.View[*workload.Workload]{}}
+	for kind, informer := range workloadInformers(clients.Typed) {
+		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log,
+			func(obj any) (*workload.Workload, error) { return workload.KeepRolling(obj, keeps) })
+		if err != nil {
+			return nil, err
+		}
+		for index, values := range workloadIndexes() {
+			if err := view.AddIndex(index, values); err != nil {
+				return nil, err
+			}
+		}
+		c.Workloads[kind] = view
+		caches.Add(view, needed)
+	}
+	c.Optional = kube.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
+	caches.Add(c.Optional, needed)
+	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
+	if err != nil {
+		return nil, err
+	}
+	if err := pods.AddIndex(byReference, func(p *workload.Pod) []string { return IndexValues(p.Namespace, p.References) }); err != nil {
+		return nil, err
+	}
+	c.Pods = pods
+	caches.Add(pods, needed)
+	return c, nil
+}
+
+// CustomKinds are the kinds of workloads and of annotated targets that a cluster
+// may lack, as declared and the rules say each time that they are asked for.
+func CustomKinds(declared func() []kinds.WorkloadKind, live *rules.Live[spec.Rule], keeps workload.KeptReferences) func() []kube.OptionalKind[*workload.Workload] {
+	return func() []kube.OptionalKind[*workload.Workload] {
+		var found []kube.OptionalKind[*workload.Workload]
+		seen := map[kinds.Kind]bool{}
+		for _, form := range append(kinds.Optional(declared()), AnnotatedKinds(live.Load())...) {
+			if !seen[form.ConsumerKind()] {
+				seen[form.ConsumerKind()] = true
+				found = append(found, kube.OptionalKind[*workload.Workload]{
+					GroupVersionKind: form.GroupVersionKind, Keep: workload.KeepCustom(form, keeps), Shape: strings.Join(form.Template, "."),
+				})
+			}
+		}
+		return found
+	}
+}
+
+func workloadIndexes() map[string]func(*workload.Workload) []string {
+	return map[string]func(*workload.Workload) []string{
+		byReference: referenceValues,
+		byPattern:   patternValues,
+		byBorrowed:  borrowedValues,
+		byOwner:     ownerValues,
+		ByTarget:    targetValues,
+	}
+}
+
+func referenceValues(w *workload.Workload) []string {
+	values := IndexValues(w.Namespace, w.References)
+	for _, ref := range w.ThirdParty.Lists() {
+		values = append(values, ref.String())
+	}
+	return values
+}
+
+func patternValues(w *workload.Workload) []string {
+	if len(w.ThirdParty.Patterns()) == 0 {
+		return nil
+	}
+	return []string{w.Namespace}
+}
+
+func borrowedValues(w *workload.Workload) []string {
+	if w.TemplateFrom == nil {
+		return nil
+	}
+	return []string{w.TemplateFrom.String()}
+}
+
+func workloadInformers(client kubernetes.Interface) map[kinds.Kind]cache.SharedIndexInformer {
+	return map[kinds.Kind]cache.SharedIndexInformer{
+		kinds.KindDeployment:  appsinformers.NewDeploymentInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+		kinds.KindStatefulSet: appsinformers.NewStatefulSetInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+		kinds.KindDaemonSet:   appsinformers.NewDaemonSetInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+		kinds.KindCronJob:     batchinformers.NewCronJobInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+	}
+}
+
+// podInformer leaves the pods that have no volumes on a node to the API
+// server, so that finished jobs cost no memory here.
+func podInformer(client kubernetes.Interface) cache.SharedIndexInformer {
+	running := fields.AndSelectors(
+		fields.OneTermNotEqualSelector("spec.nodeName", ""),
+		fields.OneTermNotEqualSelector("status.phase", "Succeeded"),
+		fields.OneTermNotEqualSelector("status.phase", "Failed"),
+	).String()
+	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) { options.FieldSelector = running })
+}
+
+func IndexValues(namespace string, references []refs.Reference) []string {
+	values := make([]string, 0, len(references))
+	for _, r := range references {
+		values = append(values, object.Ref{Kind: r.Kind, Namespace: namespace, Name: r.Name}.String())
+	}
+	return values
+}

@@ -1,0 +1,183 @@
+package gather
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// WorkloadsUsing returns the workloads that consume ref, or list it. Patterns
+// are matched where somebody heeds them alone.
+func (c *Consumers) WorkloadsUsing(ref object.Ref, settings spec.Settings) []*workload.Workload {
+	found := c.byIndex(byReference, ref.String())
+	if !settings.Honours(spec.Reloader) {
+		return found
+	}
+	for _, w := range c.byIndex(byPattern, ref.Namespace) {
+		listed := slices.ContainsFunc(w.ThirdParty.Patterns(), func(p optin.Pattern) bool { return p.Matches(ref) })
+		if listed && !slices.Contains(found, w) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// Consume reports whether anybody consumes ref, or lists it by its name.
+func (c *Consumers) Consume(ref object.Ref) bool {
+	return len(c.PodsUsing(ref)) > 0 || len(c.byIndex(byReference, ref.String())) > 0
+}
+
+// PodsUsing returns the pods that consume ref.
+func (c *Consumers) PodsUsing(ref object.Ref) []*workload.Pod {
+	return c.Pods.ByIndex(byReference, ref.String())
+}
+
+// reading returns the pods of w that run and consume ref.
+func (c *Consumers) reading(w *workload.Workload, ref object.Ref) []*workload.Pod {
+	return decide.Filter(c.PodsUsing(ref), func(pod *workload.Pod) bool { return pod.Running() && c.made(w, pod) })
+}
+
+// PodsOf returns the pods of w, and of the workloads that it is stamped for,
+// that read anything that these do.
+func (c *Consumers) PodsOf(w *workload.Workload) []*workload.Pod {
+	var pods []*workload.Pod
+	seen := map[kinds.Key]bool{}
+	for _, member := range c.StampedGroup(w) {
+		for _, value := range IndexValues(member.Namespace, member.References) {
+			for _, pod := range c.Pods.ByIndex(byReference, value) {
+				if !seen[pod.Key()] && c.made(member, pod) {
+					seen[pod.Key()] = true
+					pods = append(pods, pod)
+				}
+			}
+		}
+	}
+	return pods
+}
+
+// made reports whether pod was made from w's pod template.
+func (c *Consumers) made(w *workload.Workload, pod *workload.Pod) bool {
+	if pod.OwnerKind == w.Kind {
+		return pod.OwnerName == w.Name
+	}
+	owner, found := c.OwnerOf(pod) // which is another kind when that borrows the template
+	return found && owner.Key() == w.Key()
+}
+
+// byIndex returns the workloads of every kind that have value in index.
+func (c *Consumers) byIndex(index, value string) []*workload.Workload {
+	var found []*workload.Workload
+	for _, kind := range kinds.WorkloadKinds() {
+		found = append(found, c.Workloads[kind].ByIndex(index, value)...)
+	}
+	return append(found, c.Optional.ByIndex(index, value)...)
+}
+
+// AllWorkloads returns the workloads of every kind.
+func (c *Consumers) AllWorkloads() []*workload.Workload {
+	var workloads []*workload.Workload
+	for _, kind := range kinds.WorkloadKinds() {
+		workloads = append(workloads, c.Workloads[kind].List()...)
+	}
+	return append(workloads, c.Optional.List()...)
+}
+
+// All returns every consumer, workloads first.
+func (c *Consumers) All() []kinds.Key {
+	var keys []kinds.Key
+	for _, w := range c.AllWorkloads() {
+		if w.Relevant() {
+			keys = append(keys, w.Key())
+		}
+	}
+	for _, p := range c.Pods.List() {
+		if p.Relevant() {
+			keys = append(keys, p.Key())
+		}
+	}
+	return keys
+}
+
+// Workload returns the workload that k names.
+func (c *Consumers) Workload(k kinds.Key) (*workload.Workload, bool) {
+	if view, every := c.Workloads[k.Kind]; every {
+		return view.Get(k.Namespace, k.Name)
+	}
+	return c.Optional.Get(k.Kind.GroupKind(), k.Namespace, k.Name)
+}
+
+// EffectiveRollout is w with the rollout that a change of its pod template makes: its own,
+// or, where it has no pods itself, that of what borrows the template.
+func (c *Consumers) EffectiveRollout(w *workload.Workload) *workload.Workload {
+	if w.Rollout == nil || w.Rollout.ReplacesPods() {
+		return w
+	}
+	for _, borrower := range c.Optional.ByIndex(byBorrowed, w.Key().String()) {
+		if borrower.Rollout != nil {
+			is, rollout := *w, *borrower.Rollout
+			rollout.Template, rollout.Generation = w.Rollout.Template, w.Rollout.Generation
+			is.Rollout = &rollout
+			return &is
+		}
+	}
+	return w
+}
+
+// OwnerOf returns the workload whose pod template pod was made from.
+func (c *Consumers) OwnerOf(pod *workload.Pod) (*workload.Workload, bool) {
+	if pod.OwnerKind == "" {
+		return nil, false
+	}
+	owner, found := c.Workload(kinds.Key{Kind: pod.OwnerKind, Namespace: pod.Namespace, Name: pod.OwnerName})
+	if found && owner.TemplateFrom != nil {
+		return c.Workload(*owner.TemplateFrom)
+	}
+	return owner, found
+}
+
+// Untemplated returns the object to report about pod on, its controller or itself,
+// if no pod template that Headwater knows is behind pod: then it cannot be
+// restarted.
+func (c *Consumers) Untemplated(pod *workload.Pod) (about corev1.ObjectReference, is bool) {
+	if _, found := c.OwnerOf(pod); found {
+		return about, false
+	}
+	switch pod.OwnerKind {
+	case "":
+	case kinds.KindCronJob: // there is none of the Job's name: somebody made the Job
+	default:
+		if _, sight := c.Lookup(pod.Namespace, workload.Owner{Kind: pod.OwnerKind, Name: pod.OwnerName}); sight != workload.OwnerUnsupported {
+			return about, false // its owner is being read, or deleted
+		}
+	}
+	if pod.Controller != (workload.PodController{}) {
+		return pod.Controller.Value(), true
+	}
+	return corev1.ObjectReference{APIVersion: "v1", Kind: string(kinds.KindPod), Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, true
+}
+
+func selectsTarget(t spec.CompiledTarget, w *workload.Workload) bool {
+	return w.Kind == t.Info.ConsumerKind() && t.Selector.Matches(labels.Set(w.Labels))
+}
+
+// Coverage says what a rollout that somebody else began does about data; see
+// CoverageOf.
+func (c *Consumers) Coverage(w *workload.Workload, data decide.Written, recordedAt time.Time, templateVersion string, now time.Time) decide.RolloutCoverage {
+	w = c.EffectiveRollout(w)
+	if !w.Rollout.ReplacesPods() {
+		return decide.Undelivered // spare the look at its pods
+	}
+	if len(c.StampedGroup(w)) > 1 {
+		return decide.Undelivered // its rollout says nothing about those of others
+	}
+	return decide.CoverageOf(w.Rollout, c.PodsOf(w), data, recordedAt, templateVersion, now)
+}

@@ -1,0 +1,137 @@
+package gather
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// ByTarget is the index from a namespace to the targets in it that are
+// annotated.
+const ByTarget = "target"
+
+func targetValues(w *workload.Workload) []string {
+	if !w.IsTarget() {
+		return nil
+	}
+	return []string{w.Namespace}
+}
+
+// AnnotatedKinds are the kinds of targets that the rules annotate.
+func AnnotatedKinds(set *rules.Set[spec.Rule]) []*kinds.Info {
+	var forms []*kinds.Info
+	for _, t := range spec.TargetsOf(set) {
+		if t.Annotates() {
+			forms = append(forms, t.Info)
+		}
+	}
+	return forms
+}
+
+// TargetsIn returns the targets of governing in namespace that are annotated.
+func (c *Consumers) TargetsIn(namespace string, governing []spec.Rule) []kinds.Key {
+	var keys []kinds.Key
+	for _, rule := range governing {
+		for _, t := range rule.CompiledTargets {
+			if !t.Annotates() {
+				continue
+			}
+			for _, w := range c.Optional.ByIndex(ByTarget, namespace) {
+				if selectsTarget(t, w) {
+					keys = append(keys, w.Key())
+				}
+			}
+		}
+	}
+	return keys
+}
+
+// targetOf is what holds of the objects that w is annotated for.
+func (g *Gatherer) targetOf(w *workload.Workload, of optin.Preferences) []decide.Input {
+	var consumed []decide.Input
+	for _, t := range spec.TargetsOf(g.Rules) {
+		if !t.Annotates() || !selectsTarget(t.CompiledTarget, w) {
+			continue
+		}
+		for _, ref := range g.objects(t.Rule, w.Namespace) {
+			consumed = append(consumed, g.targeted(t.Rule, ref, of))
+		}
+	}
+	return consumed
+}
+
+// targeted is ref as a target consumes it: it is told of every change, whatever
+// the rule does about pods.
+func (g *Gatherer) targeted(rule spec.Rule, ref object.Ref, of optin.Preferences) decide.Input {
+	c := decide.Input{Object: ref, Rule: rule.Name, Action: spec.None, Pace: rule.Pace()}
+	var counts bool
+	c.Reference, counts = of.Narrowed(refs.Reference{Kind: ref.Kind, Name: ref.Name, Optional: true, Mode: refs.Listed})
+	if counts {
+		c.Action = cmp.Or(of.How, spec.Restart)
+	}
+	current := g.OfRule(rule, ref)
+	if current == nil {
+		return c
+	}
+	c.Exists, c.Digests = true, current.Digests
+	c.Immutable, c.ChangedAt, c.Version = current.Immutable, current.ChangedAt, current.ResourceVersion
+	return c
+}
+
+// objects are those of rule in namespace: its sources, or their clones.
+func (g *Gatherer) objects(rule spec.Rule, namespace string) []object.Ref {
+	names := []string{rule.Source.Name}
+	if rule.BySelector() {
+		names = g.selected(rule)
+	}
+	var refs []object.Ref
+	for _, source := range names {
+		if name := rule.NameIn(namespace, source); name != "" {
+			refs = append(refs, object.Ref{Kind: rule.Source.Kind, Namespace: namespace, Name: name})
+		}
+	}
+	return refs
+}
+
+func (g *Gatherer) selected(rule spec.Rule) []string {
+	sources, synced := g.Caches.Sources.Of(rule.Base)
+	g.Reading = g.Reading || !synced
+	var names []string
+	for _, source := range sources {
+		names = append(names, source.Name)
+	}
+	return names
+}
+
+// OfRule is rule's object ref as it is now; nil when there is none, or when it
+// belongs to another rule. What is not in ref's namespace is never looked at.
+func (g *Gatherer) OfRule(rule spec.Rule, ref object.Ref) *object.Digested {
+	if ref.Namespace == rule.Source.Namespace {
+		source, synced := g.Caches.Sources.Get(ref)
+		g.Reading = g.Reading || !synced
+		if source == nil || !rule.Selects(ref, source.Labels) {
+			return nil
+		}
+		return source.Digested(g.Hasher)
+	}
+	clone, found := g.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	if !found || !CloneOfRule(clone, rule) {
+		return nil
+	}
+	return clone
+}
+
+func CloneOfRule(clone metav1.Object, rule spec.Rule) bool {
+	marks, readable := mark.Of(clone)
+	return readable && marks.Rule == rule.Name
+}

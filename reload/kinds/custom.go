@@ -1,0 +1,136 @@
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// CustomKind names a kind that Headwater does not know from the start.
+type CustomKind struct {
+	// Group is empty for the core group.
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	// Resource is the plural name, for kinds whose plural is irregular. It is for
+	// people and lists of permissions; the API server tells what objects are read by.
+	Resource string `json:"resource"`
+}
+
+// WorkloadKind declares a kind whose objects hold a pod template.
+type WorkloadKind struct {
+	CustomKind
+	// Template is the path to it, keys joined by dots.
+	Template string `json:"template"`
+}
+
+const defaultTemplate = "spec.template"
+
+func (k CustomKind) groupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
+}
+
+// ConsumerKind is what the kind is called among the consumers.
+func (k CustomKind) ConsumerKind() Kind { return Of(k.groupVersionKind().GroupKind()) }
+
+// resource is the plural name that people know the kind by. The library would
+// have a Gateway be one of gatewaies.
+func (k CustomKind) resource() string {
+	guess, _ := meta.UnsafeGuessKindToResource(k.groupVersionKind())
+	if singular := strings.ToLower(k.Kind); vowelAndY.MatchString(singular) {
+		guess.Resource = singular + "s"
+	}
+	return cmp.Or(k.Resource, guess.Resource)
+}
+
+func (k CustomKind) Info() *Info {
+	return &Info{GroupVersionKind: k.groupVersionKind(), Resource: k.resource()}
+}
+
+func (k WorkloadKind) Info() *Info {
+	form := k.CustomKind.Info()
+	form.Template, _ = splitPath(cmp.Or(k.Template, defaultTemplate)) // Validate told what is wrong with it
+	return form
+}
+
+var (
+	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	pathPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	vowelAndY      = regexp.MustCompile(`[aeiou]y$`)
+)
+
+func (k CustomKind) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if k.Group != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(k.Group) {
+			errs = append(errs, field.Invalid(at.Child("group"), k.Group, problem))
+		}
+	}
+	if !versionPattern.MatchString(k.Version) {
+		errs = append(errs, field.Invalid(at.Child("version"), k.Version, "write the version of the API, such as v1 or v1alpha1"))
+	}
+	if !kindPattern.MatchString(k.Kind) {
+		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "write the kind as in a manifest, such as Rollout"))
+	}
+	if k.Resource != "" {
+		for _, problem := range validation.IsDNS1035Label(k.Resource) {
+			errs = append(errs, field.Invalid(at.Child("resource"), k.Resource, problem))
+		}
+	}
+	return errs
+}
+
+func ValidateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[Kind]bool{}
+	for i, workload := range declared {
+		at := at.Index(i)
+		errs = append(errs, workload.Validate(at)...)
+		if _, err := splitPath(cmp.Or(workload.Template, defaultTemplate)); err != nil {
+			errs = append(errs, field.Invalid(at.Child("template"), workload.Template, err.Error()))
+		}
+		kind := workload.ConsumerKind()
+		switch {
+		case IsKnown(kind):
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is known from the start; remove it", workload.Kind)))
+		case kind == "Job.batch":
+			errs = append(errs, field.Forbidden(at, "the pod template of a Job cannot be changed; remove it"))
+		case seen[kind]:
+			errs = append(errs, field.Duplicate(at.Child("kind"), string(kind)))
+		}
+		seen[kind] = true
+	}
+	return errs
+}
+
+func IsKnown(kind Kind) bool {
+	_, typed := Typed[kind]
+	return typed || slices.ContainsFunc(Known(), func(form *Info) bool { return form.ConsumerKind() == kind })
+}
+
+// splitPath reads a path of keys joined by dots; one more dot may lead it.
+func splitPath(text string) ([]string, error) {
+	keys := strings.Split(strings.TrimPrefix(text, "."), ".")
+	for _, key := range keys {
+		if !pathPattern.MatchString(key) {
+			return nil, fmt.Errorf("write keys joined by dots, such as %s; lists cannot be reached", defaultTemplate)
+		}
+	}
+	if IsReserved(keys[0]) {
+		return nil, fmt.Errorf("%s is not Headwater's to change; write a path under spec or its like", keys[0])
+	}
+	return keys, nil
+}
+
+// IsReserved reports whether key begins no path that Headwater may write to.
+func IsReserved(key string) bool {
+	return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, key)
+}

@@ -1,0 +1,18 @@
+package kinds
+
+import (
+	"cmp"
+)
+
+// Key names one consumer: the smallest unit that can fail alone.
+type Key struct {
+	Kind            Kind
+	Namespace, Name string
+}
+
+// String formats the key as Kind/namespace/name.
+func (k Key) String() string { return string(k.Kind) + "/" + k.Namespace + "/" + k.Name }
+
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
+}

@@ -1,0 +1,31 @@
+package optin
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/suggest"
+)
+
+// UnknownOn are the annotations of an object and its pod template that have
+// Headwater's prefix and mean nothing.
+func UnknownOn(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) []string {
+	unknown := append(mark.Unknown(meta.Annotations), mark.Unknown(template.Annotations)...)
+	slices.Sort(unknown)
+	return slices.Clip(slices.Compact(unknown))
+}
+
+func NoneOfThatName(annotation string) string {
+	var names []string
+	for _, known := range mark.OwnerAnnotations() {
+		names = append(names, strings.TrimPrefix(known, mark.Domain))
+	}
+	if meant := suggest.Closest(strings.TrimPrefix(annotation, mark.Domain), names); meant != "" {
+		return "there is none of that name; did you mean " + mark.Domain + meant + "?"
+	}
+	return "there is none of that name; Headwater reads " + strings.Join(mark.OwnerAnnotations(), ", ")
+}

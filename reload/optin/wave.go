@@ -1,0 +1,74 @@
+package optin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+)
+
+// waveOptIn is what an owner asks of Wave, which restarts.
+type waveOptIn struct {
+	asked  bool
+	extras []object.Ref
+	faults []Fault
+}
+
+func readWave(namespace string, annotations map[string]string) *waveOptIn {
+	a := &waveOptIn{asked: annotations[mark.WaveUpdate] == "true"}
+	if !a.asked {
+		return a
+	}
+	for _, kind := range object.Kinds {
+		a.readExtras(kind, namespace, items(annotations[mark.WaveExtras(kind)]))
+	}
+	return a
+}
+
+func (a *waveOptIn) readExtras(kind object.Kind, namespace string, list []string) {
+	fail := func(problem string) {
+		a.faults = append(a.faults, Fault{Annotation: mark.WaveExtras(kind), Problem: problem, InPart: true})
+	}
+	if len(list) > mark.MaxListed {
+		fail(fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed))
+	}
+	for _, item := range list[:min(len(list), mark.MaxListed)] {
+		name, err := readExtra(namespace, item)
+		if err != nil {
+			fail(err.Error())
+			continue
+		}
+		a.extras = append(a.extras, object.Ref{Kind: kind, Namespace: namespace, Name: name})
+	}
+}
+
+// readExtra reads NAME or NAMESPACE/NAME. Wave would look into any namespace;
+// Headwater reads none for a workload but its own.
+func readExtra(namespace, item string) (string, error) {
+	of, name, qualified := strings.Cut(item, "/")
+	if !qualified {
+		of, name = namespace, item
+	}
+	switch {
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return "", fmt.Errorf("%.40q is not NAME or NAMESPACE/NAME", item)
+	case of != namespace:
+		return "", fmt.Errorf("%.80q is in another namespace; a workload is reloaded for its own alone, "+
+			"so have a rule with sync bring the object there", item)
+	}
+	return name, nil
+}
+
+func (a *waveOptIn) Tool() spec.Tool { return spec.Wave }
+
+func (a *waveOptIn) Action() spec.Action { return spec.Restart }
+
+func (a *waveOptIn) matches(ref object.Ref, mode refs.Mode, _ mark.Tags) bool {
+	return mode != refs.Listed || slices.Contains(a.extras, ref)
+}

@@ -1,0 +1,88 @@
+package reload
+
+import (
+	"context"
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func (c *controller) reconcilePod(ctx context.Context, k kinds.Key) error {
+	pod, found := c.consumers.Pods.Get(k.Namespace, k.Name)
+	if !found {
+		c.forget(k)
+		return nil
+	}
+	g, err := c.gatherer()
+	if err != nil {
+		return err
+	}
+	d := c.decider()
+	consumed := d.ConsumedByPod(pod, g)
+	decision := d.Pod(pod, consumed, g)
+	if g.Reading {
+		c.queue.After(k, gather.RereadDelay)
+	}
+	if decision.Step == spec.StepNothing {
+		c.pending.Done(k)
+		return c.confirm(ctx, pod, consumed)
+	}
+	return c.refresh(ctx, pod, decision)
+}
+
+// refresh asks the kubelet for the files once, and leaves the rest to confirm.
+func (c *controller) refresh(ctx context.Context, pod *workload.Pod, decision decide.Decision) error {
+	k := pod.Key()
+	if _, err := c.apply(ctx, pod, decision, refreshPatch(pod.UID, decision.Baseline)); err != nil {
+		return err
+	}
+	after := c.settings.Load().ConfirmAfter
+	if after == 0 {
+		c.posts.send(pod, decision.Posts)
+		return nil
+	}
+	if value, found := c.refreshed.Load(k); found {
+		last, _ := value.(refreshed)
+		decision.Posts = decide.EachOnce(last.Posts, decision.Posts)
+	}
+	c.refreshed.Store(k, refreshed{decision, c.now()})
+	c.queue.After(k, after)
+	return nil
+}
+
+// confirm asks the kubelet once more when it is time, and has the application
+// told. The refresh itself is forgotten with the process; the next confirms at
+// once what changed of late.
+func (c *controller) confirm(ctx context.Context, pod *workload.Pod, consumed []decide.Input) error {
+	k, now := pod.Key(), c.now()
+	after := c.settings.Load().ConfirmAfter
+	value, _ := c.refreshed.Load(k)
+	last, _ := value.(refreshed)
+	stored, confirmed := c.writes.Read(k, pod, mark.RefreshedFor), c.writes.Read(k, pod, mark.RefreshConfirmed)
+	decision := decide.DecideConfirm(pod, stored, confirmed, consumed, last.Decision, now)
+	if decision.Step == spec.StepNothing || after == 0 {
+		c.refreshed.Delete(k)
+		return nil
+	}
+	if wait := last.at.Add(after).Sub(now); wait > 0 {
+		c.queue.After(k, wait)
+		return nil
+	}
+	if _, err := c.apply(ctx, pod, decision, confirmPatch(pod.UID, decision.Baseline)); err != nil {
+		return err
+	}
+	c.posts.send(pod, decision.Posts)
+	return nil
+}
+
+// refreshed is a refresh that is still to be confirmed.
+type refreshed struct {
+	decide.Decision
+
+	at time.Time
+}

@@ -1,0 +1,7 @@
+// Package refs finds what a pod references.
+//
+//	PodSpec ──▶ References ──▶ []Reference{Kind, Name, Keys, Mode}
+//
+// The [Mode] says how the data reaches the container, and so whether a change
+// needs a restart. The package is pure and knows nothing about rules.
+package refs

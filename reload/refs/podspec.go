@@ -1,0 +1,193 @@
+package refs
+
+import (
+	"iter"
+	"slices"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// References returns what the pods of spec consume, one Reference per object
+// and mode, in a fixed order. Pull secrets, also those that the API server
+// copies from a ServiceAccount into a pod, are among them. A volume that no container mounts is consumed by
+// nobody.
+func References(spec *corev1.PodSpec) []Reference {
+	volumes := make(map[string][]volumeSource, len(spec.Volumes))
+	for i := range spec.Volumes {
+		volumes[spec.Volumes[i].Name] = sourcesOf(&spec.Volumes[i])
+	}
+	var found ReferenceList
+	for _, pull := range spec.ImagePullSecrets {
+		found.Add(PullSecret(pull))
+	}
+	for container, role := range containers(spec) {
+		others := len(found)
+		found.addEnv(container.Env)
+		found.addEnvFrom(container.EnvFrom)
+		for _, mount := range container.VolumeMounts {
+			found.addMount(mount, volumes[mount.Name])
+		}
+		if role == roleInit {
+			for i := range found[others:] {
+				found[others+i].readOnce()
+			}
+		}
+		for i := range found[others:] {
+			found[others+i].Containers = []string{containerName(container, role)}
+		}
+	}
+	return found.Merged()
+}
+
+func PullSecret(named corev1.LocalObjectReference) Reference {
+	return Reference{Kind: object.Secret, Name: named.Name, Mode: ImagePull, Optional: true}
+}
+
+// ReferenceList collects what was found, with repeats.
+type ReferenceList []Reference
+
+func (r *ReferenceList) Add(reference Reference) {
+	if reference.Name == "" {
+		return // the API server accepts it, but there is no such object
+	}
+	*r = append(*r, reference)
+}
+
+func (r *ReferenceList) addEnv(env []corev1.EnvVar) {
+	for _, variable := range env {
+		from := variable.ValueFrom
+		if from == nil {
+			continue
+		}
+		if secret := from.SecretKeyRef; secret != nil {
+			r.addKey(object.Secret, secret.Name, secret.Key, secret.Optional)
+		}
+		if configMap := from.ConfigMapKeyRef; configMap != nil {
+			r.addKey(object.ConfigMap, configMap.Name, configMap.Key, configMap.Optional)
+		}
+	}
+}
+
+func (r *ReferenceList) addKey(kind object.Kind, name, key string, optional *bool) {
+	reference := Reference{Kind: kind, Name: name, Keys: []string{key}, Mode: Env}
+	if optional != nil && *optional {
+		reference.Optional = true
+	} else {
+		reference.Required = reference.Keys
+	}
+	r.Add(reference)
+}
+
+func (r *ReferenceList) addEnvFrom(sources []corev1.EnvFromSource) {
+	for _, from := range sources {
+		if secret := from.SecretRef; secret != nil {
+			r.Add(Reference{Kind: object.Secret, Name: secret.Name, Optional: secret.Optional != nil && *secret.Optional, Mode: EnvFrom})
+		}
+		if configMap := from.ConfigMapRef; configMap != nil {
+			r.Add(Reference{Kind: object.ConfigMap, Name: configMap.Name, Optional: configMap.Optional != nil && *configMap.Optional, Mode: EnvFrom})
+		}
+	}
+}
+
+// addMount takes a subPathExpr for the whole volume: what it expands to is
+// known in the container only.
+func (r *ReferenceList) addMount(mount corev1.VolumeMount, sources []volumeSource) {
+	mode := Volume
+	if mount.SubPath != "" || mount.SubPathExpr != "" {
+		mode = SubPath
+	}
+	for _, source := range sources {
+		if source.mode != "" {
+			r.Add(Reference{Kind: source.kind, Name: source.name, Mode: source.mode})
+			continue
+		}
+		if keys, some := source.keysUnder(mount.SubPath); some {
+			r.Add(Reference{
+				Kind: source.kind, Name: source.name, Keys: keys, Required: source.required(keys), Optional: source.optional, Mode: mode,
+			})
+		}
+	}
+}
+
+// readOnce says that the container of r ends before the pod is ready, so that it
+// reads each file once.
+func (r *Reference) readOnce() {
+	if r.Mode == Volume {
+		r.Mode = InitVolume
+	}
+}
+
+// Merged sorts the references and makes one of those that differ only in their
+// keys or in what is required.
+func (r ReferenceList) Merged() []Reference {
+	slices.SortStableFunc(r, compareObjectAndMode)
+	var merged []Reference
+	for _, reference := range r {
+		reference.Keys, reference.Required = slices.Clone(reference.Keys), slices.Clone(reference.Required)
+		last := len(merged) - 1
+		if last < 0 || compareObjectAndMode(merged[last], reference) != 0 {
+			merged = append(merged, reference)
+			continue
+		}
+		merged[last].absorb(reference)
+	}
+	for i := range merged {
+		slices.Sort(merged[i].Keys)
+		merged[i].Keys = slices.Compact(merged[i].Keys)
+		slices.Sort(merged[i].Required)
+		merged[i].Required = slices.Compact(merged[i].Required)
+		slices.Sort(merged[i].Containers)
+		merged[i].Containers = slices.Compact(merged[i].Containers)
+	}
+	return merged
+}
+
+// containerRole says what a container is to its pod.
+type containerRole string
+
+// The roles, as they follow the name of a container that is shown to people.
+const (
+	roleApp containerRole = ""
+	// roleInit runs to its end before the app containers start.
+	roleInit containerRole = " (init)"
+	// roleSidecar is an init container that keeps running.
+	roleSidecar   containerRole = " (sidecar)"
+	roleEphemeral containerRole = " (ephemeral)"
+)
+
+// containers yields the init, app and ephemeral containers with their roles.
+func containers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, containerRole] {
+	return func(yield func(*corev1.Container, containerRole) bool) {
+		for i := range spec.InitContainers {
+			if !yield(&spec.InitContainers[i], initRole(&spec.InitContainers[i])) {
+				return
+			}
+		}
+		for i := range spec.Containers {
+			if !yield(&spec.Containers[i], roleApp) {
+				return
+			}
+		}
+		for i := range spec.EphemeralContainers {
+			if !yield((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), roleEphemeral) {
+				return
+			}
+		}
+	}
+}
+
+func initRole(container *corev1.Container) containerRole {
+	if always := container.RestartPolicy; always != nil && *always == corev1.ContainerRestartPolicyAlways {
+		return roleSidecar
+	}
+	return roleInit
+}
+
+// containerName is how a container is shown to people. Names are few in a
+// cluster, so each is kept in memory once.
+func containerName(container *corev1.Container, role containerRole) string {
+	return unique.Make(container.Name + string(role)).Value()
+}

@@ -1,0 +1,77 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// EmitMisspelt reports the annotations of w with Headwater's prefix that mean
+// nothing, if anybody would read the right ones.
+func (r *Reporter) EmitMisspelt(w *workload.Workload, decision decide.Decision) {
+	var faults []optin.Fault
+	if r.honoured().OptsIn() || decision.Rule != "" {
+		faults = w.Misspelt()
+	}
+	text := ""
+	for _, fault := range faults {
+		text += fault.Annotation + fault.Problem
+	}
+	if say, _ := r.Repeats.ShouldEmit(w.Key(), misspelt, text); say {
+		for _, fault := range faults {
+			r.events.Record(unknownReload(w, fault))
+		}
+	}
+}
+
+// EmitIgnoredAnnotations tells the owner of w which of its annotations mean nothing, as
+// far as anybody would heed them. Of what is wrong with one, the first counts.
+func (r *Reporter) EmitIgnoredAnnotations(w *workload.Workload, decision decide.Decision) {
+	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, r.honoured())
+	faults = slices.Concat(faults, (&gather.Gatherer{Caches: r.Caches}).TooMany(w.Namespace, of), w.Unseen(of))
+	problems := map[string]optin.Fault{}
+	for _, fault := range faults {
+		_, known := problems[fault.Annotation]
+		if !known && (r.honoured().OptsIn() || decision.Rule != "" || fault.Annotation == mark.ReloadOn) {
+			problems[fault.Annotation] = fault
+		}
+	}
+	for _, annotation := range mark.WishAnnotations() {
+		if say, _ := r.Repeats.ShouldEmit(w.Key(), annotation, problems[annotation].Problem); say {
+			r.events.Record(unknownReload(w, problems[annotation]))
+		}
+	}
+}
+
+// EmitNoTemplate tells the owner of w that it cannot be restarted, since it holds
+// no pod template that Headwater knows of.
+func (r *Reporter) EmitNoTemplate(w *workload.Workload) {
+	if !w.NoTemplate {
+		return
+	}
+	event := about(w)
+	event.Action, event.Persisting = "Read", true
+	switch {
+	case w.TemplateFrom == nil:
+		event.Reason = "NoPodTemplate"
+		event.Note = "It is never restarted, since it holds no pod template at " + strings.Join(w.Info().Template, ".")
+	case r.unsupported(w.TemplateFrom.Kind):
+		event.Reason = "TemplateElsewhere"
+		event.Note = "It is never restarted, since its pod template is that of a " + string(w.TemplateFrom.Kind) +
+			"; add that kind to reload.workloads in Headwater's configuration"
+	}
+	if say, _ := r.Repeats.ShouldEmit(w.Key(), templateless, event.Note); say {
+		r.events.Record(event)
+	}
+}
+
+func (r *Reporter) unsupported(kind kinds.Kind) bool {
+	_, sight := r.consumers.Lookup("", workload.Owner{Kind: kind})
+	return sight == workload.OwnerUnsupported
+}

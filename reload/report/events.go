@@ -1,0 +1,203 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/cut"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// maxNamed bounds the objects that a note names: the API server refuses notes
+// of more than 1 KiB, and a name may have 253 characters.
+const maxNamed = 2
+
+// maxMissing is that bound for what is missing, where the name of a key is
+// added to the object's, and where there is more to say.
+const maxMissing = 1
+
+// misspelt is the topic of EmitMisspelt.
+const misspelt = "misspelt"
+
+func about(one workload.Consumer) kube.Event {
+	form := one.Info()
+	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, one)}
+}
+
+func restarted(w workload.Consumer, decision decide.Decision) kube.Event {
+	event := about(w)
+	event.Rule, event.Reason, event.Action = decision.Rule, "Restarted", "Restart"
+	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
+	switch {
+	case w.Key().Kind == kinds.KindCronJob:
+		event.Note = "Its pod template is stamped, because what its Jobs read at their start has changed: " + someOf(decision.Changed, maxMissing) +
+			". Its next Job reads the new data. No Job is created for the change, unlike with Reloader: " +
+			"if that cannot wait, run kubectl create job --from=cronjob/" + w.GetName() + " NAME"
+	case w.Info().Template == nil: // a target
+		event.Reason, event.Action = "Annotated", "Annotate"
+		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
+	}
+	return event
+}
+
+// MayReadOld says what new pods do not bring about for what was immutable. See
+// https://github.com/kubernetes/kubernetes/issues/131589.
+func mayReadOld(w workload.Consumer, rule string, old []string) kube.Event {
+	event := about(w)
+	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
+	event.Note = "Its new pods may still read the old data, since this was immutable and was made anew under its name: " +
+		someOf(old, maxMissing) + ". A kubelet keeps such data until no pod of its node reads the object. " +
+		"Have every pod of this namespace that reads it gone at once, Deployments by scaling to 0 and back; and make the object mutable, or give new data a new name"
+	return event
+}
+
+// someOf names the first most of names, and counts the rest.
+func someOf(names []string, most int) string {
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// reloaded is about an object that changed.
+func reloaded(one summary, about *corev1.ObjectReference) kube.Event {
+	event := kube.Event{About: about, Rule: one.Rule, Reason: "Reloaded", Action: "Reload", Note: one.note}
+	if one.Rule != "" {
+		event.Note = fmt.Sprintf("rule %q: %s", one.Rule, one.note)
+	}
+	return event
+}
+
+// failed is about a write that the API server answered so.
+func failed(to workload.Consumer, decision decide.Decision, answer string) kube.Event {
+	event := about(to)
+	event.Warning, event.Persisting, event.Rule = true, true, decision.Rule
+	switch decision.Step {
+	case spec.StepRestart:
+		event.Reason, event.Action = "RestartFailed", "Restart"
+		event.Note = "Not restarted, though what it reads has changed: " + someOf(decision.Changed, maxNamed)
+	case spec.StepRefresh, spec.StepConfirm:
+		event.Reason, event.Action = "RefreshFailed", "Refresh"
+		event.Note = "Its volumes are not refreshed, though what they mount has changed: " + someOf(decision.Changed, maxNamed)
+	default:
+		event.Reason, event.Action = "AdoptFailed", "Adopt"
+		event.Note = "What it runs could not be noted on it, without which it is not restarted for what changes next"
+	}
+	event.Note += ". The API server refuses it: " + SomeName(answer) +
+		"; see which permission, policy or webhook does. Headwater's log has the whole answer, and it is tried again with growing pauses"
+	return event
+}
+
+func restartHeld(w *workload.Workload, decision decide.Decision) kube.Event {
+	event := about(w)
+	event.Warning = true
+	event.Rule, event.Reason, event.Action = decision.Rule, "RestartHeld", "Hold"
+	event.Note = "Not restarted, because its pods could not start without what is missing: " + someOf(decision.Missing, maxMissing) +
+		"; this goes on once it is there"
+	return event
+}
+
+func baselineAdopted(w workload.Consumer, decision decide.Decision) kube.Event {
+	event := about(w)
+	event.Reason, event.Action = "BaselineAdopted", "Adopt"
+	event.Note = "Nothing was restarted: the annotation " + mark.Baseline + " cannot be compared with, since "
+	if decision.Reason == spec.ReasonOtherKey {
+		event.Note += "the key it was made with is gone"
+	} else {
+		event.Note += "it was damaged or written by another version"
+	}
+	event.Note += "; the data of now was taken for the data it runs"
+	return event
+}
+
+func unknownReload(w *workload.Workload, fault optin.Fault) kube.Event {
+	return ignoredAnnotation(about(w).About, fault)
+}
+
+func ignoredAnnotation(about *corev1.ObjectReference, fault optin.Fault) kube.Event {
+	ignored := "ignored"
+	if fault.InPart {
+		ignored = "ignored in part"
+	}
+	return kube.Event{
+		About: about, Warning: true, Persisting: true, Reason: "UnknownReload", Action: "Read",
+		Note: fmt.Sprintf("The annotation %s is %s: %s", fault.Annotation, ignored, fault.Problem),
+	}
+}
+
+// templateless is the topic of EmitNoTemplate.
+const templateless = "bare"
+
+// SomeName shortens a name to what an Event has room for.
+func SomeName(name string) string {
+	const most = 300
+	return cut.To(name, most)
+}
+
+// failing is the topic of Failed.
+const failing = "failing"
+
+// reverted is the topic of EmitReverted.
+const reverted = "reverted"
+
+func restartUndone(w *workload.Workload, due decide.Decision) kube.Event {
+	event := about(w)
+	event.Warning, event.Persisting, event.Rule, event.Action = true, true, due.Rule, "Restart"
+	event.Reason = "StampReverted"
+	event.Note = "Somebody removed what Headwater wrote on it before its restart was complete"
+	if due.Undone == decide.UndoneRolledBack {
+		event.Reason = "RolledBack"
+		event.Note = "Somebody rolled it back before its restart was complete"
+	}
+	event.Note += ": its pods may run old data of " + someOf(due.Changed, 1) +
+		". Headwater restarts it again at the pace that the configuration sets; the annotation " + mark.Reload + ": \"Off\" prevents that"
+	return event
+}
+
+func stampReverted(w *workload.Workload, stranger *workload.Owner) kube.Event {
+	event := about(w)
+	event.Warning, event.Persisting = true, true
+	event.Reason, event.Action = "StampReverted", "Restart"
+	by := "the schema of its kind, which must keep annotations of the pod template"
+	if w.Owner != nil {
+		by = "its owner " + SomeName(w.Owner.String())
+	}
+	event.Note = "What Headwater wrote on it was taken off again, most likely by " + by +
+		": some of its pods may run with old data. It is not tried again before the next change"
+	if stranger != nil {
+		event.Note += "; if a " + string(stranger.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"
+	}
+	return event
+}
+
+// notRestarted is about what consumes data that changed, and cannot be restarted.
+func notRestarted(about corev1.ObjectReference, read []decide.Input) kube.Event {
+	return kube.Event{
+		About: &about, Warning: true, Rule: decide.FirstRule(read), Reason: "NotRestarted", Action: "Restart",
+		Note: "Not restarted, though what it read at its start has changed: " + someOf(decide.Names(read), maxNamed) + ". " + replaceIt(about),
+	}
+}
+
+// replaceIt says how people have the new data read.
+func replaceIt(about corev1.ObjectReference) string {
+	switch kind := workload.KeyAbout(about).Kind; kind {
+	case kinds.KindPod:
+		return "It has no controller that would replace it: delete and recreate the Pod"
+	case "Job.batch":
+		return "The pod template of a Job cannot be changed: delete and recreate the Job if its pods need the new data"
+	case "ReplicaSet.apps", "ReplicationController":
+		return "A changed pod template replaces none of its pods: delete them, and it creates new ones"
+	default:
+		return "Headwater knows no pod template of a " + string(kind) + ": delete its pods, and it creates new ones; " +
+			"or, if the kind holds a pod template, add it to reload.workloads in Headwater's configuration"
+	}
+}

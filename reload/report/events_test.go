@@ -1,0 +1,97 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+const maxNote = 1024 // what the API server accepts
+
+func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
+	now := birth
+	told := Repeats{Now: func() time.Time { return now }}
+	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
+	says := func(about, text string) bool { say, _ := told.ShouldEmit(k, about, text); return say }
+	require.False(t, says(Waiting, ""), "nothing to say")
+	require.True(t, says(Waiting, "one"))
+	require.False(t, says(Waiting, "one"), "said already")
+	require.True(t, says(mark.Reload, "one"), "about something else")
+	require.True(t, says(Waiting, "two"))
+	told.Clear(k, Waiting)
+	require.True(t, says(Waiting, "two"), "it began anew")
+	told.Forget(k)
+	require.True(t, says(Waiting, "two"))
+	require.True(t, says(mark.Reload, "one"))
+	now = now.Add(again.After)
+	say, news := told.ShouldEmit(k, Waiting, "two")
+	require.True(t, say && !news, "it lasts")
+}
+
+func TestNotesSayWhatChangedAndFit(t *testing.T) {
+	w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w", UID: "u"}, Kind: kinds.KindStatefulSet}
+	long := object.Ref{Kind: object.ConfigMap, Namespace: strings.Repeat("n", 63), Name: strings.Repeat("o", 253)}.String()
+
+	event := restarted(w, decide.Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b", "Secret/ns/c"}})
+	require.Equal(t, "Restarted, because what it read at its start has changed: Secret/ns/a, Secret/ns/b and 1 more", event.Note)
+	require.Equal(t, "StatefulSet", event.About.Kind)
+	require.Equal(t, "apps/v1", event.About.APIVersion)
+	require.Equal(t, w.UID, event.About.UID)
+	cron := restarted(&workload.Workload{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Kind: kinds.KindCronJob}, decide.Decision{Changed: []string{long, long}})
+	require.Equal(t, "batch/v1", cron.About.APIVersion)
+	require.Contains(t, cron.Note, "No Job is created for the change")
+	require.Contains(t, cron.Note, "--from=cronjob/nightly NAME")
+	require.Less(t, len(cron.Note), maxNote)
+	require.Less(t, len(restarted(w, decide.Decision{Changed: []string{long, long, long}}).Note), maxNote)
+
+	old := mayReadOld(w, "rule", []string{long, long})
+	require.True(t, old.Warning)
+	require.Contains(t, old.Note, "made anew under its name: "+long+" and 1 more. ")
+	require.Less(t, len(old.Note), maxNote)
+
+	require.Contains(t, baselineAdopted(w, decide.Decision{Reason: spec.ReasonOtherKey}).Note, "key")
+	require.Contains(t, baselineAdopted(w, decide.Decision{Reason: spec.ReasonUnreadable}).Note, "damaged")
+
+	held := restartHeld(w, decide.Decision{Missing: []string{"Secret/ns/a", "key k of Secret/ns/b"}})
+	require.Contains(t, held.Note, "missing: Secret/ns/a and 1 more; ")
+	key := "key " + strings.Repeat("k", 253) + " of " + long
+	require.Less(t, len(restartHeld(w, decide.Decision{Missing: []string{key, key, key}}).Note), maxNote)
+
+	_, faults := optin.ReadPreferences(&metav1.ObjectMeta{Annotations: map[string]string{mark.Reload: strings.Repeat("x", 5000)}}, nil, spec.Settings{})
+	unknown := unknownReload(w, faults[0])
+	require.True(t, unknown.Warning)
+	require.Less(t, len(unknown.Note), maxNote)
+	require.Contains(t, unknown.Note, "is ignored: ")
+	require.Contains(t, unknownReload(w, optin.Fault{InPart: true}).Note, "is ignored in part: ")
+}
+
+func TestTheEventOfWhatCannotBeRestartedSaysWhatToDo(t *testing.T) {
+	read := []decide.Input{secret(testHasher(t, 1), "s", refs.Env, data{"a": "1"}, "a")}
+	for want, about := range map[string]corev1.ObjectReference{
+		"delete and recreate the Pod":         {APIVersion: "v1", Kind: "Pod"},
+		"delete and recreate the Job":         {APIVersion: "batch/v1", Kind: "Job"},
+		"delete them, and it creates new one": {APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		"no pod template of a Shop.example.com: delete its pods, and it creates new ones; or": {APIVersion: "example.com/v1", Kind: "Shop"},
+	} {
+		event := notRestarted(about, read)
+		require.Equal(t, "NotRestarted", event.Reason)
+		require.Equal(t, "r", event.Rule)
+		require.True(t, event.Warning)
+		require.Contains(t, event.Note, "what it read at its start has changed: Secret/ns/s. ")
+		require.Contains(t, event.Note, want)
+	}
+}

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/spec"
+)
+
+// Results of a POST.
+const Delivered, Undelivered = "delivered", "failed"
+
+// Metrics counts what was done and how long it took.
+type Metrics struct {
+	actions  *prometheus.CounterVec
+	reverted *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
+	Waiting  *prometheus.GaugeVec
+	Breaker  *prometheus.CounterVec
+	Posts    *prometheus.CounterVec
+	// stuck and becameStuck are of the rollouts that Headwater began.
+	stuck       *prometheus.GaugeVec
+	becameStuck *prometheus.CounterVec
+}
+
+func NewMetrics(registry *prometheus.Registry) *Metrics {
+	factory := promauto.With(registry)
+	m := &Metrics{
+		actions: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_actions_total",
+			Help: "Restarts, refreshes, their confirmations and adopted baselines, by the rule that governs the (first) object, empty where its owner opts in, and by what came of it: Done, Failed, which is tried again, or Held for want of what its pods need.",
+		}, []string{"rule", "action", "reason", "result"}),
+		reverted: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_reverted_total",
+			Help: "Stamps and baselines that somebody took off a workload again, by its kind.",
+		}, []string{"kind"}),
+		latency: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "headwater_reload_latency_seconds",
+			Help:    "Seconds from seeing an object change, of a clone its source, to having restarted or refreshed its consumer, debounce and waits included. What changed before this replica led counts from the API server's date of the change, which is in whole seconds.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 2, 21), // to 87 minutes: a restart may wait for a window
+		}, []string{"action"}),
+		Waiting: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_reload_waiting",
+			Help: "Workloads whose restart waits, by what it waits for.",
+		}, []string{"reason"}),
+		Breaker: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_breaker_opened_total",
+			Help: "How often a workload was not restarted any more, since it was too often in an hour, by rule.",
+		}, []string{"rule"}),
+		Posts: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_posts_total",
+			Help: "Requests to refreshed pods, by their result: delivered, or failed after the last try.",
+		}, []string{"result"}),
+		stuck: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_reload_rollouts_stuck",
+			Help: "Workloads that Headwater restarted and whose rollout does not complete, by the rule of the restart, empty where the owner opts in, and by reason.",
+		}, []string{"rule", "reason"}),
+		becameStuck: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "headwater_reload_rollouts_stuck_total",
+			Help: "How often a rollout that Headwater began was found not to complete, by the rule of the restart and by reason.",
+		}, []string{"rule", "reason"}),
+	}
+	for _, result := range []string{Delivered, Undelivered} {
+		m.Posts.WithLabelValues(result) // there from the start, so that the first increase is seen
+	}
+	return m
+}
+
+// The results of an action.
+const (
+	resultDone   = "Done"
+	resultFailed = "Failed"
+	resultHeld   = "Held"
+)
+
+func (m *Metrics) record(decision decide.Decision, result string) {
+	action := decision.Step
+	if action == spec.StepHold {
+		action = spec.StepRestart // which is what is held
+	}
+	m.actions.WithLabelValues(decision.Rule, string(action), string(decision.Reason), result).Inc()
+}

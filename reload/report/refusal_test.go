@@ -1,0 +1,63 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func TestOwnersAreToldOfWhatDoesNotPassByItself(t *testing.T) {
+	const value = "hunter2"
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "w", field.ErrorList{field.Invalid(field.NewPath("spec", "x"), value, "")})
+	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 418, Message: value}}
+	for sentence, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a permission is missing":         {apierrors.NewForbidden(resource, "w", errors.New(value)), "Forbidden (403)"},
+		"a policy refuses":                {invalid, "Invalid (422) spec.x"},
+		"a webhook refuses, in its words": {webhook, "(418)"},
+		"a webhook cannot be asked":       {apierrors.NewInternalError(errors.New(value)), "InternalError (500)"},
+		"the API server is busy":          {apierrors.NewTooManyRequests(value, 1), ""},
+		"the API server is not ready":     {apierrors.NewServiceUnavailable(value), ""},
+		"it took too long":                {apierrors.NewTimeoutError(value, 1), ""},
+		"there is no connection":          {errors.New("connection refused"), ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			answer, refused := refusal(fmt.Errorf("patch: %w", test.err))
+			require.Equal(t, test.want != "", refused)
+			if refused {
+				require.Equal(t, test.want, answer)
+			}
+		})
+	}
+}
+
+func TestAFailureSaysWhatIsNotDone(t *testing.T) {
+	w, changed := web(), []string{"Secret/ns/a"}
+	for step, want := range map[spec.Step][2]string{
+		spec.StepRestart: {"RestartFailed", "Not restarted, though what it reads has changed: Secret/ns/a. "},
+		spec.StepRefresh: {"RefreshFailed", "Its volumes are not refreshed, though what they mount has changed: Secret/ns/a. "},
+		spec.StepConfirm: {"RefreshFailed", "Its volumes are not refreshed"},
+		spec.StepAdopt:   {"AdoptFailed", "What it runs could not be noted on it"},
+	} {
+		event := failed(&workload.Workload{Kind: kinds.KindDeployment, ObjectMeta: w.ObjectMeta}, decide.Decision{Step: step, Rule: "r", Changed: changed}, "Forbidden (403)")
+		require.Equal(t, want[0], event.Reason)
+		require.Contains(t, event.Note, want[1])
+		require.Contains(t, event.Note, "refuses it: Forbidden (403); see")
+		require.True(t, event.Warning)
+		require.Equal(t, "r", event.Rule)
+	}
+}

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/live"
+	"github.com/headwater-k8s/headwater/internal/locked"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/track"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// Reporter tells people, logs and metrics what was done to consumers, and what
+// waits.
+type Reporter struct {
+	Caches    *kube.Caches
+	rules     *rules.Live[spec.Rule]
+	settings  *live.Value[*spec.Compiled]
+	consumers *gather.Consumers
+	reads     *gather.Reader
+	events    *kube.Events
+	metrics   *Metrics
+	// onlooker, when there is one, is told of what was done.
+	Observer Observer
+	log      *zap.Logger
+	now      func() time.Time
+
+	Repeats Repeats
+	tallies *locked.Value[Summaries]
+	Sights  track.SourceChangeTimes
+}
+
+// ReporterParams are what a Reporter needs.
+type ReporterParams struct {
+	Caches    *kube.Caches
+	Rules     *rules.Live[spec.Rule]
+	Settings  *live.Value[*spec.Compiled]
+	Consumers *gather.Consumers
+	Reads     *gather.Reader
+	Events    *kube.Events
+	Metrics   *Metrics
+	Onlooker  Observer
+	Log       *zap.Logger
+	Now       func() time.Time
+}
+
+// NewReporter allocates a Reporter.
+func NewReporter(p ReporterParams) *Reporter {
+	return &Reporter{
+		Caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
+		Observer: p.Onlooker, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, tallies: locked.New(Summaries{}),
+	}
+}
+
+// honoured is what the file says about the wishes of owners.
+func (r *Reporter) honoured() spec.Settings { return r.settings.Load().Settings }
+
+// Done tells what was done to a consumer.
+func (r *Reporter) Done(to workload.Consumer, decision decide.Decision) {
+	k := to.Key()
+	r.metrics.record(decision, resultDone)
+	r.Repeats.Clear(k, failing)
+	r.logDone(k, decision)
+	r.notifyObserver(k, decision)
+	if came, news := outcomeOf(to, decision.Step); news {
+		r.Count(r.Origins(decision.Causes), k, came)
+	}
+	switch {
+	case decision.Step == spec.StepRestart:
+		r.events.Record(restarted(to, decision))
+	case decision.LostBaseline():
+		r.events.Record(baselineAdopted(to, decision))
+	}
+	if old := decision.MayReadOld(); len(old) > 0 && to.Info().Template != nil {
+		r.events.Record(mayReadOld(to, decision.Rule, old))
+	}
+}
+
+// EmitSummaries tells on the objects that changed what came of it; waiting counts
+// the restarts that wait because of each.
+func (r *Reporter) EmitSummaries(waiting func() map[decide.Cause]track.WaitCount) {
+	var due []summary
+	r.tallies.Use(func(t Summaries) {
+		if len(t) > 0 {
+			due = t.take(r.now(), waiting())
+		}
+	})
+	for _, one := range due {
+		r.emitOn(one.Object, reloaded(one, nil))
+	}
+}
+
+// emitOn records event about ref, unless its namespace is being deleted, where
+// nothing can be recorded any more.
+func (r *Reporter) emitOn(ref object.Ref, event kube.Event) {
+	if namespace, found := r.Caches.Namespaces.Get("", ref.Namespace); found && !namespace.Terminating {
+		event.About = r.reference(ref)
+		r.events.Record(event)
+	}
+}
+
+// EmitStuckBecause reports on an object that changed the rollouts that do not
+// complete because of it.
+func (r *Reporter) EmitStuckBecause(cause decide.Cause, note string) {
+	r.emitOn(cause.Object, kube.Event{Rule: cause.Rule, Warning: true, Persisting: true, Reason: "RolloutStuck", Action: "Reload", Note: note})
+}
+
+// EmitReverted tells the owner of w that what was written on it was taken off or
+// back, and counts it once per restart. text is empty where nothing was.
+func (r *Reporter) EmitReverted(w *workload.Workload, due decide.Decision, text string) {
+	say, news := r.Repeats.ShouldEmit(w.Key(), reverted, text)
+	if !say {
+		return
+	}
+	if news {
+		r.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
+	}
+	r.log.Warn("a restart was taken back", zap.Stringer("consumer", w.Key()), zap.String("how", string(due.Undone)))
+	if due.Undone != "" {
+		r.events.Record(restartUndone(w, due))
+	} else {
+		r.events.Record(stampReverted(w, r.consumers.RootOwner(w).Unsupported))
+	}
+}
+
+// EmitNotRestarted reports consumers of changed data that nothing can restart. say
+// is false for no Event, where too many were recorded already. It reports whether
+// it recorded one.
+func (r *Reporter) EmitNotRestarted(about corev1.ObjectReference, read []decide.Input, say bool) bool {
+	k := workload.KeyAbout(about)
+	r.Count(r.Origins(decide.CausesOf(read)), k, outcomeNotRestarted)
+	if !say {
+		return false
+	}
+	event := notRestarted(about, read)
+	if due, _ := r.Repeats.ShouldEmit(k, templateless, event.Note); !due {
+		return false
+	}
+	r.log.Info("not restarted, there is no pod template", zap.Stringer("consumer", k), zap.Strings("changed", decide.Names(read)))
+	r.events.Record(event)
+	return true
+}
+
+// EmitJob reports a Job that asks, by annotation, for what Headwater does not do.
+func (r *Reporter) EmitJob(k kinds.Key, job *batchv1.Job, annotation, problem string) {
+	event := ignoredAnnotation(kube.Reference("batch/v1", "Job", job), optin.Fault{Annotation: annotation, Problem: problem})
+	if say, _ := r.Repeats.ShouldEmit(k, annotation, string(job.UID)); say {
+		r.events.Record(event)
+	}
+}
+
+func (r *Reporter) logDone(k kinds.Key, decision decide.Decision) {
+	log := r.log.With(zap.Stringer("consumer", k), zap.String("rule", decision.Rule), zap.String("reason", string(decision.Reason)))
+	switch {
+	case decision.Step == spec.StepRestart:
+		log.Info("restarted a workload whose data changed", zap.Strings("changed", decision.Changed))
+	case decision.Step == spec.StepRefresh:
+		log.Debug("refreshed", zap.Strings("changed", decision.Changed))
+	case decision.Step == spec.StepConfirm:
+		log.Debug("refresh confirmed", zap.Strings("changed", decision.Changed))
+	case decision.Reason == spec.ReasonDelivered:
+		log.Info("not restarted, its pods were replaced after the change already", zap.Strings("changed", decision.Changed))
+	case decision.LostBaseline():
+		log.Warn("adopted a new baseline in place of one that cannot be compared with")
+	default:
+		log.Debug("adopted")
+	}
+}
+
+// Failed counts a write that failed, and tells the owner of the consumer
+// where it does not pass by itself. The queue logs the error.
+func (r *Reporter) Failed(to workload.Consumer, decision decide.Decision, err error) {
+	if Overtaken(err) {
+		return
+	}
+	r.metrics.record(decision, resultFailed)
+	answer, refused := refusal(err)
+	if !refused {
+		return
+	}
+	say, news := r.Repeats.ShouldEmit(to.Key(), failing, string(decision.Step)+answer)
+	if news {
+		r.Count(r.Origins(decision.Causes), to.Key(), outcomeFailed)
+	}
+	if say {
+		r.events.Record(failed(to, decision, answer))
+	}
+}
+
+// Origins are what people edit: the source of a clone that a rule governs, there
+// or not, and any other object itself.
+func (r *Reporter) Origins(causes []decide.Cause) []decide.Cause {
+	var origins []decide.Cause
+	for _, cause := range causes {
+		clone, found := r.Caches.Clones[cause.Object.Kind].Get(cause.Object.Namespace, cause.Object.Name)
+		rule, known := r.rules.Load().Named(cause.Rule)
+		switch {
+		case found && cause.Rule != "":
+			if marks, readable := mark.Of(clone); readable {
+				cause.Object = marks.Source
+			}
+		case known:
+			cause.Object = rule.SourceOf(cause.Object)
+		}
+		if !slices.Contains(origins, cause) {
+			origins = append(origins, cause)
+		}
+	}
+	return origins
+}
+
+func (r *Reporter) Count(origins []decide.Cause, k kinds.Key, came outcomeKind) {
+	r.tallies.Use(func(t Summaries) { t.add(origins, k, came, r.now()) })
+}
+
+// reference names ref, with its UID where that is known: kubectl describe selects
+// Events by UID, kubectl events --for by kind and name.
+func (r *Reporter) reference(ref object.Ref) *corev1.ObjectReference {
+	named := object.NewMeta(ref)
+	var meta metav1.Object = &named
+	if source, _ := r.Caches.Sources.Get(ref); source != nil {
+		meta = source
+	} else if clone, found := r.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
+		meta = clone
+	} else if read := r.reads.Latest(ref); read != nil {
+		meta = read
+	}
+	return kube.Reference("v1", string(ref.Kind), meta)
+}

@@ -1,0 +1,44 @@
+package report
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/health"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
+	m := NewMetrics(prometheus.NewRegistry())
+	watch, cause := NewRolloutWatch(m), decide.Cause{Rule: "r"}
+	for i := range 100 {
+		watch.Begin(inNamespace("ns", "w"+strconv.Itoa(1000+i)), birth, "r", []decide.Cause{cause})
+	}
+	stick := func(health health.RolloutHealth, now time.Time) {
+		for k, one := range watch.Take(now) {
+			one.Health = health
+			watch.Judged(k, one, now)
+		}
+	}
+	crash := health.RolloutHealth{Health: health.Stuck, Reason: workload.StuckCrashing}
+	stick(crash, birth)
+	require.Empty(t, watch.Notes(birth), "others may follow")
+	now := birth.Add(tallyQuiet)
+	require.Equal(t, map[decide.Cause]string{cause: "100 workloads that were restarted for it do not complete their rollouts: " +
+		"Deployment/ns/w1000, Deployment/ns/w1001 and 98 more. Of the first, its new pods fail (CrashLoopBackOff)"}, watch.Notes(now))
+	watch.Forget(inNamespace("ns", "w1000"))
+	require.Empty(t, watch.Notes(now.Add(tallyPatience-1)), "no more often than that")
+	require.Contains(t, watch.Notes(now.Add(tallyPatience))[cause], "99 workloads")
+	require.Empty(t, watch.Notes(now.Add(2*tallyPatience)), "nothing has changed")
+	for i := range 100 {
+		watch.Changed(inNamespace("ns", "w"+strconv.Itoa(1000+i)))
+	}
+	stick(health.RolloutHealth{Health: health.Healthy}, now)
+	require.Empty(t, watch.Notes(now.Add(time.Hour)), "it is over")
+	require.Empty(t, watch.told)
+}

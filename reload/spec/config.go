@@ -1,0 +1,115 @@
+package spec
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// Config is the reload section of a rule.
+type Config struct {
+	Action    Action    `json:"action"`
+	Workloads Workloads `json:"workloads"`
+	// Debounce is how long a workload is left alone after the last of several
+	// changes, at most MaxDebounce after the first, so that they make one rollout.
+	Debounce *metav1.Duration `json:"debounce"`
+	// MinInterval is the least time between two restarts of one workload; it
+	// grows with those of the last hour. 0 is none.
+	MinInterval *metav1.Duration `json:"minInterval"`
+	// MaxRestartsPerHour of one workload hold its next one; 0 is no limit.
+	MaxRestartsPerHour *int `json:"maxRestartsPerHour"`
+	// Then is what follows a refresh of pods.
+	Then Then `json:"then"`
+	// Targets are custom resources that use the object and hold no pod
+	// template.
+	Targets []Target `json:"targets,omitzero"`
+}
+
+// Then says how an application is told that its files are new.
+type Then struct {
+	HTTPPost *HTTPPost `json:"httpPost,omitempty"`
+}
+
+// HTTPPost is a request without content to each pod that was refreshed.
+type HTTPPost struct {
+	Port int    `json:"port"`
+	Path string `json:"path"`
+}
+
+// Action says how consumers are made to pick a change up.
+type Action string
+
+// The actions. Auto chooses by how the value is consumed.
+const (
+	Auto    Action = "Auto"
+	Restart Action = "Restart"
+	Refresh Action = "Refresh"
+	None    Action = "None"
+)
+
+// Workloads selects the consumers that the rule may touch.
+type Workloads struct {
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+const (
+	MaxDebounce               = 10 * time.Second
+	defaultMinInterval        = 30 * time.Second
+	maxMinInterval            = time.Hour
+	defaultMaxRestartsPerHour = 10
+)
+
+// Default fills in every key that was left out.
+func (c *Config) Default() {
+	if c.Action == "" {
+		c.Action = Auto
+	}
+	if c.Debounce == nil {
+		c.Debounce = &metav1.Duration{Duration: DefaultDebounce}
+	}
+	if c.MinInterval == nil {
+		c.MinInterval = &metav1.Duration{Duration: defaultMinInterval}
+	}
+	if c.MaxRestartsPerHour == nil {
+		c.MaxRestartsPerHour = new(defaultMaxRestartsPerHour)
+	}
+	if post := c.Then.HTTPPost; post != nil && post.Path == "" {
+		post.Path = "/"
+	}
+}
+
+// Validate reports everything that is wrong with c.
+func (c Config) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, rules.ValidateSelector(at.Child("workloads", "selector"), c.Workloads.Selector)...)
+	errs = append(errs, validateDuration(at.Child("debounce"), c.Debounce, MaxDebounce)...)
+	errs = append(errs, validateDuration(at.Child("minInterval"), c.MinInterval, maxMinInterval)...)
+	if post := c.Then.HTTPPost; post != nil {
+		errs = append(errs, post.validate(at.Child("then", "httpPost"))...)
+	}
+	return append(errs, validateTargets(at.Child("targets"), c.Targets)...)
+}
+
+func (p HTTPPost) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsValidPortNum(p.Port) {
+		errs = append(errs, field.Invalid(at.Child("port"), p.Port, problem))
+	}
+	if parsed, err := url.ParseRequestURI(p.Path); err != nil || parsed.IsAbs() || strings.HasPrefix(p.Path, "//") {
+		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "write a path, such as /-/reload"))
+	}
+	return errs
+}
+
+func validateDuration(at *field.Path, d *metav1.Duration, most time.Duration) field.ErrorList {
+	if d.Duration < 0 || d.Duration > most {
+		return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be between 0s and "+most.String())}
+	}
+	return nil
+}

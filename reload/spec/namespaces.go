@@ -1,0 +1,115 @@
+package spec
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+)
+
+// NamespaceSection reloads all workloads of some namespaces for the Secrets and
+// ConfigMaps of their own namespace, as if the owner of each had asked for it.
+type NamespaceSection struct {
+	rules.Namespaces
+
+	// Action is Auto, Restart or Refresh.
+	Action    Action    `json:"action"`
+	Workloads Workloads `json:"workloads"`
+	Objects   Objects   `json:"objects"`
+}
+
+// Objects selects Secrets and ConfigMaps: of Kinds, with a name that a pattern of
+// Include matches and none of Exclude does, and with labels that Selector matches.
+type Objects struct {
+	Kinds    []object.Kind         `json:"kinds"`
+	Include  []string              `json:"include"`
+	Exclude  []string              `json:"exclude"`
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// Default fills in every key that was left out.
+func (n *NamespaceSection) Default() {
+	n.Namespaces.Default()
+	if n.Action == "" {
+		n.Action = Auto
+	}
+	if n.Objects.Kinds == nil {
+		n.Objects.Kinds = slices.Clone(object.Kinds)
+	}
+	if n.Objects.Include == nil {
+		n.Objects.Include = []string{"*"}
+	}
+}
+
+// Validate reports everything that is wrong with n.
+func (n NamespaceSection) Validate(at *field.Path) field.ErrorList {
+	errs := n.Namespaces.Validate(at)
+	if _, err := metav1.LabelSelectorAsSelector(n.Workloads.Selector); err != nil {
+		errs = append(errs, field.Invalid(at.Child("workloads", "selector"), "", err.Error()))
+	}
+	objects := at.Child("objects")
+	if len(n.Objects.Kinds) == 0 {
+		errs = append(errs, field.Required(objects.Child("kinds"), "an empty list selects nothing; write [Secret], [ConfigMap], or both"))
+	}
+	return append(errs, n.Objects.named().Validate(objects)...)
+}
+
+// named is o without the kinds. Names of objects are selected as those of
+// namespaces are.
+func (o Objects) named() rules.Namespaces {
+	return rules.Namespaces{Include: o.Include, Exclude: o.Exclude, Selector: o.Selector}
+}
+
+// Section is a compiled NamespaceSection.
+type Section struct {
+	Namespaces rules.Matcher
+	workloads  labels.Selector
+	Action     Action
+	kinds      []object.Kind
+	names      rules.Matcher
+	// objects is nil where the labels of objects do not matter.
+	Objects labels.Selector
+}
+
+// CompileSections prepares sections that are defaulted and validated.
+func CompileSections(sections []NamespaceSection) []Section {
+	var compiled []Section
+	for _, section := range sections {
+		one := Section{Action: section.Action, kinds: section.Objects.Kinds, workloads: everything(section.Workloads.Selector)}
+		one.Namespaces, _ = section.Compile() // Validate reports what cannot be read
+		one.names, _ = rules.Namespaces{Include: section.Objects.Include, Exclude: section.Objects.Exclude}.Compile()
+		if selector := everything(section.Objects.Selector); !selector.Empty() {
+			one.Objects = selector
+		}
+		compiled = append(compiled, one)
+	}
+	return compiled
+}
+
+// everything is the selector, or one that matches all where it is left out.
+func everything(selector *metav1.LabelSelector) labels.Selector {
+	if selector == nil {
+		return labels.Everything()
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return labels.Nothing() // Validate reports it
+	}
+	return compiled
+}
+
+// Selects reports whether the section is about workloads, with those labels, of
+// the namespace with this name and these labels.
+func (s Section) Selects(namespace string, namespaceLabels map[string]string, workload labels.Set) bool {
+	return s.Namespaces.Matches(namespace, namespaceLabels) && s.workloads.Matches(workload)
+}
+
+// Covers reports whether the section is about ref, as far as its kind and name
+// tell.
+func (s Section) Covers(ref object.Ref) bool {
+	return slices.Contains(s.kinds, ref.Kind) && s.names.Matches(ref.Name, nil)
+}

@@ -1,0 +1,137 @@
+package spec
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/reload/kinds"
+)
+
+// Settings is the reload section of the whole file.
+type Settings struct {
+	// OptIn says that the owner of a workload may have it reloaded, by its
+	// annotations, for objects of its namespace that no rule covers.
+	OptIn *bool `json:"optIn"`
+	// Namespaces are sections for all workloads of some namespaces.
+	Namespaces []NamespaceSection `json:"namespaces,omitzero"`
+	// Compatibility names other tools whose annotations are honoured as well.
+	Compatibility []Tool `json:"compatibility,omitzero"`
+	// MinInterval and MaxRestartsPerHour are those of a Rule, for workloads that
+	// are restarted without one.
+	MinInterval        *metav1.Duration `json:"minInterval"`
+	MaxRestartsPerHour *int             `json:"maxRestartsPerHour"`
+	// MaxConcurrentRollouts is how many of the workloads that Headwater
+	// restarted may be rolling out at a time, in the cluster and in one
+	// namespace. 0 is no limit.
+	MaxConcurrentRollouts             *int `json:"maxConcurrentRollouts"`
+	MaxConcurrentRolloutsPerNamespace *int `json:"maxConcurrentRolloutsPerNamespace"`
+	// Windows are the only times in which restarts begin; none is always.
+	Windows []Window `json:"windows,omitzero"`
+	// ConfirmRefreshAfter is how long after a refresh the kubelet is asked
+	// once more. 0 is never.
+	ConfirmRefreshAfter *metav1.Duration `json:"confirmRefreshAfter"`
+	// Workloads declares kinds that hold a pod template, beside those that are
+	// known from the start.
+	Workloads []kinds.WorkloadKind `json:"workloads,omitzero"`
+}
+
+// Window is a time in which restarts may begin.
+type Window struct {
+	// Schedule is when it opens, as a cron expression of five fields.
+	Schedule string `json:"schedule"`
+	// Duration is how long it stays open.
+	Duration metav1.Duration `json:"duration"`
+	// TimeZone is the schedule's, by its name in the IANA database.
+	TimeZone string `json:"timeZone"`
+}
+
+const (
+	defaultMaxRollouts             = 50
+	defaultMaxRolloutsPerNamespace = 10
+	defaultConfirmRefreshAfter     = 2 * time.Second
+	maxConfirmRefreshAfter         = 30 * time.Second
+	defaultTimeZone                = "UTC"
+)
+
+// Default fills in every key that was left out.
+func (s *Settings) Default() {
+	if s.OptIn == nil {
+		s.OptIn = new(true)
+	}
+	if s.MinInterval == nil {
+		s.MinInterval = &metav1.Duration{Duration: defaultMinInterval}
+	}
+	if s.MaxRestartsPerHour == nil {
+		s.MaxRestartsPerHour = new(defaultMaxRestartsPerHour)
+	}
+	if s.MaxConcurrentRollouts == nil {
+		s.MaxConcurrentRollouts = new(defaultMaxRollouts)
+	}
+	if s.MaxConcurrentRolloutsPerNamespace == nil {
+		s.MaxConcurrentRolloutsPerNamespace = new(defaultMaxRolloutsPerNamespace)
+	}
+	if s.ConfirmRefreshAfter == nil {
+		s.ConfirmRefreshAfter = &metav1.Duration{Duration: defaultConfirmRefreshAfter}
+	}
+	for i := range s.Namespaces {
+		s.Namespaces[i].Default()
+	}
+	for i := range s.Windows {
+		if s.Windows[i].TimeZone == "" {
+			s.Windows[i].TimeZone = defaultTimeZone
+		}
+	}
+}
+
+// Validate reports everything that is wrong with s.
+func (s Settings) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.Compatibility) > 0 && !s.OptsIn() {
+		errs = append(errs, field.Forbidden(at.Child("compatibility"),
+			"would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them"))
+	}
+	for i, section := range s.Namespaces {
+		errs = append(errs, section.Validate(at.Child("namespaces").Index(i))...)
+	}
+	for i, window := range s.Windows {
+		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
+	}
+	errs = append(errs, validateDuration(at.Child("minInterval"), s.MinInterval, maxMinInterval)...)
+	errs = append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
+	return append(errs, kinds.ValidateWorkloadKinds(at.Child("workloads"), s.Workloads)...)
+}
+
+func (s Settings) OptsIn() bool { return s.OptIn != nil && *s.OptIn }
+
+// WithoutRules reports whether workloads may be reloaded for what no rule governs.
+func (s Settings) WithoutRules() bool { return s.OptsIn() || len(s.Namespaces) > 0 }
+
+// Pace is that of workloads that are restarted without a rule.
+func (s Settings) Pace() Pace { return newPace(s.MinInterval, s.MaxRestartsPerHour) }
+
+// Honours reports whether the annotations of tool count.
+func (s Settings) Honours(tool Tool) bool { return slices.Contains(s.Compatibility, tool) }
+
+// Compiled is Settings as Headwater works with it.
+type Compiled struct {
+	Settings
+	MaxRollouts, MaxRolloutsPerNamespace int
+	Sections                             []Section
+	OpenWindows                          Windows
+	ConfirmAfter                         time.Duration
+}
+
+// Compile prepares s, which is defaulted and validated.
+func (s Settings) Compile() *Compiled {
+	return &Compiled{
+		Settings:                s,
+		MaxRollouts:             *s.MaxConcurrentRollouts,
+		MaxRolloutsPerNamespace: *s.MaxConcurrentRolloutsPerNamespace,
+		Sections:                CompileSections(s.Namespaces),
+		OpenWindows:             compileWindows(s.Windows),
+		ConfirmAfter:            s.ConfirmRefreshAfter.Duration,
+	}
+}

@@ -1,0 +1,170 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+)
+
+// Target selects custom resources that are told of a change, in the namespaces
+// where the rule's clones, or its source, are.
+type Target struct {
+	kinds.CustomKind
+	// Selector is what labels they must have; nil: all of the kind.
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Annotate puts a stamp on the object, for its operator to see.
+	Annotate bool `json:"annotate,omitempty"`
+	// Set copies values into the object.
+	Set []SetField `json:"set,omitzero"`
+	// AllowSecretValues must be true to copy values of a Secret into objects
+	// that people read who may not read Secrets.
+	AllowSecretValues bool `json:"allowSecretValues,omitempty"`
+	// Force takes fields over that somebody else's configuration holds.
+	Force bool `json:"force,omitempty"`
+}
+
+// SetField copies the value of one key into one field.
+type SetField struct {
+	// From is a key of the rule's object in the namespace of the target.
+	From string `json:"from"`
+	// To is the path of the field: keys joined by dots, and elements of lists by
+	// the keys that tell them apart, as in spec.env[name=ca].value.
+	To string `json:"to"`
+}
+
+// ValidateSource reports the targets that cannot work with that source.
+func (c Config) ValidateSource(at *field.Path, source rules.Source) field.ErrorList {
+	var errs field.ErrorList
+	for i, target := range c.Targets {
+		at := at.Child("targets").Index(i)
+		if len(target.Set) == 0 {
+			continue
+		}
+		if source.Selector != nil {
+			errs = append(errs, field.Forbidden(at.Child("set"), "needs one source, given by name"))
+		}
+		if source.Kind == object.Secret && !target.AllowSecretValues {
+			errs = append(errs, field.Forbidden(at.Child("set"),
+				"would copy values of a Secret to where people can read them who may not read Secrets; write allowSecretValues: true if that is meant"))
+		}
+	}
+	return errs
+}
+
+func validateTargets(at *field.Path, targets []Target) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[kinds.Kind]bool{}
+	for i, target := range targets {
+		at := at.Index(i)
+		errs = append(errs, target.validate(at)...)
+		kind := target.ConsumerKind()
+		switch {
+		case kinds.IsKnown(kind):
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is a workload, which is restarted for what it reads; remove it", target.Kind)))
+		case kind == kinds.Kind(object.Secret), kind == kinds.Kind(object.ConfigMap):
+			errs = append(errs, field.Forbidden(at, "Secrets and ConfigMaps are written by sync; remove it"))
+		case seen[kind]:
+			errs = append(errs, field.Duplicate(at.Child("kind"), string(kind)))
+		}
+		seen[kind] = true
+	}
+	return errs
+}
+
+func (t Target) validate(at *field.Path) field.ErrorList {
+	errs := t.CustomKind.Validate(at)
+	errs = append(errs, rules.ValidateSelector(at.Child("selector"), t.Selector)...)
+	if t.Annotate == (len(t.Set) > 0) {
+		errs = append(errs, field.Forbidden(at, "write either annotate: true, or set with what to copy"))
+	}
+	if t.Annotate && t.Force {
+		errs = append(errs, field.Forbidden(at.Child("force"), "an annotation of Headwater's own is never in dispute; remove it"))
+	}
+	var paths []string
+	for i, set := range t.Set {
+		at := at.Child("set").Index(i)
+		path, err := ParseFieldPath(set.To)
+		if err != nil {
+			errs = append(errs, field.Invalid(at.Child("to"), set.To, err.Error()))
+			continue
+		}
+		to := path.String()
+		if other := slices.IndexFunc(paths, func(taken string) bool { return overlap(taken, to) }); other >= 0 {
+			errs = append(errs, field.Forbidden(at.Child("to"), fmt.Sprintf("%s is set already, or part of what is; remove one of them", to)))
+		}
+		paths = append(paths, to)
+		for _, problem := range validation.IsConfigMapKey(set.From) {
+			errs = append(errs, field.Invalid(at.Child("from"), set.From, problem))
+		}
+	}
+	return errs
+}
+
+func overlap(a, b string) bool {
+	within := func(a, b string) bool { return strings.HasPrefix(a, b+".") || strings.HasPrefix(a, b+"[") }
+	return a == b || within(a, b) || within(b, a)
+}
+
+// CompiledTarget is a compiled Target.
+type CompiledTarget struct {
+	Info     *kinds.Info
+	Selector labels.Selector
+	// fields is empty for one that is annotated.
+	Fields []FieldFrom
+	Force  bool
+}
+
+// FieldFrom is a field and the key that its value comes from.
+type FieldFrom struct {
+	Path FieldPath
+	Key  string
+}
+
+// Name is the path as people write it.
+func (f FieldFrom) Name() string { return f.Path.String() }
+
+func CompileTarget(t Target) (CompiledTarget, error) {
+	compiled := CompiledTarget{Info: t.Info(), Selector: labels.Everything(), Force: t.Force}
+	if t.Selector != nil {
+		var err error
+		if compiled.Selector, err = metav1.LabelSelectorAsSelector(t.Selector); err != nil {
+			return CompiledTarget{}, fmt.Errorf("selector of target %s: %w", t.Kind, err)
+		}
+	}
+	for _, set := range t.Set {
+		path, err := ParseFieldPath(set.To)
+		if err != nil {
+			return CompiledTarget{}, fmt.Errorf("field %s of target %s: %w", set.To, t.Kind, err)
+		}
+		compiled.Fields = append(compiled.Fields, FieldFrom{path, set.From})
+	}
+	return compiled, nil
+}
+
+// Annotates reports whether the objects get a stamp rather than values.
+func (t CompiledTarget) Annotates() bool { return len(t.Fields) == 0 }
+
+// TargetsOf returns the targets of all rules, with their rules.
+func TargetsOf(set *rules.Set[Rule]) []RuleTarget {
+	var all []RuleTarget
+	for _, rule := range set.All() {
+		for _, target := range rule.CompiledTargets {
+			all = append(all, RuleTarget{rule, target})
+		}
+	}
+	return all
+}
+
+type RuleTarget struct {
+	Rule Rule
+	CompiledTarget
+}

@@ -1,0 +1,82 @@
+package spec
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func window(schedule string, duration time.Duration, zone string) Window {
+	return Window{Schedule: schedule, Duration: metav1.Duration{Duration: duration}, TimeZone: zone}
+}
+
+func TestWhenTheNextWindowOpens(t *testing.T) {
+	saturday := window("0 2 * * 6", 4*time.Hour, "UTC")
+	tests := map[string]struct {
+		windows   []Window
+		now, next string
+	}{
+		"no windows are always open":          {nil, "2026-01-02T03:04:05Z", ""},
+		"before the only one":                 {[]Window{saturday}, "2026-01-02T03:04:05Z", "2026-01-03T02:00:00Z"},
+		"a moment before":                     {[]Window{saturday}, "2026-01-03T01:59:59Z", "2026-01-03T02:00:00Z"},
+		"as it opens":                         {[]Window{saturday}, "2026-01-03T02:00:00Z", ""},
+		"inside":                              {[]Window{saturday}, "2026-01-03T05:59:59Z", ""},
+		"as it closes":                        {[]Window{saturday}, "2026-01-03T06:00:00Z", "2026-01-10T02:00:00Z"},
+		"the first of two":                    {[]Window{saturday, window("30 12 * * *", time.Hour, "UTC")}, "2026-01-02T13:30:00Z", "2026-01-03T02:00:00Z"},
+		"inside of the second of two":         {[]Window{saturday, window("30 12 * * *", time.Hour, "UTC")}, "2026-01-02T13:29:00Z", ""},
+		"a window across midnight":            {[]Window{window("0 23 * * 5", 2*time.Hour, "UTC")}, "2026-01-03T00:30:00Z", ""},
+		"windows that overlap themselves":     {[]Window{window("0 * * * *", 90*time.Minute, "UTC")}, "2026-01-03T00:45:00Z", ""},
+		"by the clock of its time zone":       {[]Window{window("0 2 * * *", time.Hour, "Europe/Berlin")}, "2026-01-02T00:59:00Z", "2026-01-02T01:00:00Z"},
+		"and that in summer":                  {[]Window{window("0 2 * * *", time.Hour, "Europe/Berlin")}, "2026-07-01T23:00:00Z", "2026-07-02T00:00:00Z"},
+		"a day on which its hour is left out": {[]Window{window("30 2 * * *", time.Hour, "Europe/Berlin")}, "2026-03-29T00:59:00Z", "2026-03-30T00:30:00Z"},
+		"a day that comes every four years":   {[]Window{window("0 0 29 2 *", time.Hour, "UTC")}, "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			next := compileWindows(test.windows).OpensNext(at(t, test.now))
+			if test.next == "" {
+				require.Zero(t, next)
+				return
+			}
+			require.Equal(t, at(t, test.next), next)
+		})
+	}
+}
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	parsed, err := time.Parse(time.RFC3339, text)
+	require.NoError(t, err)
+	return parsed
+}
+
+func TestWindowsThatCannotBe(t *testing.T) {
+	tests := map[string]struct {
+		window Window
+		field  string
+		want   string
+	}{
+		"not cron":                 {window("weekly", time.Hour, "UTC"), "w.schedule", "five fields"},
+		"seconds":                  {window("0 0 2 * * 6", time.Hour, "UTC"), "w.schedule", "five fields"},
+		"no schedule":              {window("", time.Hour, "UTC"), "w.schedule", "five fields"},
+		"an interval":              {window("@every 1h", time.Hour, "UTC"), "w.schedule", "five fields"},
+		"a zone in the schedule":   {window("CRON_TZ=UTC 0 2 * * *", time.Hour, "UTC"), "w.schedule", "five fields"},
+		"a day that there is not":  {window("0 0 30 2 *", time.Hour, "UTC"), "w.schedule", "never comes"},
+		"a zone that there is not": {window("0 2 * * *", time.Hour, "Europe/Bärlin"), "w.timeZone", "IANA"},
+		"the machine's own zone":   {window("0 2 * * *", time.Hour, "Local"), "w.timeZone", "IANA"},
+		"no time":                  {window("0 2 * * *", 0, "UTC"), "w.duration", "between 1m0s"},
+		"longer than a week":       {window("0 2 * * *", 200*time.Hour, "UTC"), "w.duration", "168h0m0s"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			errs := test.window.validate(field.NewPath("w"))
+			require.Len(t, errs, 1)
+			require.Equal(t, test.field, errs[0].Field)
+			require.Contains(t, errs[0].Detail, test.want)
+		})
+	}
+	require.Empty(t, window("@daily", time.Hour, "America/New_York").validate(field.NewPath("w")))
+}

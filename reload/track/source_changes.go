@@ -1,0 +1,44 @@
+package track
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// SourceChangeTimes remember when the data of sources was seen to change, so that how long
+// a change took counts from there, and not from the write of its clone. They
+// are lost with the process; the API server's own date, in whole seconds, then
+// stands in for them.
+type SourceChangeTimes struct{ seen sync.Map } // from object.Ref to time.Time
+
+func (s *SourceChangeTimes) Observe(change kube.Change[*object.Full], now time.Time) {
+	ref := change.Latest().Ref()
+	switch {
+	case change.Deleted:
+		s.seen.Delete(ref)
+	case !change.Added && !slices.Equal(change.Old.Digests, change.New.Digests):
+		s.seen.Store(ref, now)
+	}
+}
+
+// ChangedAt is when source was seen to change; else when it was written.
+func (s *SourceChangeTimes) ChangedAt(source *object.Full) time.Time {
+	if value, found := s.seen.Load(source.Ref()); found {
+		at, _ := value.(time.Time)
+		return at
+	}
+	return source.ChangedAt()
+}
+
+// ChangeTimeOfSource is when a change of a source was made: now, as it is seen, or,
+// where the source was there already, zero.
+func ChangeTimeOfSource(change kube.Change[*object.Full], now time.Time) time.Time {
+	if change.Added {
+		return time.Time{}
+	}
+	return now
+}

@@ -1,0 +1,53 @@
+package reload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestWhichJobsReloaderWouldRecreate(t *testing.T) {
+	const auto = "reloader.stakater.com/auto"
+	for sentence, test := range map[string]struct {
+		annotations, template notes
+		want                  string
+	}{
+		"one without annotations":              {},
+		"auto":                                 {annotations: notes{auto: "true"}, want: auto},
+		"auto that is off":                     {annotations: notes{auto: "false"}},
+		"auto on the pod template":             {template: notes{auto: "true"}, want: auto},
+		"auto on the pod template, off above":  {annotations: notes{auto: "false"}, template: notes{auto: "true"}},
+		"auto for Secrets":                     {annotations: notes{secretAuto: "true"}, want: secretAuto},
+		"a list":                               {annotations: notes{secretNames: "s"}, want: secretNames},
+		"a search":                             {annotations: notes{"reloader.stakater.com/search": "true"}, want: "reloader.stakater.com/search"},
+		"an exclusion alone":                   {annotations: notes{secretExcludes: "s"}},
+		"Wave's, which leaves Jobs alone":      {annotations: notes{"wave.pusher.com/update-on-config-change": "true"}},
+		"one that says something to Headwater": {annotations: notes{auto: "true", "headwater.dev/reload": "Off"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			job := &batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Annotations: test.annotations},
+				Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: test.template}}},
+			}
+			require.Equal(t, test.want, recreatedFor(job))
+		})
+	}
+}
+
+func TestAJobThatHasEndedIsFinished(t *testing.T) {
+	with := func(kind batchv1.JobConditionType, status corev1.ConditionStatus) *batchv1.Job {
+		return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: kind, Status: status}}}}
+	}
+	require.False(t, isFinished(&batchv1.Job{}))
+	require.False(t, isFinished(with(batchv1.JobSuspended, corev1.ConditionTrue)))
+	require.False(t, isFinished(with(batchv1.JobFailed, corev1.ConditionFalse)))
+	require.True(t, isFinished(with(batchv1.JobComplete, corev1.ConditionTrue)))
+	require.True(t, isFinished(with(batchv1.JobFailed, corev1.ConditionTrue)))
+}
+
+func harnessEnv() corev1.PodSpec {
+	return corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k")}}}}
+}

@@ -1,0 +1,191 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unique"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/refs"
+)
+
+func (p *Pod) Key() kinds.Key {
+	return kinds.Key{Kind: kinds.KindPod, Namespace: p.Namespace, Name: p.Name}
+}
+
+func (p *Pod) Info() *kinds.Info { return kinds.Typed[kinds.KindPod] }
+
+func (p *Pod) Relevant() bool { return len(p.References) > 0 }
+
+// Running reports whether the pod has, or is about to have, volumes on a node.
+func (p *Pod) Running() bool {
+	return p.Bound && p.DeletionTimestamp == nil && p.Phase != corev1.PodSucceeded && p.Phase != corev1.PodFailed
+}
+
+// PodController is what a pod says of its controller. The pods of one controller
+// share it.
+type PodController = unique.Handle[corev1.ObjectReference]
+
+// controllerKept returns the controller of pod; none for the kinds that every
+// cluster has and that Headwater restarts.
+func controllerKept(pod *corev1.Pod, workload kinds.Kind) (none PodController) {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	switch {
+	case controller == nil, workload == kinds.KindDeployment, workload == kinds.KindStatefulSet, workload == kinds.KindDaemonSet:
+		return none
+	}
+	return unique.Make(corev1.ObjectReference{
+		APIVersion: controller.APIVersion, Kind: controller.Kind, Namespace: pod.Namespace, Name: controller.Name, UID: controller.UID,
+	})
+}
+
+// KeyAbout is the key of the object that ref names.
+func KeyAbout(ref corev1.ObjectReference) kinds.Key {
+	version, _ := schema.ParseGroupVersion(ref.APIVersion) // an odd one is a kind that nobody knows
+	return kinds.Key{Kind: kinds.Of(version.WithKind(ref.Kind).GroupKind()), Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// Pod is what is kept of a pod.
+type Pod struct {
+	metav1.ObjectMeta
+	References []refs.Reference
+	// Bound is true once the pod has a node.
+	Bound bool
+	// Trouble, Crashes and CrashedAt are what its containers say; see PodTrouble.
+	Trouble   Trouble
+	Crashes   uint16
+	CrashedAt uint32
+	// BoundAt is when it got the node, in whole seconds.
+	BoundAt time.Time
+	// StartedAt is when the first of its containers started, by the clock of its
+	// node in whole seconds; zero while none has.
+	StartedAt time.Time
+	IP        string
+	Phase     corev1.PodPhase
+	// Owner is that controller when it may be a workload, else empty. For a pod
+	// of a Deployment or CronJob it is told by the name of the ReplicaSet or Job
+	// between the two.
+	OwnerKind kinds.Kind
+	OwnerName string
+	// Controller is what the pod names as its controller; see controllerKept.
+	Controller PodController
+}
+
+func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
+	o, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T is no pod", obj)
+	}
+	refs := slices.DeleteFunc(keeps(o.Namespace, &o.Spec), func(r refs.Reference) bool {
+		return r.Through != "" // what the ServiceAccount gave is in the pod itself
+	})
+	if len(refs) == 0 {
+		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
+	}
+	kind, name := owner(o)
+	why, crashes, crashedAt := PodTrouble(&o.Status)
+	return &Pod{
+		ObjectMeta: keepMeta(&o.ObjectMeta, true),
+		References: refs,
+		Bound:      o.Spec.NodeName != "",
+		Trouble:    why,
+		Crashes:    crashes,
+		CrashedAt:  crashedAt,
+		BoundAt:    boundAt(o),
+		StartedAt:  StartedAt(o),
+		IP:         o.Status.PodIP,
+		Phase:      o.Status.Phase,
+		OwnerKind:  kind,
+		OwnerName:  name,
+		Controller: controllerKept(o, kind),
+	}, nil
+}
+
+// boundAt is when the API server gave pod its node; of a pod that was made with
+// one, when it was made.
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// StartedAt is the earliest time at which a container of pod started that runs, or
+// has ended for good.
+func StartedAt(pod *corev1.Pod) (first time.Time) {
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		var at time.Time
+		switch state := container.State; {
+		case state.Running != nil:
+			at = state.Running.StartedAt.Time
+		case state.Terminated != nil:
+			at = state.Terminated.StartedAt.Time
+		}
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// owner returns the workload that made the pod. A ReplicaSet is named after
+// its Deployment or Rollout and the hash of the pod template, which labels the
+// pod, and a Job after its CronJob.
+func owner(pod *corev1.Pod) (kinds.Kind, string) {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return "", ""
+	}
+	switch kind := kindOfOwner(controller); kind {
+	case "ReplicaSet.apps":
+		for kind, label := range map[kinds.Kind]string{
+			kinds.KindDeployment: appsv1.DefaultDeploymentUniqueLabelKey, kinds.KindRollout: rolloutHash,
+		} {
+			suffix := "-" + pod.Labels[label]
+			if name, cut := strings.CutSuffix(controller.Name, suffix); cut && suffix != "-" {
+				return kind, name
+			}
+		}
+	case "Job.batch":
+		if name := scheduledFrom(controller.Name); name != "" {
+			return kinds.KindCronJob, name
+		}
+		return kind, controller.Name
+	case "ReplicationController":
+		if name := pod.Annotations[deploymentConfigName]; name != "" {
+			return kinds.KindDeploymentConfig, name
+		}
+	default:
+		return kind, controller.Name
+	}
+	return "", ""
+}
+
+// scheduledFrom is the CronJob that a Job of that name is from, if it was made by
+// schedule: such a name ends in the minute, counted from 1970, that it was due.
+func scheduledFrom(job string) string {
+	at := strings.LastIndexByte(job, '-')
+	if at < 0 {
+		return ""
+	}
+	if _, err := strconv.ParseUint(job[at+1:], 10, 64); err != nil {
+		return ""
+	}
+	return job[:at]
+}
+
+func (p *Pod) SameInputs(other *Pod) bool {
+	return sameMeta(&p.ObjectMeta, &other.ObjectMeta) &&
+		p.Bound == other.Bound && p.Phase == other.Phase &&
+		slices.EqualFunc(p.References, other.References, refs.Reference.Equal)
+}

@@ -1,0 +1,139 @@
+package workload
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
+)
+
+// Consumer is a workload or a pod.
+type Consumer interface {
+	metav1.Object
+	Key() kinds.Key
+	Info() *kinds.Info
+}
+
+func (w *Workload) Key() kinds.Key {
+	return kinds.Key{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+}
+
+// Relevant reports whether there may be something to do about w, or about what
+// it controls.
+func (w *Workload) Relevant() bool {
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.ThirdParty != nil || w.Custom != nil || w.Unknown != nil
+}
+
+// IsFollowed reports whether Headwater was there for the whole life of w: it was
+// installed before w was created, or w carries a trace of an earlier look. What
+// pods of w missed is then a change, and no first sight. Both times are by the API
+// server's clock; in the same second w counts as the older one, since an
+// installation restarts nothing.
+func (w *Workload) IsFollowed(installed time.Time) bool {
+	traced := w.Annotations[mark.Baseline] != "" || w.Annotations[mark.RestartedAt] != "" || w.Stamp != 0
+	return traced || !installed.IsZero() && w.CreationTimestamp.After(installed)
+}
+
+// LostStamp reports whether w was restarted, and bears no stamp of it: what is
+// recorded since may not be what its pods run.
+func (w *Workload) LostStamp() bool {
+	return w.IsOwnStamp() && w.Annotations[mark.RestartedAt] != "" && w.Stamp == 0 && w.Rollout != nil
+}
+
+// Reads reports whether the containers of p read the object of r at their start.
+func (p *Pod) Reads(r refs.Reference) bool {
+	return slices.ContainsFunc(p.References, func(own refs.Reference) bool {
+		return own.Kind == r.Kind && own.Name == r.Name && own.Mode.NeedsRestart()
+	})
+}
+
+// Failing says why p fails now; empty when it does not. A pod that ran for long
+// and then began to crash does not fail because of how it was started.
+func (p *Pod) Failing(now time.Time) StuckReason {
+	crashed := time.Unix(int64(p.CrashedAt), 0)
+	switch {
+	case p.Crashes > 0 && crashed.Sub(p.BoundAt) > time.Duration(p.Crashes)*RolloutPatience:
+		return ""
+	case p.Trouble != 0:
+		return p.Trouble.Reason()
+	case p.Crashes > crashesForgiven && now.Sub(crashed) < crashRemembered:
+		return StuckCrashing
+	default:
+		return ""
+	}
+}
+
+// Recovers is when p, which fails now, stops to if nothing happens; zero if it does
+// not.
+func (p *Pod) Recovers() time.Time {
+	if p.Trouble != 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(p.CrashedAt), 0).UTC().Add(crashRemembered)
+}
+
+// Misspelt are the annotations of w that nobody reads, though their prefix says
+// that they are for Headwater.
+func (w *Workload) Misspelt() []optin.Fault {
+	var faults []optin.Fault
+	for _, annotation := range w.Unknown {
+		faults = append(faults, optin.Fault{Annotation: annotation, Problem: optin.NoneOfThatName(annotation)})
+	}
+	return faults
+}
+
+// Unseen are the annotations of w that ask for more than Headwater does, for what
+// its pods mount.
+func (w *Workload) Unseen(of optin.Preferences) []optin.Fault {
+	for _, asked := range of.Asks {
+		reloader, is := asked.(*optin.ReloaderOptIn)
+		if !is || !reloader.Classes {
+			continue
+		}
+		for _, r := range w.References {
+			if r.Mode == refs.Provided {
+				return []optin.Fault{{Annotation: mark.ReloaderAuto, InPart: true, Problem: optin.UnseenClasses + ": " + string(r.Kind) + " " + r.Name}}
+			}
+		}
+	}
+	return nil
+}
+
+// StampReverted reports whether the stamp of the last restart was taken off w: by the
+// owner, or by the schema of a declared kind, which may drop what it does not
+// know.
+func (w *Workload) StampReverted(restartedAt string) bool {
+	return !w.IsOwnStamp() && !w.IsTarget() && restartedAt != "" && w.Stamp == 0
+}
+
+// IsOwnStamp reports whether w keeps what is written on its pod template, unless a
+// person or a tool takes it off: nothing controls w, and its kind keeps annotations.
+func (w *Workload) IsOwnStamp() bool {
+	declared := w.Custom != nil && !kinds.IsKnown(w.Kind)
+	return w.Owner == nil && !declared
+}
+
+// StartedAfter reports whether pod got its node in a later second than written,
+// which may be unknown.
+func (p *Pod) StartedAfter(written time.Time) bool {
+	return !written.IsZero() && p.BoundAt.Truncate(time.Second).After(written)
+}
+
+func (w *Workload) Preferences(settings spec.Settings) optin.Preferences {
+	of, _ := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, settings)
+	return of
+}
+
+// IsTarget reports whether w is an object of a kind without pod templates, that
+// some rule annotates. In all else it is a workload: it has a baseline, and a
+// stamp, on itself.
+func (w *Workload) IsTarget() bool { return w.Custom != nil && w.Custom.Template == nil }
+
+// Templated reports whether w holds a pod template.
+func (w *Workload) Templated() bool { return !w.NoTemplate && !w.IsTarget() }
