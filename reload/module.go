@@ -20,7 +20,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, report.NewMetrics, newDependencies, newController, fields.NewController),
+	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, report.NewMetrics, newDependencies, newController, newFields),
 	fx.Provide(newResult),
 )
 
@@ -93,6 +93,12 @@ func newDependencies(p Params) dependencies {
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
 		rules: p.Rules, settings: p.Settings, registry: p.Registry, onlooker: p.Onlooker, log: p.Log, workers: p.Options.Workers,
 	}
+}
+
+func newFields(p Params, definitions *kube.View[*kube.Definition]) *fields.Controller {
+	return fields.NewController(fields.Params{
+		Clients: p.Clients, Caches: p.Caches, DigestKey: p.DigestKey, Events: p.Events, Rules: p.Rules, Registry: p.Registry, Log: p.Log,
+	}, definitions)
 }
 
 func newResult(c *controller, s *fields.Controller) Result {

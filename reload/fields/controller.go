@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"go.uber.org/fx"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
@@ -47,10 +46,8 @@ type Controller struct {
 // setWorkers are few: each write asks for the values first.
 const setWorkers = 8
 
-// Params are what the app supplies.
+// Params are what a Controller needs.
 type Params struct {
-	fx.In
-
 	Clients   *kube.Clients
 	Caches    *kube.Caches
 	DigestKey *kube.DigestKey
