@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// report is what is told of a model.
+// report writes a model as Markdown.
 type report struct {
 	head   string
 	model  *model
 	limits []limit
 }
 
-// scenarios are what is foretold.
+// scenarios are the clusters to predict.
 func scenarios() []scenario {
 	return []scenario{
 		{"100,000 clones: 10 sources of 1 KiB in 10,000 namespaces", 10, 10_000, 1 << 10},
@@ -23,16 +23,16 @@ func scenarios() []scenario {
 	}
 }
 
-// markdown is the whole of it.
+// markdown returns all sections.
 func (r report) markdown() string {
 	return strings.Join([]string{
-		r.head, "### What is held", r.held(), "### What work takes", r.work(), "### What a larger payload adds", r.payload(),
-		"### How well the lines foretell", r.trials(), "### Larger clusters", r.forecasts(), "### What ends first", r.strains(),
-		"### Settings to match", r.settings(),
+		r.head, "### Memory and storage", r.held(), "### Cost of work", r.work(), "### Cost of a larger payload", r.payload(),
+		"### How well the lines predict", r.trials(), "### Larger clusters", r.forecasts(), "### Which limit is reached first", r.strains(),
+		"### Recommended settings", r.settings(),
 	}, "\n\n")
 }
 
-// cell tells a slope, by how much it may be off, and how straight its line is.
+// cell returns a slope with its standard error and R².
 func (r report) cell(per driver, of quantity) string {
 	if len(r.model.points[entry{per, of}]) == 0 {
 		return "-"
@@ -76,12 +76,12 @@ func (r report) payload() string {
 	var rows [][]string
 	for _, of := range []quantity{heap, resident, apiHeap, etcdSize, startRead, revision, wal, ownCPU, apiCPU, etcdCPU, wall} {
 		l := r.model.line(perByte, of)
-		what, factor := "clone", digits(l.slope)+" bytes a byte"
+		what, factor := "clone", digits(l.slope)+" bytes per byte"
 		if of == heap || of == resident {
 			what = "source"
 		}
 		if unitOf(of) == inSeconds {
-			factor = seconds(l.slope*mib) + " a MiB"
+			factor = seconds(l.slope*mib) + " per MiB"
 		}
 		rows = append(rows, []string{string(of), what, factor, fmt.Sprintf("%.3f", l.r2)})
 	}
@@ -110,7 +110,7 @@ func (r report) trials() string {
 			string(e.of), count(t.x) + " × " + string(e.per), amount(e.of, t.foretold), amount(e.of, t.measured), fmt.Sprintf("%+.0f %%", 100*t.off()),
 		})
 	}
-	return table([]string{"what", "at", "foretold by the smaller sizes", "measured", "off by"}, rows)
+	return table([]string{"what", "at", "predicted from smaller sizes", "measured", "off by"}, rows)
 }
 
 func (r report) forecasts() string {
@@ -123,7 +123,7 @@ func (r report) forecasts() string {
 		})
 	}
 	return table([]string{
-		"cluster", string(heap), string(resident), string(apiHeap), "resident before it collects", string(etcdSize),
+		"cluster", string(heap), string(resident), string(apiHeap), "resident before garbage collection", string(etcdSize),
 		"a change adds, until the next compaction", "a change takes", string(ownCPU), string(apiCPU),
 	}, rows)
 }
@@ -158,14 +158,14 @@ func (r report) settings() string {
 		a := advise(r.model.foretell(s))
 		quota := fmt.Sprintf("%.0f (%s)", a.quota, bytes(a.quota))
 		if a.beyond {
-			quota = "beyond what etcd is made for: " + bytes(a.quota)
+			quota = "more than etcd supports: " + bytes(a.quota)
 		}
 		rows = append(rows, []string{
 			s.what, quota, bytes(a.api), fmt.Sprintf("%.0fMi", a.memory/mib), fmt.Sprintf("%.0fMiB", a.goLimit/mib),
 		})
 	}
 	return table([]string{
-		"cluster", "etcd `--quota-backend-bytes`", "memory for each API server, beside its other work", "chart `resources.limits.memory`", "chart `extraEnv` GOMEMLIMIT",
+		"cluster", "etcd `--quota-backend-bytes`", "memory for each API server, in addition to its other work", "chart `resources.limits.memory`", "chart `extraEnv` GOMEMLIMIT",
 	}, rows)
 }
 

@@ -32,12 +32,12 @@ type line struct {
 func median(unit string, v Values) string { return in(unit, v.Median) }
 
 var summaryLines = []line{
-	{"refresh", "refresh/pods=10", "source edit to the file that a running container reads, of %s pods", []string{"pods"}, median},
-	{"fan-out", "fan-out/clones=1000", "source edit to the last of %s clones", []string{"clones"}, median},
-	{"restarts", "restarts/together/templates=1000", "edit to the last of %s Deployments restarted, in one namespace", []string{"templates"}, median},
-	{"failover", "failover/stopped", "the leader is stopped, to the first write of the next", nil, atMost},
-	{"failover", "failover/killed", "the leader is killed, to the first write of the next", nil, atMost},
-	{"memory", "memory/resident/clones=10000/unrelated=50000", "resident memory beside %s clones and %s other Secrets", []string{"clones", "unrelated"}, median},
+	{"refresh", "refresh/pods=10", "source edited, until running containers read the new file, %s pods", []string{"pods"}, median},
+	{"fan-out", "fan-out/clones=1000", "source edited, until the last of %s clones is written", []string{"clones"}, median},
+	{"restarts", "restarts/together/templates=1000", "object edited, until the last of %s Deployments in one namespace is restarted", []string{"templates"}, median},
+	{"failover", "failover/stopped", "leader stopped, until the first write of the next leader", nil, atMost},
+	{"failover", "failover/killed", "leader killed, until the first write of the next leader", nil, atMost},
+	{"memory", "memory/resident/clones=10000/unrelated=50000", "resident memory with %s clones and %s other Secrets", []string{"clones", "unrelated"}, median},
 }
 
 func summary(f File) (string, error) {
@@ -57,9 +57,9 @@ func summary(f File) (string, error) {
 		}
 		rows = append(rows, []string{what, line.show(row.Unit, row.Value), floor, row.Ratio.String(), "`" + run.Command + "`", run.day()})
 	}
-	text := table([]string{"what, median", "Headwater", "bare client", "ratio of rounds", "by", "measured on"}, rows)
+	text := table([]string{"median of", "Headwater", "bare client", "ratio of rounds", "command", "measured on"}, rows)
 	if _, alone, err := f.row("refresh", "refresh/unasked/pods=60"); err == nil {
-		text += fmt.Sprintf("\n\nWithout Headwater a container reads a change after %s (median).", median(alone.Unit, alone.Value))
+		text += fmt.Sprintf("\n\nWithout Headwater, a container reads a change after %s (median).", median(alone.Unit, alone.Value))
 	}
 	return text, nil
 }
@@ -97,7 +97,7 @@ func rollouts(f File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("On %s `%s` had %s Deployments roll out after one edit in %s.",
+	return fmt.Sprintf("On %s, `%s` rolled out %s Deployments after one edit in %s.",
 		run.day(), run.Command, row.size("deployments"), in(row.Unit, row.Value.Median)), nil
 }
 
@@ -116,15 +116,15 @@ func containers(f File) (string, error) {
 	if len(rows) == 0 {
 		return "", fmt.Errorf("%s has no run refresh", Name)
 	}
-	return table([]string{"the node holds", "samples", "median", "p99", "kubelet's own share: median", "p99"}, rows) +
+	return table([]string{"the node runs", "samples", "median", "p99", "kubelet's own share: median", "p99"}, rows) +
 		fmt.Sprintf("\n\nMeasured on %s by `%s`, on %s: %d samples with Headwater.", run.day(), run.Command, run.Machine, samples), nil
 }
 
-// held says what the node of a row of refresh holds.
+// held says which pods the node of a row of refresh runs.
 func held(row Row) string {
 	what := row.size("pods") + " pods that mount it"
 	if strings.Contains(row.Key, "churning=") {
-		what += ", and " + row.size("churning") + " that start and end all the time"
+		what += ", and " + row.size("churning") + " that keep starting and ending"
 	}
 	if strings.Contains(row.Key, "unasked") {
 		what += ", without Headwater"
@@ -137,7 +137,7 @@ func loaded(f File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("On %s the median of the first row was %s, and %s for the bare client.",
+	return fmt.Sprintf("On %s, the median of the first row was %s, and %s for the bare client.",
 		run.Machine, in(row.Unit, row.Value.Median), in(row.Unit, row.Floor.Median)), nil
 }
 
