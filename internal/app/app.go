@@ -91,7 +91,7 @@ type keptKey struct {
 
 func newDigestKey(c *kube.Clients, s Settings, l *zap.Logger) keptKey {
 	key := kube.NewDigestKey(c.Typed, s.Namespace)
-	return keptKey{Key: key, Leader: key.Keep(clock.RealClock{}, l)}
+	return keptKey{Key: key, Leader: kube.KeepDigestKey(key, clock.RealClock{}, l)}
 }
 
 // notifying is the Notifier, and what runs of it on every replica and on the

@@ -19,12 +19,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// Keep returns what has the next start find the key that is in use: where its
+// KeepDigestKey returns what has the next start find the key that is in use: where its
 // Secret is deleted meanwhile, it is put back. Whoever leads does it; every
 // replica has loaded the same key.
-func (k *DigestKey) Keep(clk clock.Clock, log *zap.Logger) Runnable {
+func KeepDigestKey(k *DigestKey, clk clock.Clock, log *zap.Logger) Runnable {
 	log = log.Named("digest-key")
-	return Runnable{Name: "digest key", Run: func(ctx context.Context) error { return k.keep(ctx, clk, log) }}
+	return Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, clk, log) }}
 }
 
 // storedKey is what is cached of the Secret: not the key.
@@ -45,7 +45,7 @@ func keepStoredKey(obj any) (*storedKey, error) {
 	return kept, nil
 }
 
-func (k *DigestKey) keep(ctx context.Context, clk clock.Clock, log *zap.Logger) error {
+func keepKey(ctx context.Context, k *DigestKey, clk clock.Clock, log *zap.Logger) error {
 	informer := coreinformers.NewFilteredSecretInformer(k.client, k.namespace, 0, cache.Indexers{}, Named(DigestKeySecret))
 	view, err := NewView("digest key", informer, log, keepStoredKey)
 	if err != nil {
@@ -63,14 +63,14 @@ func (k *DigestKey) keep(ctx context.Context, clk clock.Clock, log *zap.Logger) 
 	}
 	loop.Loop{Wake: woken, Clock: clk, Log: log, Step: func(ctx context.Context) (time.Duration, error) {
 		stored, _ := view.Get(k.namespace, DigestKeySecret)
-		return 0, k.putBack(ctx, stored, log)
+		return 0, putKeyBack(ctx, k, stored, log)
 	}}.Run(ctx)
 	return nil
 }
 
 // putBack makes the Secret when there is none, of which stored is nil. It leaves
 // another key alone: what started since may be using it.
-func (k *DigestKey) putBack(ctx context.Context, stored *storedKey, log *zap.Logger) error {
+func putKeyBack(ctx context.Context, k *DigestKey, stored *storedKey, log *zap.Logger) error {
 	inUse, secret := k.inUse.Load(), zap.String("secret", k.namespace+"/"+DigestKeySecret)
 	if stored != nil {
 		if stored.id != inUse.hasher.ID() {

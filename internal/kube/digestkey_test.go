@@ -82,7 +82,7 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			})
 
 			core, logged := observer.New(zapcore.DebugLevel)
-			err = key.putBack(t.Context(), stored, zap.New(core))
+			err = putKeyBack(t.Context(), key, stored, zap.New(core))
 
 			said := fmt.Sprint(err)
 			for _, entry := range logged.All() {
@@ -116,7 +116,7 @@ func TestARightDigestKeyIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	client.ClearActions()
 	core, logged := observer.New(zapcore.DebugLevel)
-	require.NoError(t, key.putBack(t.Context(), stored, zap.New(core)))
+	require.NoError(t, putKeyBack(t.Context(), key, stored, zap.New(core)))
 	require.Empty(t, client.Actions())
 	require.Empty(t, logged.All())
 }
@@ -141,7 +141,7 @@ func TestTheTimeOfTheInstallationOutlivesTheSecret(t *testing.T) {
 	for range 2 { // it is put back again and again
 		created = created.Add(time.Hour)
 		require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
-		require.NoError(t, key.putBack(t.Context(), nil, zap.NewNop()))
+		require.NoError(t, putKeyBack(t.Context(), key, nil, zap.NewNop()))
 		key = NewDigestKey(client, namespace)
 		require.NoError(t, key.Load(t.Context()))
 		require.Equal(t, installed, key.InstalledAt().UTC())

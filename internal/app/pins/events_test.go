@@ -17,7 +17,7 @@ import (
 // is listed, also those for which no Event is recorded.
 func TestReasonsOfEvents(t *testing.T) {
 	s := sourceOf(t)
-	found := events{T: t, source: s, types: map[string]map[string]bool{}}
+	found := eventTypes{T: t, source: s, types: map[string]map[string]bool{}}
 	for _, file := range s.files {
 		for _, declaration := range file.Decls {
 			if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
@@ -33,15 +33,15 @@ func TestReasonsOfEvents(t *testing.T) {
 	requireGolden(t, "events.txt", strings.Join(lines, "\n"))
 }
 
-// events are the types of Event by reason.
-type events struct {
+// eventTypes are the types of Event by reason.
+type eventTypes struct {
 	*testing.T
 	*source
 
 	types map[string]map[string]bool
 }
 
-func (e events) add(reason ast.Expr, kinds []string) {
+func (e eventTypes) add(reason ast.Expr, kinds []string) {
 	for _, text := range e.texts(reason) {
 		if e.types[text] == nil {
 			e.types[text] = map[string]bool{}
@@ -54,7 +54,7 @@ func (e events) add(reason ast.Expr, kinds []string) {
 
 // in finds the reasons in a body. An Event has the type that the innermost block
 // around its reason gives it: `event.Warning = …` in that block or one around it.
-func (e events) in(body *ast.BlockStmt) {
+func (e eventTypes) in(body *ast.BlockStmt) {
 	var around []ast.Node
 	ast.Inspect(body, func(node ast.Node) bool {
 		if node == nil {
@@ -93,7 +93,7 @@ func (e events) in(body *ast.BlockStmt) {
 func isEvent(of types.Type) bool { return hasFields(of, "Reason", "Warning", "About", "Note") }
 
 // set is what the statement sets a field of an Event to; nil if it does not.
-func (e events) set(statement *ast.AssignStmt, field string) ast.Expr {
+func (e eventTypes) set(statement *ast.AssignStmt, field string) ast.Expr {
 	for i, left := range statement.Lhs {
 		selector, ok := left.(*ast.SelectorExpr)
 		if ok && selector.Sel.Name == field && isEvent(e.info.TypeOf(selector.X)) && i < len(statement.Rhs) {
@@ -104,7 +104,7 @@ func (e events) set(statement *ast.AssignStmt, field string) ast.Expr {
 }
 
 // kindIn is the type that the blocks around a reason give the Event.
-func (e events) kindIn(around []ast.Node) []string {
+func (e eventTypes) kindIn(around []ast.Node) []string {
 	for _, node := range slices.Backward(around) {
 		var statements []ast.Stmt
 		switch n := node.(type) {
@@ -125,7 +125,7 @@ func (e events) kindIn(around []ast.Node) []string {
 }
 
 // kind is the type of an Event whose Warning is so; both where that depends.
-func (e events) kind(warning ast.Expr) []string {
+func (e eventTypes) kind(warning ast.Expr) []string {
 	value := e.info.Types[warning].Value
 	switch {
 	case value == nil:
