@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
@@ -30,14 +31,14 @@ type Binding struct {
 // Access answers who a ClusterRole is bound to. RoleBindings are not read:
 // whoever administers a namespace may bind any role there, to themselves too.
 type Access struct {
-	bindings *kube.View[*Binding]
+	bindings *informers.View[*Binding]
 }
 
 // NewAccess returns an Access whose cache is started with caches once needed
 // says so.
-func NewAccess(clients *kube.Clients, caches *kube.Caches, needed func() bool, log *zap.Logger) (*Access, error) {
+func NewAccess(clients *kube.Clients, caches *informers.Caches, needed func() bool, log *zap.Logger) (*Access, error) {
 	informer := rbacinformers.NewClusterRoleBindingInformer(clients.Typed, 0, cache.Indexers{})
-	bindings, err := kube.NewView("cluster role bindings", informer, log, keepBinding)
+	bindings, err := informers.NewView("cluster role bindings", informer, log, keepBinding)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func NewAccess(clients *kube.Clients, caches *kube.Caches, needed func() bool, l
 	return newAccess(bindings)
 }
 
-func newAccess(bindings *kube.View[*Binding]) (*Access, error) {
+func newAccess(bindings *informers.View[*Binding]) (*Access, error) {
 	err := bindings.AddIndex(byHolder, func(b *Binding) []string {
 		keys := make([]string, len(b.Holders))
 		for i, holder := range b.Holders {
@@ -68,7 +69,7 @@ func (a *Access) HasSynced() bool { return a.bindings.HasSynced() }
 
 // OnChange calls changed with the ClusterRole whenever one of its bindings does.
 func (a *Access) OnChange(changed func(clusterRole string)) error {
-	_, err := a.bindings.OnChange(func(change kube.Change[*Binding]) { changed(change.Latest().ClusterRole) })
+	_, err := a.bindings.OnChange(func(change informers.Change[*Binding]) { changed(change.Latest().ClusterRole) })
 	return err
 }
 

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
@@ -54,11 +56,11 @@ func newFakeClients(t *testing.T, client *fake.Clientset) *kube.Clients {
 	return &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 }
 
-func newCaches(t *testing.T, clients *kube.Clients) *kube.Caches {
+func newCaches(t *testing.T, clients *kube.Clients) *informers.Caches {
 	t.Helper()
-	key := kube.NewDigestKey(clients.Typed, "headwater")
+	key := digestkey.New(clients.Typed, "headwater")
 	require.NoError(t, key.Load(t.Context()))
-	caches, err := kube.NewCaches(clients, key, zaptest.NewLogger(t))
+	caches, err := informers.NewCaches(clients, key, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	return caches
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
@@ -34,7 +34,7 @@ const (
 func benchAccess(tb testing.TB) *Access {
 	tb.Helper()
 	informer := rbacinformers.NewClusterRoleBindingInformer(fake.NewClientset(), 0, cache.Indexers{})
-	bindings, err := kube.NewView("cluster role bindings", informer, zap.NewNop(), keepBinding)
+	bindings, err := informers.NewView("cluster role bindings", informer, zap.NewNop(), keepBinding)
 	require.NoError(tb, err)
 	access, err := newAccess(bindings)
 	require.NoError(tb, err)

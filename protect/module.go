@@ -16,6 +16,9 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -81,8 +84,8 @@ type Params struct {
 	fx.In
 
 	Clients  *kube.Clients
-	Caches   *kube.Caches
-	Events   *kube.Events
+	Caches   *informers.Caches
+	Events   *events.Recorder
 	Registry *prometheus.Registry
 	Log      *zap.Logger
 	Rules    *rules.Live[spec.Rule]
@@ -98,12 +101,12 @@ type Result struct {
 
 	View *View
 	// Registration and Prover are the leader's work.
-	Registration kube.Runnable `group:"leader"`
-	Prover       kube.Runnable `group:"leader"`
+	Registration leader.Runnable `group:"leader"`
+	Prover       leader.Runnable `group:"leader"`
 	// Webhook and Certificates run on every replica. Webhook ends gracefully
 	// and answers until then: what it reads must outlive it.
-	Webhook      kube.Runnable `group:"replica"`
-	Certificates kube.Runnable `group:"replica"`
+	Webhook      leader.Runnable `group:"replica"`
+	Certificates leader.Runnable `group:"replica"`
 	// Permissions is what the rules in force at the start need.
 	Permissions []kube.Permission `group:"permissions,flatten"`
 	Check       serve.Check       `group:"checks"`
@@ -155,7 +158,7 @@ func New(p Params) (Result, error) {
 	if err := access.OnChange(registration.Bound); err != nil {
 		return Result{}, err
 	}
-	if _, err := p.Caches.Sources.OnChange(func(change kube.Change[*object.Full]) {
+	if _, err := p.Caches.Sources.OnChange(func(change informers.Change[*object.Full]) {
 		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label may make a source
 			registration.Changed()
 			prover.Changed()
@@ -166,10 +169,10 @@ func New(p Params) (Result, error) {
 	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != spec.EnginePolicy }
 	return Result{
 		View:         &View{prover, registration.InForce},
-		Registration: kube.Runnable{Name: "protect registration", Run: registration.Run},
-		Prover:       kube.Runnable{Name: "protect prover", Run: prover.Run},
-		Webhook:      kube.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
-		Certificates: kube.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
+		Registration: leader.Runnable{Name: "protect registration", Run: registration.Run},
+		Prover:       leader.Runnable{Name: "protect prover", Run: prover.Run},
+		Webhook:      leader.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
+		Certificates: leader.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
 		Permissions:  permissions(needed(), p.Settings.Load(), p.Options.Namespace),
 		Check:        check(webhookNeeded, server, keeper),
 	}, nil
@@ -232,7 +235,7 @@ func check(needed func() bool, server *webhook.Server, keeper *certs.Keeper) ser
 type cachedWorld struct {
 	identity *Identity
 	settings *live.Value[spec.Settings]
-	caches   *kube.Caches
+	caches   *informers.Caches
 	access   *Access
 }
 
@@ -255,7 +258,7 @@ func (m cachedWorld) world() decide.World {
 }
 
 // SourcesRead reports whether the source namespaces of all rules were read.
-func sourcesRead(live *rules.Live[spec.Rule], sources *kube.Sources) bool {
+func sourcesRead(live *rules.Live[spec.Rule], sources *informers.Sources) bool {
 	return !slices.ContainsFunc(live.Load().All(), func(rule spec.Rule) bool {
 		_, synced := sources.Of(rule.Base)
 		return !synced

@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
@@ -27,11 +30,11 @@ import (
 type contributions struct {
 	fx.In
 
-	Leader      []kube.Runnable   `group:"leader"`
-	Replica     []kube.Runnable   `group:"replica"`
+	Leader      []leader.Runnable `group:"leader"`
+	Replica     []leader.Runnable `group:"replica"`
 	Permissions []kube.Permission `group:"permissions"`
 	Checks      []serve.Check     `group:"checks"`
-	Caches      *kube.Caches
+	Caches      *informers.Caches
 	Rules       *rules.Live[spec.Rule]
 }
 
@@ -41,7 +44,7 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	clients := newFakeClients(t, client)
 	caches := newCaches(t, clients)
 	client.ClearActions()
-	events := kube.NewEvents(client, prometheus.NewRegistry(), log)
+	events := events.NewRecorder(client, prometheus.NewRegistry(), log)
 	app := fxtest.New(t, Module, fx.NopLogger,
 		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), live.New(spec.Settings{Engine: spec.EngineWebhook})),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
@@ -132,7 +135,7 @@ func TestWorldFromCaches(t *testing.T) {
 	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret"}})
 	clients := newFakeClients(t, client)
 	caches := newCaches(t, clients)
-	access, err := NewAccess(clients, caches, kube.Always, zap.NewNop())
+	access, err := NewAccess(clients, caches, informers.Always, zap.NewNop())
 	require.NoError(t, err)
 	identity := &Identity{}
 	m := cachedWorld{identity: identity, settings: live.New(spec.Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
@@ -22,7 +22,7 @@ type recorder struct {
 	prober string
 	rules  *rules.Live[spec.Rule]
 	source func(object.Ref) (*object.Full, bool)
-	events interface{ Record(kube.Event) }
+	events interface{ Record(events.Event) }
 	// onlooker, when there is one, is told of each violation.
 	observer Observer
 	metrics  *metrics
@@ -82,7 +82,7 @@ func (r recorder) record(request decide.Request, verdict decide.Verdict, took ti
 	if outcome == decide.OutcomeAudited {
 		reason = "Audited"
 	}
-	r.events.Record(kube.Event{
+	r.events.Record(events.Event{
 		Rule: verdict.Rule, About: about, Warning: true, Reason: reason, Action: string(request.Operation),
 		Note: fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.Object(), request.User.Name, verdict.Message),
 	})

@@ -13,16 +13,16 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-type sentEvents []kube.Event
+type sentEvents []events.Event
 
-func (s *sentEvents) Record(event kube.Event) { *s = append(*s, event) }
+func (s *sentEvents) Record(event events.Event) { *s = append(*s, event) }
 
 func newTestRecorder(set *rules.Set[spec.Rule]) (recorder, *sentEvents, *observer.ObservedLogs) {
 	core, logged := observer.New(zapcore.DebugLevel)

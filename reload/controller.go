@@ -10,6 +10,9 @@ import (
 	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
@@ -26,10 +29,10 @@ import (
 type controller struct {
 	rules     *rules.Live[spec.Rule]
 	settings  *live.Value[*spec.Compiled]
-	caches    *kube.Caches
+	caches    *informers.Caches
 	consumers *gather.Consumers
 	reads     *gather.Reader
-	digestKey *kube.DigestKey
+	digestKey *digestkey.Key
 	patcher   patcher
 	jobs      batchclient.JobsGetter
 	metrics   *report.Metrics
@@ -57,9 +60,9 @@ type controller struct {
 // dependencies are what the app gives to the controller.
 type dependencies struct {
 	clients   *kube.Clients
-	caches    *kube.Caches
-	digestKey *kube.DigestKey
-	events    *kube.Events
+	caches    *informers.Caches
+	digestKey *digestkey.Key
+	events    *events.Recorder
 	rules     *rules.Live[spec.Rule]
 	settings  *live.Value[*spec.Compiled]
 	registry  *prometheus.Registry
@@ -74,7 +77,7 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 		patcher: patcher{d.clients.Metadata, consumers.Optional.Resource}, jobs: d.clients.Typed.BatchV1(),
 		metrics: metrics, log: d.log, now: time.Now, waits: track.NewWaits(metrics.Waiting),
 	}
-	d.registry.MustRegister(consumers.Optional.Standings("headwater_reload_kinds",
+	d.registry.MustRegister(consumers.Optional.Statuses("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	if d.workers <= 0 {
 		d.workers = spec.DefaultWorkers
@@ -154,7 +157,7 @@ func every(ctx context.Context, period time.Duration, do func()) {
 	}
 }
 
-func (c *controller) subscribe() (all kube.Subscriptions, err error) {
+func (c *controller) subscribe() (all informers.Subscriptions, err error) {
 	for _, kind := range kinds.WorkloadKinds() {
 		if err := all.Add(c.consumers.Workloads[kind].OnChange(c.workloadChanged)); err != nil {
 			return all, err
@@ -167,7 +170,7 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
 		}
-		if err := all.Add(c.caches.Foreign[kind].OnChange(c.foreignChanged(kind))); err != nil {
+		if err := all.Add(c.caches.Unmanaged[kind].OnChange(c.foreignChanged(kind))); err != nil {
 			return all, err
 		}
 	}

@@ -24,6 +24,10 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -42,10 +46,10 @@ type fixture struct {
 	client   *fake.Clientset
 	metadata *metadatafake.FakeMetadataClient
 	clients  *kube.Clients
-	caches   *kube.Caches
-	key      *kube.DigestKey
+	caches   *informers.Caches
+	key      *digestkey.Key
 	live     *rules.Live[spec.Rule]
-	work     []kube.Runnable
+	work     []leader.Runnable
 	ctx      context.Context // of the caches of the current lead
 }
 
@@ -78,21 +82,21 @@ func newFixtureWith(t *testing.T, settings spec.Settings, objects ...runtime.Obj
 	f.metadata.PrependReactor("patch", "*", f.patchesTyped())
 	f.clients = &kube.Clients{Typed: f.client, Metadata: f.metadata}
 	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
-	f.key = kube.NewDigestKey(f.client, "headwater")
+	f.key = digestkey.New(f.client, "headwater")
 	var err error
-	f.caches, err = kube.NewCaches(f.clients, f.key, log)
+	f.caches, err = informers.NewCaches(f.clients, f.key, log)
 	require.NoError(t, err)
 	var contributed struct {
 		fx.In
-		Work        []kube.Runnable   `group:"leader"`
+		Work        []leader.Runnable `group:"leader"`
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(live.New(settings.Compile()), f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, kube.NewEvents(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(live.New(settings.Compile()), f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, events.NewRecorder(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
 	require.ElementsMatch(t, permissions(settings, f.live.Load()), contributed.Permissions)
-	f.work = slices.DeleteFunc(contributed.Work, func(work kube.Runnable) bool { return work.Name != "reload" })
+	f.work = slices.DeleteFunc(contributed.Work, func(work leader.Runnable) bool { return work.Name != "reload" })
 	return f
 }
 
@@ -151,7 +155,7 @@ func (f *fixture) lead() (stop func()) {
 	leading, cancel := context.WithCancel(ctx)
 	f.ctx = ctx
 	require.NoError(f.t, f.key.Load(ctx))
-	require.NoError(f.t, f.caches.Sources.Track(ctx, []kube.Place{{Kind: object.Secret, Namespace: "platform"}}))
+	require.NoError(f.t, f.caches.Sources.Track(ctx, []informers.Place{{Kind: object.Secret, Namespace: "platform"}}))
 	f.caches.Start(ctx)
 	done := make(chan error, 1)
 	go func() { done <- f.work[0].Run(leading) }()
@@ -295,7 +299,7 @@ func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 }
 
 func (f *fixture) digestKeySecret() *corev1.Secret {
-	secret, err := f.client.CoreV1().Secrets("headwater").Get(f.t.Context(), kube.DigestKeySecret, metav1.GetOptions{})
+	secret, err := f.client.CoreV1().Secrets("headwater").Get(f.t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
 	require.NoError(f.t, err)
 	secret.ResourceVersion = ""
 	return secret

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -135,9 +136,9 @@ func TestAClonedSourceIsComingWhereItIsCloned(t *testing.T) {
 func consumersAmong(t *testing.T, objects ...runtime.Object) *gather.Consumers {
 	t.Helper()
 	clients := &kube.Clients{Typed: fake.NewClientset(objects...)}
-	var caches kube.Caches
+	var caches informers.Caches
 	caches.Sources = newFixture(t).caches.Sources
-	consumers, err := gather.NewConsumers(clients, &caches, kube.Always, gather.CustomKinds(func() []kinds.WorkloadKind { return nil }, rules.NewLive(rules.NewSet[spec.Rule]()), workload.ActedOn), nil, workload.ActedOn, zaptest.NewLogger(t))
+	consumers, err := gather.NewConsumers(clients, &caches, informers.Always, gather.CustomKinds(func() []kinds.WorkloadKind { return nil }, rules.NewLive(rules.NewSet[spec.Rule]()), workload.ActedOn), nil, workload.ActedOn, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	caches.Start(t.Context())
 	require.Eventually(t, func() bool { return len(caches.Pending()) == 0 }, soon, 10*time.Millisecond)

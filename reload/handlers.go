@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/gather"
@@ -16,7 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-func (c *controller) workloadChanged(change kube.Change[*workload.Workload]) {
+func (c *controller) workloadChanged(change informers.Change[*workload.Workload]) {
 	c.rolloutChanged(change)
 	if change.Added && !change.New.Relevant() {
 		return
@@ -40,7 +40,7 @@ func (c *controller) workloadChanged(change kube.Change[*workload.Workload]) {
 	}
 }
 
-func (c *controller) podChanged(change kube.Change[*workload.Pod]) {
+func (c *controller) podChanged(change informers.Change[*workload.Pod]) {
 	if !change.Latest().Relevant() {
 		return
 	}
@@ -133,7 +133,7 @@ func (c *controller) cameOrWent(ref object.Ref, came, went bool) {
 	}
 }
 
-func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
+func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 	c.cameOrWent(change.Latest().Ref(), change.Added, change.Deleted)
 	ref := change.Latest().Ref()
 	marks, _ := mark.Of(change.Latest())
@@ -148,8 +148,8 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 
 // foreignChanged has an object read that an owner asks about, and the workloads
 // looked at that may be held for want of one that nobody does.
-func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.Foreign]) {
-	return func(change kube.Change[*kube.Foreign]) {
+func (c *controller) foreignChanged(kind object.Kind) func(informers.Change[*informers.Unmanaged]) {
+	return func(change informers.Change[*informers.Unmanaged]) {
 		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
 		c.cameOrWent(ref, change.Added, change.Deleted)
 		if had := c.reads.Latest(ref); change.Deleted && had != nil {
@@ -170,7 +170,7 @@ func (c *controller) foreignChanged(kind object.Kind) func(kube.Change[*kube.For
 	}
 }
 
-func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
+func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 	source, now := change.Latest(), c.now()
 	c.report.Sights.Observe(change, now)
 	governing := c.rules.Load().ForSource(source.Ref(), source.Labels)
@@ -292,7 +292,7 @@ func (c *controller) unplaced(k kinds.Key) bool {
 // namespaceChanged reconciles the consumers of a namespace that a section is
 // about since its labels changed, or no longer is. In a new one nothing is known
 // yet.
-func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
+func (c *controller) namespaceChanged(change informers.Change[*informers.Namespace]) {
 	if change.Added || change.Deleted {
 		return
 	}
@@ -311,7 +311,7 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 }
 
 // rolloutChanged has what hangs on the rollouts of workloads hear of a change.
-func (c *controller) rolloutChanged(change kube.Change[*workload.Workload]) {
+func (c *controller) rolloutChanged(change informers.Change[*workload.Workload]) {
 	w := change.Latest()
 	k := w.Key()
 	if w.TemplateFrom != nil {

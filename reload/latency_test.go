@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/report"
 )
@@ -26,41 +26,41 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "base"}
 	require.Eventually(t, func() bool { found, _ := f.caches.Sources.Get(source); return found != nil }, soon, time.Millisecond)
 	cloneOfThen := func(at time.Time) *object.Digested { return &object.Digested{Kind: object.Secret, ChangedAt: at} }
-	edit := func(from, to byte) kube.Change[*object.Full] {
+	edit := func(from, to byte) informers.Change[*object.Full] {
 		version := func(sum byte) *object.Full {
 			return &object.Full{
 				ObjectMeta: object.NewMeta(source), Kind: source.Kind, Digests: object.Digests{{Key: "password", Sum: digest.Sum{sum}}},
 			}
 		}
-		return kube.Change[*object.Full]{Old: version(from), New: version(to)}
+		return informers.Change[*object.Full]{Old: version(from), New: version(to)}
 	}
 	edited, labelled := edit(1, 2), edit(2, 2)
 
 	for sentence, test := range map[string]struct {
-		source []kube.Change[*object.Full]
-		clone  kube.Change[*object.Digested]
+		source []informers.Change[*object.Full]
+		clone  informers.Change[*object.Digested]
 		of     object.Ref
 		want   time.Time
 	}{
 		"it brings an edit that was seen": {
-			[]kube.Change[*object.Full]{edited}, kube.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, source, seen,
+			[]informers.Change[*object.Full]{edited}, informers.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, source, seen,
 		},
 		"one that was missed has the API server's date": {
-			[]kube.Change[*object.Full]{labelled}, kube.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, source, written,
+			[]informers.Change[*object.Full]{labelled}, informers.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, source, written,
 		},
 		"one of an object that was made anew, too": {
-			[]kube.Change[*object.Full]{edited, {Old: edited.New, Deleted: true}},
-			kube.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)},
+			[]informers.Change[*object.Full]{edited, {Old: edited.New, Deleted: true}},
+			informers.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)},
 			source, written,
 		},
 		"what somebody does to a clone that had it already is of now": {
-			[]kube.Change[*object.Full]{edited}, kube.Change[*object.Digested]{Old: cloneOfThen(written), New: cloneOfThen(after)}, source, now,
+			[]informers.Change[*object.Full]{edited}, informers.Change[*object.Digested]{Old: cloneOfThen(written), New: cloneOfThen(after)}, source, now,
 		},
 		"as is what nobody knows the source of": {
-			nil, kube.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, object.Ref{}, now,
+			nil, informers.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, object.Ref{}, now,
 		},
-		"as is a deletion":                         {nil, kube.Change[*object.Digested]{Old: cloneOfThen(before), Deleted: true}, source, now},
-		"one that was there already tells nothing": {nil, kube.Change[*object.Digested]{New: cloneOfThen(after), Added: true}, source, time.Time{}},
+		"as is a deletion":                         {nil, informers.Change[*object.Digested]{Old: cloneOfThen(before), Deleted: true}, source, now},
+		"one that was there already tells nothing": {nil, informers.Change[*object.Digested]{New: cloneOfThen(after), Added: true}, source, time.Time{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := &report.Reporter{Caches: f.caches}

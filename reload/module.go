@@ -6,6 +6,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -36,9 +40,9 @@ type Params struct {
 	fx.In
 
 	Clients   *kube.Clients
-	Caches    *kube.Caches
-	DigestKey *kube.DigestKey
-	Events    *kube.Events
+	Caches    *informers.Caches
+	DigestKey *digestkey.Key
+	Events    *events.Recorder
 	Rules     *rules.Live[spec.Rule]
 	Settings  *live.Value[*spec.Compiled]
 	Registry  *prometheus.Registry
@@ -52,8 +56,8 @@ type Result struct {
 	fx.Out
 
 	View        *View
-	Restarts    kube.Runnable     `group:"leader"`
-	Fields      kube.Runnable     `group:"leader"`
+	Restarts    leader.Runnable   `group:"leader"`
+	Fields      leader.Runnable   `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
@@ -66,8 +70,8 @@ func needed(settings spec.Settings, set *rules.Set[spec.Rule]) bool {
 }
 
 // newDefinitions adds its cache to caches.
-func newDefinitions(p Params) (*kube.View[*kube.Definition], error) {
-	view, err := kube.NewDefinitions(p.Clients, p.Log)
+func newDefinitions(p Params) (*informers.View[*informers.Definition], error) {
+	view, err := informers.NewDefinitions(p.Clients, p.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +81,7 @@ func newDefinitions(p Params) (*kube.View[*kube.Definition], error) {
 
 // newNeededConsumers are those that the rules in force, and the kinds that the
 // file declares, ask for. The settings change before the rules do.
-func newNeededConsumers(p Params, definitions *kube.View[*kube.Definition]) (*gather.Consumers, error) {
+func newNeededConsumers(p Params, definitions *informers.View[*informers.Definition]) (*gather.Consumers, error) {
 	declared := func() []kinds.WorkloadKind { return p.Settings.Load().Workloads }
 	c, err := gather.NewConsumers(p.Clients, p.Caches, p.needed, gather.CustomKinds(declared, p.Rules, workload.ActedOn), definitions, workload.ActedOn, p.Log)
 	if err != nil {
@@ -95,7 +99,7 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-func newFields(p Params, definitions *kube.View[*kube.Definition]) *fields.Controller {
+func newFields(p Params, definitions *informers.View[*informers.Definition]) *fields.Controller {
 	return fields.NewController(fields.Params{
 		Clients: p.Clients, Caches: p.Caches, DigestKey: p.DigestKey, Events: p.Events, Rules: p.Rules, Registry: p.Registry, Log: p.Log,
 	}, definitions)
@@ -104,8 +108,8 @@ func newFields(p Params, definitions *kube.View[*kube.Definition]) *fields.Contr
 func newResult(c *controller, s *fields.Controller) Result {
 	return Result{
 		View:        &View{c.waits},
-		Restarts:    kube.Runnable{Name: "reload", Run: c.run},
-		Fields:      kube.Runnable{Name: "reload-targets", Run: s.Run},
+		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
+		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
 		Permissions: permissions(c.honoured(), c.rules.Load()),
 	}
 }
@@ -122,7 +126,7 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: restart},
 		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: restart},
 		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: restart},
-		{Group: "batch", Resource: "jobs", Verbs: []string{"get"}, For: "report Jobs that Reloader would recreate", Spared: true},
+		{Group: "batch", Resource: "jobs", Verbs: []string{"get"}, For: "report Jobs that Reloader would recreate", Optional: true},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
 		{
 			Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"list", "watch"},
@@ -135,12 +139,12 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 		}
 	}
 	for _, form := range kinds.Optional(settings.Workloads) {
-		all = append(all, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Spared: true})
+		all = append(all, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Optional: true})
 	}
 	for _, t := range spec.TargetsOf(set) {
 		toTarget := kube.Permission{
 			Group: t.Info.Group, Resource: t.Info.Resource, Verbs: verbs, For: "tell the targets of rule " + t.Rule.Name + " of changes",
-			Spared: true,
+			Optional: true,
 		}
 		if !t.Annotates() {
 			toTarget.Verbs = append([]string{"get"}, verbs...)

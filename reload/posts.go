@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/reload/gather"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -39,7 +39,7 @@ const (
 type posts struct {
 	consumers *gather.Consumers
 	client    *http.Client
-	events    *kube.Events
+	events    *events.Recorder
 	metrics   *report.Metrics
 	log       *zap.Logger
 	queue     *queue.Runner[post]
@@ -125,10 +125,10 @@ func (p *posts) request(ctx context.Context, ip string, to spec.HTTPPost) error 
 	return nil
 }
 
-func postFailed(one post, err error) kube.Event {
+func postFailed(one post, err error) events.Event {
 	meta := &metav1.ObjectMeta{Namespace: one.pod.Namespace, Name: one.pod.Name, UID: one.uid}
-	return kube.Event{
-		About: kube.Reference("v1", string(kinds.KindPod), meta), Warning: true, Reason: "PostFailed", Action: "Post",
+	return events.Event{
+		About: events.Reference("v1", string(kinds.KindPod), meta), Warning: true, Reason: "PostFailed", Action: "Post",
 		Note: fmt.Sprintf("Its files are new, but POST %.100s at port %d failed %d times: %.200s", one.Path, one.Port, one.tries, err),
 	}
 }

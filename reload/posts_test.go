@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -32,7 +32,7 @@ func TestAPostBringsNothingAndFollowsNothing(t *testing.T) {
 	port, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	events := kube.NewEvents(fake.NewClientset(), registry, zap.NewNop())
+	events := events.NewRecorder(fake.NewClientset(), registry, zap.NewNop())
 	p := newPosts(dependencies{registry: registry, log: zap.NewNop(), events: events}, nil, report.NewMetrics(registry))
 	to := spec.HTTPPost{Port: port, Path: "/-/reload?now"}
 

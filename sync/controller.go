@@ -11,6 +11,9 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -32,8 +35,8 @@ type controller struct {
 	client       kubernetes.Interface
 	ownNamespace string
 	writer       *kube.Writer
-	key          *kube.DigestKey
-	events       *kube.Events
+	key          *digestkey.Key
+	events       *events.Recorder
 	metrics      *metrics
 	observer     Observer
 	queue        *queue.Runner[object.Ref]
@@ -85,7 +88,7 @@ func (c *controller) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *controller) subscribe() (all kube.Subscriptions, err error) {
+func (c *controller) subscribe() (all informers.Subscriptions, err error) {
 	if err := all.Add(c.Caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
 		return all, err
 	}
@@ -93,7 +96,7 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 		if err := all.Add(c.Caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
 		}
-		err := all.Add(c.Caches.Foreign[kind].OnChange(func(change kube.Change[*kube.Foreign]) {
+		err := all.Add(c.Caches.Unmanaged[kind].OnChange(func(change informers.Change[*informers.Unmanaged]) {
 			c.foreignChanged(kind, change)
 		}))
 		if err != nil {
@@ -110,7 +113,7 @@ func (c *controller) subscribe() (all kube.Subscriptions, err error) {
 }
 
 // namespaceChanged: a new or relabelled namespace goes ahead of a fan-out.
-func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
+func (c *controller) namespaceChanged(change informers.Change[*informers.Namespace]) {
 	if change.Deleted || (!change.Added && sameNamespace(change.Old, change.New)) {
 		return
 	}
@@ -134,7 +137,7 @@ func (c *controller) namespaceChanged(change kube.Change[*kube.Namespace]) {
 
 // matchesEither reports whether the rule selects the namespace, or did before
 // the change.
-func matchesEither(r spec.Rule, change kube.Change[*kube.Namespace]) bool {
+func matchesEither(r spec.Rule, change informers.Change[*informers.Namespace]) bool {
 	return r.Namespaces.Matches(change.New.Name, change.New.Labels) ||
 		change.Old != nil && r.Namespaces.Matches(change.Old.Name, change.Old.Labels)
 }
@@ -144,13 +147,13 @@ func matchesEither(r spec.Rule, change kube.Change[*kube.Namespace]) bool {
 // 50 ms (missingNamespaceWait of the NamespaceLifecycle plugin).
 const admissionLag = 5 * time.Millisecond
 
-func sameNamespace(a, b *kube.Namespace) bool {
+func sameNamespace(a, b *informers.Namespace) bool {
 	return a.Terminating == b.Terminating && equality.Semantic.DeepEqual(a.Labels, b.Labels)
 }
 
 // sourceChanged also follows a source out of the rules whose selector it no
 // longer matches.
-func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
+func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 	c.generation.Add(1)
 	set, seen := c.Live.Load(), map[string]bool{}
 	for _, version := range []*object.Full{change.New, change.Old} {
@@ -166,7 +169,7 @@ func (c *controller) sourceChanged(change kube.Change[*object.Full]) {
 	}
 }
 
-func (c *controller) spread(rule spec.Rule, change kube.Change[*object.Full]) {
+func (c *controller) spread(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
 	targets := c.Targets(rule, source.Ref())
 	if c.working.Load() && !change.Deleted && len(targets) > 0 {
@@ -183,7 +186,7 @@ func (c *controller) spread(rule spec.Rule, change kube.Change[*object.Full]) {
 
 // cloneChanged heals what was edited or deleted. An unchanged clone, as at
 // the start, has no reason to go ahead of others.
-func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
+func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 	clone := change.Latest()
 	if change.Added {
 		c.queue.Bulk(clone.Ref())
@@ -198,7 +201,7 @@ func (c *controller) cloneChanged(change kube.Change[*object.Digested]) {
 
 // foreignChanged: a clone may have lost its label, or a conflict its cause.
 // Sources that are not read yet bring their own fan-out.
-func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.Foreign]) {
+func (c *controller) foreignChanged(kind object.Kind, change informers.Change[*informers.Unmanaged]) {
 	foreign := change.Latest()
 	target := object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}
 	for _, rule := range c.RuleIndex(c.Live.Load()).Of(target) {
@@ -210,7 +213,7 @@ func (c *controller) foreignChanged(kind object.Kind, change kube.Change[*kube.F
 }
 
 // approvalsChanged: what was held may go on.
-func (c *controller) approvalsChanged(change kube.Change[*survey.StoredApprovals]) {
+func (c *controller) approvalsChanged(change informers.Change[*survey.StoredApprovals]) {
 	c.generation.Add(1)
 	for rule := range change.Latest().ByRule {
 		for _, clone := range c.ClonesOf(rule) {
@@ -221,7 +224,7 @@ func (c *controller) approvalsChanged(change kube.Change[*survey.StoredApprovals
 }
 
 // removalsChanged: as long as a hold is recorded, it is checked whether it ends.
-func (c *controller) removalsChanged(kube.Change[*survey.StoredRemovals]) {
+func (c *controller) removalsChanged(informers.Change[*survey.StoredRemovals]) {
 	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/cut"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -87,7 +87,7 @@ func (c *controller) noteFailure(state plan.State, rule string, step plan.Decisi
 		return
 	}
 	c.failures.Use(func(f progress.Failures) { f.Add(state.Target, rule, err, c.now()) })
-	c.emit(kube.Event{
+	c.emit(events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: CloneFailed, Action: string(step.Action),
 		Note:        fmt.Sprintf("rule %q: %v%s", rule, err, progress.Retrying),
@@ -139,10 +139,10 @@ func (c *controller) emitPropagation(key progress.PropagationKey, whole progress
 		zap.Int("clones", whole.Written), zap.Int("failing", len(whole.Failing)), zap.Duration("took", took))
 	about := reference(key.Source)
 	if source, _ := c.Caches.Sources.Get(key.Source); source != nil {
-		about = kube.Reference("v1", string(key.Source.Kind), source)
+		about = events.Reference("v1", string(key.Source.Kind), source)
 	}
 	propagation := progress.Propagation{Rule: key.Rule, Clones: whole.Written, Failing: len(whole.Failing), Took: took}
-	c.events.Record(kube.Event{
+	c.events.Record(events.Event{
 		Rule: key.Rule, About: about, Reason: Propagated, Action: string(plan.Update),
 		Note: propagation.String(), Annotations: propagation.Annotations(),
 	})
@@ -156,7 +156,7 @@ func (c *controller) emitRemovals(rule string, verdict plan.Verdict) {
 			len(verdict.Due.Targets), verdict.Due.Total, rule))
 		return
 	}
-	c.emit(kube.Event{
+	c.emit(events.Event{
 		Rule: rule, About: c.ownReference(), // the source may be gone
 		Related: c.sourceOfAny(verdict.Due.Targets), Warning: true,
 		Reason: string(plan.MassRemoval), Action: string(plan.Hold), Note: verdict.Hold.Message,
@@ -184,7 +184,7 @@ func (c *controller) sourceOfAny(clones []object.Ref) *corev1.ObjectReference {
 
 // emitApproved reports what an approval of rule lets happen.
 func (c *controller) emitApproved(rule string, about *corev1.ObjectReference, what string) {
-	c.emit(kube.Event{
+	c.emit(events.Event{
 		Rule: rule, About: about, Reason: Approved, Action: "Approve",
 		Note: fmt.Sprintf("%s: %s", what, c.Approvals.Of(rule)),
 	}, "")
@@ -192,8 +192,8 @@ func (c *controller) emitApproved(rule string, about *corev1.ObjectReference, wh
 
 // refusal is the Event for whoever can remove the cause: the owner of the
 // object in the way, or else the owner of the source.
-func refusal(state plan.State, step plan.Decision) kube.Event {
-	event := kube.Event{
+func refusal(state plan.State, step plan.Decision) events.Event {
+	event := events.Event{
 		Rule: ruleOf(state, step), About: sourceReference(state), Warning: true,
 		Reason: string(step.Reason), Action: string(step.Action), Note: step.Message,
 	}
@@ -205,23 +205,23 @@ func refusal(state plan.State, step plan.Decision) kube.Event {
 
 // losers are the Events for the rules that want a place which another rule
 // before them has.
-func losers(state plan.State) []kube.Event {
+func losers(state plan.State) []events.Event {
 	if len(state.Candidates) < 2 || state.Namespace == nil || state.Namespace.Terminating {
 		return nil
 	}
-	var events []kube.Event
+	var recorded []events.Event
 	for _, claim := range state.Candidates[1:] {
-		events = append(events, kube.Event{
+		recorded = append(recorded, events.Event{
 			Rule: claim.Rule.Name, About: reference(state.Target), Warning: true, Reason: string(plan.OtherRule), Action: string(plan.Refuse),
 			Note: plan.Outranked(claim.Rule.Name, state.Candidates[0].Rule.Name).Message,
 		})
 	}
-	return events
+	return recorded
 }
 
 func reference(ref object.Ref) *corev1.ObjectReference {
 	meta := object.NewMeta(ref)
-	return kube.Reference("v1", string(ref.Kind), &meta)
+	return events.Reference("v1", string(ref.Kind), &meta)
 }
 
 // sourceReference names the source that the place was claimed for, or that its
@@ -230,7 +230,7 @@ func sourceReference(state plan.State) *corev1.ObjectReference {
 	if len(state.Candidates) > 0 {
 		claim := state.Candidates[0]
 		if claim.Source != nil {
-			return kube.Reference("v1", string(claim.Ref.Kind), claim.Source)
+			return events.Reference("v1", string(claim.Ref.Kind), claim.Source)
 		}
 		return reference(claim.Ref)
 	}
@@ -258,7 +258,7 @@ type eventKey struct{ about, reason, note string }
 
 // emit records event unless it was told a while ago about this revision of the
 // source.
-func (c *controller) emit(event kube.Event, revision string) {
+func (c *controller) emit(event events.Event, revision string) {
 	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
 	key, now, fresh := eventKey{about, event.Reason, event.Note}, c.now(), false
 	c.emitted.Use(func(told *again.Memory[eventKey]) { fresh, _ = told.Say(key, revision, now) })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
@@ -65,7 +65,7 @@ func (c *controller) emitFight(ctx context.Context, state plan.State, step plan.
 	rule := ruleOf(state, step)
 	note := progress.FightNote(rule, cause, manager)
 	c.fights.Use(func(f *progress.Fights) { f.Report(state.Target, note) })
-	c.emit(kube.Event{
+	c.emit(events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: progress.Fighting, Action: string(step.Action), Note: note,
 	}, "")
@@ -73,7 +73,7 @@ func (c *controller) emitFight(ctx context.Context, state plan.State, step plan.
 
 // lookUp is a Look that sends no request.
 func (c *controller) lookUp(target object.Ref) (found *object.Digested) {
-	foreign, taken := c.Caches.Foreign[target.Kind].Get(target.Namespace, target.Name)
+	foreign, taken := c.Caches.Unmanaged[target.Kind].Get(target.Namespace, target.Name)
 	if !taken {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -27,7 +27,7 @@ func (c *controller) emitMissing(state plan.State) {
 		if _, found := c.Caches.Namespaces.Get("", claim.Ref.Namespace); !found {
 			about = c.ownReference()
 		}
-		c.emit(kube.Event{
+		c.emit(events.Event{
 			Rule: claim.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(plan.Leave),
 			Note: missingNote(claim.Rule, survey.MissingSource(claim.Ref.String())),
 		}, "")

@@ -11,6 +11,10 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -46,10 +50,10 @@ type Params struct {
 	Live     *rules.Live[spec.Rule]
 	Safety   *live.Value[spec.Safety]
 	Clients  *kube.Clients
-	Caches   *kube.Caches
+	Caches   *informers.Caches
 	Writer   *kube.Writer
-	Key      *kube.DigestKey
-	Events   *kube.Events
+	Key      *digestkey.Key
+	Events   *events.Recorder
 	Registry *prometheus.Registry
 	Log      *zap.Logger
 	Onlooker Observer `optional:"true"`
@@ -60,7 +64,7 @@ type Result struct {
 	fx.Out
 
 	View        *View
-	Leader      kube.Runnable     `group:"leader"`
+	Leader      leader.Runnable   `group:"leader"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
@@ -89,7 +93,7 @@ func New(p Params) (Result, error) {
 	}
 	return Result{
 		View:        view,
-		Leader:      kube.Runnable{Name: "sync", Run: c.Run},
+		Leader:      leader.Runnable{Name: "sync", Run: c.Run},
 		Permissions: permissions(len(p.Live.Load().All()) > 0),
 	}, nil
 }

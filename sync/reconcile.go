@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/admission"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
@@ -129,5 +129,5 @@ const policiesSettle = 10 * time.Second
 // policyIsBehind reports whether a write failed for a policy of Headwater's own
 // that knows its former name yet.
 func (c *controller) policyIsBehind(err error) bool {
-	return slices.Contains(c.policies, kube.RefusingPolicy(err)) && c.now().Sub(c.began) < policiesSettle
+	return slices.Contains(c.policies, admission.RefusingPolicy(err)) && c.now().Sub(c.began) < policiesSettle
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -33,7 +35,7 @@ func testController(t *testing.T, set ...spec.Rule) (*controller, *fake.Clientse
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	clients := &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
-	caches, err := kube.NewCaches(clients, kube.NewDigestKey(client, "headwater-system"), zap.NewNop())
+	caches, err := informers.NewCaches(clients, digestkey.New(client, "headwater-system"), zap.NewNop())
 	require.NoError(t, err)
 	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
 	require.NoError(t, err)

@@ -19,6 +19,8 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -73,15 +75,15 @@ func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(tb, metav1.AddMetaToScheme(scheme))
 	clients := &kube.Clients{Typed: fake.NewClientset(typed...), Metadata: metadatafake.NewSimpleMetadataClient(scheme, metadata...)}
-	key, err := kube.NewPassingDigestKey()
+	key, err := digestkey.NewEphemeral()
 	require.NoError(tb, err)
-	caches, err := kube.NewCaches(clients, key, zap.NewNop())
+	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(tb, err)
 	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(func() { cancel(); caches.Wait() })
-	require.NoError(tb, caches.Sources.Track(ctx, []kube.Place{{Kind: object.Secret, Namespace: "platform"}}))
+	require.NoError(tb, caches.Sources.Track(ctx, []informers.Place{{Kind: object.Secret, Namespace: "platform"}}))
 	caches.Start(ctx)
 	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()

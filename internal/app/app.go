@@ -11,6 +11,10 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/page"
@@ -61,14 +65,14 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 				}
 			},
 			newDigestKey,
-			func(c *kube.Clients, r *prometheus.Registry, l *zap.Logger) *kube.Events {
-				return kube.NewEvents(c.Typed, r, l)
+			func(c *kube.Clients, r *prometheus.Registry, l *zap.Logger) *events.Recorder {
+				return events.NewRecorder(c.Typed, r, l)
 			},
-			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *kube.Leader {
-				return kube.NewLeader(c.Typed, s.Namespace, s.LeaderElect, r, l)
+			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *leader.Leader {
+				return leader.NewLeader(c.Typed, s.Namespace, s.LeaderElect, r, l)
 			},
 			newNotifier,
-			kube.NewCaches,
+			informers.NewCaches,
 			kube.NewWriter,
 			newReloader,
 			newLastValid,
@@ -85,13 +89,13 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 type keptKey struct {
 	fx.Out
 
-	Key    *kube.DigestKey
-	Leader kube.Runnable `group:"leader"`
+	Key    *digestkey.Key
+	Leader leader.Runnable `group:"leader"`
 }
 
 func newDigestKey(c *kube.Clients, s Settings, l *zap.Logger) keptKey {
-	key := kube.NewDigestKey(c.Typed, s.Namespace)
-	return keptKey{Key: key, Leader: kube.KeepDigestKey(key, clock.RealClock{}, l)}
+	key := digestkey.New(c.Typed, s.Namespace)
+	return keptKey{Key: key, Leader: informers.KeepDigestKey(key, clock.RealClock{}, l)}
 }
 
 // notifying is the Notifier, and what runs of it on every replica and on the
@@ -100,17 +104,17 @@ type notifying struct {
 	fx.Out
 
 	Notifier *notify.Notifier
-	Replica  kube.Runnable `group:"replica"`
-	Leader   kube.Runnable `group:"leader"`
+	Replica  leader.Runnable `group:"replica"`
+	Leader   leader.Runnable `group:"leader"`
 }
 
-func newNotifier(c *config.Config, events *kube.Events, registry *prometheus.Registry, l *zap.Logger) notifying {
+func newNotifier(c *config.Config, events *events.Recorder, registry *prometheus.Registry, l *zap.Logger) notifying {
 	n := notify.New(c.Notify, clock.RealClock{}, registry, l)
 	events.Subscribe(n.Hear)
 	return notifying{
 		Notifier: n,
-		Replica:  kube.Runnable{Name: "notifications", Run: n.Run},
-		Leader:   kube.Runnable{Name: "notifications of all", Run: n.Lead},
+		Replica:  leader.Runnable{Name: "notifications", Run: n.Run},
+		Leader:   leader.Runnable{Name: "notifications of all", Run: n.Lead},
 	}
 }
 
@@ -149,15 +153,15 @@ type bootParams struct {
 
 	Settings    Settings
 	Clients     *kube.Clients
-	Caches      *kube.Caches
-	Key         *kube.DigestKey
-	Events      *kube.Events
-	Leader      *kube.Leader
+	Caches      *informers.Caches
+	Key         *digestkey.Key
+	Events      *events.Recorder
+	Leader      *leader.Leader
 	Identity    *protect.Identity
 	Reloader    *reloader
 	Permissions []kube.Permission `group:"permissions"`
-	Replica     []kube.Runnable   `group:"replica"`
-	LeaderWork  []kube.Runnable   `group:"leader"`
+	Replica     []leader.Runnable `group:"replica"`
+	LeaderWork  []leader.Runnable `group:"leader"`
 	Log         *zap.Logger
 }
 
@@ -182,8 +186,8 @@ func newBoot(p bootParams) bootResult {
 func ownPermissions(s Settings) []kube.Permission {
 	permissions := []kube.Permission{
 		{Resource: "namespaces", Verbs: []string{"get"}, Name: s.Namespace, For: "find its own namespace"},
-		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "read the key of its digests"},
-		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: kube.DigestKeySecret, For: "notice that the key of its digests is gone"},
+		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: digestkey.DigestKeySecret, For: "read the key of its digests"},
+		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: digestkey.DigestKeySecret, For: "notice that the key of its digests is gone"},
 		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests, and put it back"},
 		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: config.ConfigMapName, For: "know whether the configuration comes from it"},
 		{Resource: "configmaps", Verbs: []string{"get", "update"}, Namespace: s.Namespace, Name: config.LastValidName, For: "keep the last valid configuration for commands"},
@@ -200,7 +204,7 @@ func ownPermissions(s Settings) []kube.Permission {
 		const group, resource, why = "coordination.k8s.io", "leases", "elect a leader"
 		permissions = append(permissions,
 			kube.Permission{Group: group, Resource: resource, Namespace: s.Namespace, Verbs: []string{"create"}, For: why},
-			kube.Permission{Group: group, Resource: resource, Namespace: s.Namespace, Name: kube.LeaseName, Verbs: []string{"get", "update"}, For: why})
+			kube.Permission{Group: group, Resource: resource, Namespace: s.Namespace, Name: leader.LeaseName, Verbs: []string{"get", "update"}, For: why})
 	}
 	return permissions
 }

@@ -14,6 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect"
 )
@@ -23,15 +27,15 @@ import (
 type boot struct {
 	settings    Settings
 	clients     *kube.Clients
-	caches      *kube.Caches
-	key         *kube.DigestKey
-	events      *kube.Events
-	leader      *kube.Leader
+	caches      *informers.Caches
+	key         *digestkey.Key
+	events      *events.Recorder
+	leader      *leader.Leader
 	identity    *protect.Identity
 	reloader    *reloader
 	permissions []kube.Permission
-	replica     []kube.Runnable
-	leaderWork  []kube.Runnable
+	replica     []leader.Runnable
+	leaderWork  []leader.Runnable
 	log         *zap.Logger
 
 	mu    sync.Mutex
@@ -100,7 +104,7 @@ func (b *boot) run(ctx context.Context) error {
 func (b *boot) work(ctx, cacheCtx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := append([]kube.Runnable{
+	all := append([]leader.Runnable{
 		{Name: "configuration", Run: func(ctx context.Context) error { b.reloader.run(ctx, cacheCtx); return nil }},
 		{Name: "leader", Run: b.lead},
 	}, b.replica...)

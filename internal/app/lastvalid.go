@@ -16,6 +16,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -37,13 +38,13 @@ type keptConfig struct {
 	fx.Out
 
 	Kept   *lastValid
-	Leader kube.Runnable `group:"leader"`
+	Leader leader.Runnable `group:"leader"`
 }
 
 func newLastValid(c *kube.Clients, s Settings, loaded *config.Config, l *zap.Logger) keptConfig {
 	kept := &lastValid{client: c.Typed, namespace: s.Namespace, wake: loop.NewWake(), log: l.Named("config")}
 	kept.inForce(loaded)
-	return keptConfig{Kept: kept, Leader: kube.Runnable{Name: "last valid configuration", Run: kept.run}}
+	return keptConfig{Kept: kept, Leader: leader.Runnable{Name: "last valid configuration", Run: kept.run}}
 }
 
 // inForce says that loaded is in force from now on. It never blocks.

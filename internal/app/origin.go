@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
 // aboutConfiguration returns what an Event about the configuration is about: the
@@ -21,7 +21,7 @@ func aboutConfiguration(ctx context.Context, client kubernetes.Interface, settin
 	found, err := client.CoreV1().ConfigMaps(settings.Namespace).Get(ctx, config.ConfigMapName, metav1.GetOptions{})
 	switch {
 	case err == nil && comesFrom(settings.ConfigFile, found):
-		return kube.Reference("v1", "ConfigMap", found)
+		return events.Reference("v1", "ConfigMap", found)
 	case err != nil && !apierrors.IsNotFound(err):
 		log.Warn("cannot tell whether the configuration file comes from ConfigMap "+config.ConfigMapName, zap.Error(err))
 	}

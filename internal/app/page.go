@@ -6,7 +6,8 @@ import (
 
 	"go.uber.org/fx"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/protect"
@@ -90,8 +91,8 @@ type pageParams struct {
 
 	Settings Settings
 	Feed     *page.Feed
-	Leader   *kube.Leader
-	Caches   *kube.Caches
+	Leader   *leader.Leader
+	Caches   *informers.Caches
 	Reloader *reloader
 	Sync     *sync.View
 	Protect  *protect.View
@@ -121,7 +122,7 @@ type subject struct {
 	conditions
 
 	view               *sync.View
-	leader             *kube.Leader
+	leader             *leader.Leader
 	replica, namespace string
 }
 

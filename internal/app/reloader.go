@@ -15,6 +15,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -27,9 +29,9 @@ import (
 // valid changes nothing: the last good one stays.
 type reloader struct {
 	settings Settings
-	caches   *kube.Caches
+	caches   *informers.Caches
 	clients  *kube.Clients
-	events   *kube.Events
+	events   *events.Recorder
 	kept     *lastValid
 	log      *zap.Logger
 	reloads  *prometheus.CounterVec
@@ -60,9 +62,9 @@ type reloaderParams struct {
 	Settings   Settings
 	Loaded     *config.Config
 	Sets       config.Sets
-	Caches     *kube.Caches
+	Caches     *informers.Caches
 	Clients    *kube.Clients
-	Events     *kube.Events
+	Events     *events.Recorder
 	Kept       *lastValid
 	Registry   *prometheus.Registry
 	Log        *zap.Logger
@@ -155,7 +157,7 @@ func (r *reloader) refuse(ctx context.Context, err error) {
 	r.log.Error("configuration not valid, the last good one stays in force", zap.Error(err))
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	r.events.Record(kube.Event{
+	r.events.Record(events.Event{
 		About:   aboutConfiguration(ctx, r.clients.Typed, r.settings, r.log),
 		Warning: true, Reason: "ConfigInvalid", Action: "Reload", Persisting: true,
 		Note: "the configuration is not valid, the last valid one stays in force; the log and headwater check say why: " + whereInvalid(err),

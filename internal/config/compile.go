@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
@@ -69,19 +69,19 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 }
 
 // Places lists where the sources of all rules live, each place once, sorted.
-func (s Sets) Places() []kube.Place {
+func (s Sets) Places() []informers.Place {
 	places := slices.Concat(placesOf(s.Sync), placesOf(s.Protect), placesOf(s.Reload))
-	slices.SortFunc(places, func(a, b kube.Place) int {
+	slices.SortFunc(places, func(a, b informers.Place) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind))
 	})
 	return slices.Compact(places)
 }
 
-func placesOf[R rules.Rule](set *rules.Set[R]) []kube.Place {
-	var places []kube.Place
+func placesOf[R rules.Rule](set *rules.Set[R]) []informers.Place {
+	var places []informers.Place
 	for _, rule := range set.All() {
 		source := rule.RuleBase().Source
-		places = append(places, kube.Place{Kind: source.Kind, Namespace: source.Namespace})
+		places = append(places, informers.Place{Kind: source.Kind, Namespace: source.Namespace})
 	}
 	return places
 }

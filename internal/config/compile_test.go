@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -37,7 +37,7 @@ func TestPlacesAreThoseOfEverySource(t *testing.T) {
 		"- {name: d, source: {kind: Secret, namespace: certs, name: one}, reload: {}}",
 	)).Compile("headwater")
 	require.NoError(t, err)
-	require.Equal(t, []kube.Place{
+	require.Equal(t, []informers.Place{
 		{Kind: object.Secret, Namespace: "certs"},
 		{Kind: object.ConfigMap, Namespace: "platform"},
 		{Kind: object.Secret, Namespace: "platform"},

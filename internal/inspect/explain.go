@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
@@ -107,7 +109,7 @@ func (c *connection) openReload(ctx context.Context, options Options) (*explain.
 	if err != nil {
 		return nil, nil, err
 	}
-	caches, err := kube.NewCaches(c.clients, key, zap.NewNop())
+	caches, err := informers.NewCaches(c.clients, key, zap.NewNop())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,14 +140,14 @@ func consumerPermissions() []kube.Permission {
 
 // digestKey is the service's own, by which baselines can be compared with, or a
 // passing one when there is none to be had.
-func (c *connection) digestKey(ctx context.Context, options Options) (*kube.DigestKey, []string, error) {
-	key := kube.NewDigestKey(c.clients.Typed, options.Namespace)
+func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey.Key, []string, error) {
+	key := digestkey.New(c.clients.Typed, options.Namespace)
 	err := key.Read(ctx)
 	if err == nil {
 		return key, nil, nil
 	}
 	note := "whether workloads run the data of now is not shown: " + err.Error()
-	key, err = kube.NewPassingDigestKey()
+	key, err = digestkey.NewEphemeral()
 	return key, []string{note}, err
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
@@ -45,9 +47,9 @@ type Inspector struct {
 	protecting *rules.Set[protectspec.Rule]
 	bases      []rules.Base
 	observer   *survey.Reader
-	caches     *kube.Caches
+	caches     *informers.Caches
 	writer     *kube.Writer
-	key        *kube.DigestKey
+	key        *digestkey.Key
 }
 
 // Open connects and reads until everything is there; it follows what changes
@@ -57,11 +59,11 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := kube.NewPassingDigestKey()
+	key, err := digestkey.NewEphemeral()
 	if err != nil {
 		return nil, err
 	}
-	caches, err := kube.NewCaches(c.clients, key, zap.NewNop())
+	caches, err := informers.NewCaches(c.clients, key, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 }
 
 // fill reads everything into caches, which follow what changes until ctx ends.
-func (c *connection) fill(ctx context.Context, caches *kube.Caches) error {
+func (c *connection) fill(ctx context.Context, caches *informers.Caches) error {
 	if err := caches.Sources.Track(ctx, c.sets.Places()); err != nil {
 		return err
 	}

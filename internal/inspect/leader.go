@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 )
 
 // clockSkew is how far the clock here may be ahead of the leader's.
@@ -23,10 +23,10 @@ type Leadership struct {
 
 // lease reads the Lease; the note says why there is none.
 func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, note string) {
-	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Namespace).Get(ctx, kube.LeaseName, metav1.GetOptions{})
+	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Namespace).Get(ctx, leader.LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, "there is no Lease " + i.options.Namespace + "/" + kube.LeaseName +
+		return nil, "there is no Lease " + i.options.Namespace + "/" + leader.LeaseName +
 			": Headwater never ran here, or it runs with --leader-elect=false"
 	case err != nil:
 		return nil, "whether a replica leads is not shown: " + err.Error()
@@ -42,7 +42,7 @@ func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 		return Leadership{}
 	}
 	until := spec.RenewTime.Time
-	if spec.HolderIdentity != nil && *spec.HolderIdentity != "" && now.Sub(until) < kube.LeaseDuration+clockSkew {
+	if spec.HolderIdentity != nil && *spec.HolderIdentity != "" && now.Sub(until) < leader.LeaseDuration+clockSkew {
 		return Leadership{Leads: true}
 	}
 	return Leadership{Until: &until}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/progress"
@@ -106,7 +106,7 @@ func (i *Inspector) events(ctx context.Context) told {
 			break
 		}
 		for _, event := range list.Items {
-			if event.ReportingController == kube.ReportingController {
+			if event.ReportingController == events.ReportingController {
 				take(event)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 )
 
 // Clients are the connections to one API server.
@@ -41,7 +43,7 @@ func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	config.UserAgent = userAgent
 	requests := newRequests()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, requests} })
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fence{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return leader.Fence{Next: next} })
 	typed, err := newTyped(config)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Permission struct {
 	For string
 	// Spared is true for what nothing else hangs on: what it is for is left out
 	// where it is missing, and that is told elsewhere.
-	Spared bool
+	Optional bool
 }
 
 // FatalError is a fault of the surroundings that waiting does not heal.
@@ -101,7 +101,7 @@ func singly(permissions []Permission) []permittedVerb {
 	var verbs []permittedVerb
 	for _, permission := range permissions {
 		for _, verb := range permission.Verbs {
-			if !permission.Spared {
+			if !permission.Optional {
 				verbs = append(verbs, permittedVerb{Permission: permission, verb: verb})
 			}
 		}

@@ -32,7 +32,7 @@ func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
 		{Group: "apps", Resource: "deployments", Verbs: []string{"patch"}, For: "restart"},
 		{Resource: "configmaps", Name: "own", Namespace: "ns", Verbs: []string{"update"}, For: "write"},
 		{Resource: "secrets", Verbs: []string{"get"}, For: "read"},
-		{Group: "example.com", Resource: "widgets", Verbs: []string{"patch"}, For: "restart", Spared: true},
+		{Group: "example.com", Resource: "widgets", Verbs: []string{"patch"}, For: "restart", Optional: true},
 	}
 	const missing = "missing permissions: bind ClusterRole headwater to me (deploy/rbac.yaml), which has them all:"
 	tests := map[string]struct {

@@ -10,9 +10,21 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
+	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
+
+// Describe keeps of an object what is needed to write it, but its payload. Who
+// made it is for the caller to find out: it takes longer than all the rest.
+func Describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
+	digested := full.Digested(hasher)
+	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
+	digested.ManagedFields = nil
+	delete(digested.Annotations, mark.SourceVersion) // another with every write, and nobody asks
+	return digested
+}
 
 // Reader reads single Secrets and ConfigMaps from the API server, past the
 // caches. Errors are the API server's own, wrapped, and can be told apart with
@@ -44,7 +56,7 @@ func (r Reader) Get(ctx context.Context, ref object.Ref) (*object.Full, error) {
 
 // Describe reads an object as the caches of clones would; nil when there is
 // none.
-func (r Reader) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*object.Digested, error) {
+func (r Reader) Describe(ctx context.Context, ref object.Ref, key *digestkey.Key) (*object.Digested, error) {
 	hasher, err := key.Hasher()
 	if err != nil {
 		return nil, err
@@ -56,7 +68,7 @@ func (r Reader) Describe(ctx context.Context, ref object.Ref, key *DigestKey) (*
 	if err != nil {
 		return nil, err
 	}
-	described := describe(found, hasher)
+	described := Describe(found, hasher)
 	described.MadeByUs = mark.MadeByUs(found.ManagedFields)
 	return described, nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/headwater-k8s/headwater/internal/kube/admission"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -25,7 +26,7 @@ func NewWriter(clients *Clients) *Writer { return &Writer{NewReader(clients)} }
 func (w *Writer) Create(ctx context.Context, o *object.Full) error {
 	request := w.request(http.MethodPost, o).VersionedParams(&metav1.CreateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
 	if err := request.Do(ctx).Error(); err != nil {
-		return fmt.Errorf("create %s: %w", o.Ref(), unquoted(err))
+		return fmt.Errorf("create %s: %w", o.Ref(), admission.Redact(err))
 	}
 	return nil
 }
@@ -37,7 +38,7 @@ func (w *Writer) TryCreate(ctx context.Context, o *object.Full) error {
 	unnamed.Name, unnamed.GenerateName = "", o.Name+"-"
 	options := &metav1.CreateOptions{FieldManager: mark.FieldManager, DryRun: []string{metav1.DryRunAll}}
 	if err := w.request(http.MethodPost, &unnamed).VersionedParams(options, scheme.ParameterCodec).Do(ctx).Error(); err != nil {
-		return fmt.Errorf("try to make %s anew, which is left as it is: %w", o.Ref(), unquoted(err))
+		return fmt.Errorf("try to make %s anew, which is left as it is: %w", o.Ref(), admission.Redact(err))
 	}
 	return nil
 }
@@ -50,7 +51,7 @@ func (w *Writer) Update(ctx context.Context, o *object.Full) error {
 	}
 	request := w.request(http.MethodPut, o).Name(o.Name).VersionedParams(&metav1.UpdateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
 	if err := request.Do(ctx).Error(); err != nil {
-		return fmt.Errorf("update %s: %w", o.Ref(), unquoted(err))
+		return fmt.Errorf("update %s: %w", o.Ref(), admission.Redact(err))
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (w *Writer) Delete(ctx context.Context, ref object.Ref, meta metav1.ObjectM
 		err = w.client.CoreV1().ConfigMaps(ref.Namespace).Delete(ctx, ref.Name, options)
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", ref, unquoted(err))
+		return fmt.Errorf("delete %s: %w", ref, admission.Redact(err))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/cut"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
 const (
@@ -64,7 +64,7 @@ func newGroups() *groups {
 }
 
 // add takes event in, unless it only repeats how something stands.
-func (g *groups) add(topic Topic, event kube.Event, now time.Time) {
+func (g *groups) add(topic Topic, event events.Event, now time.Time) {
 	if topic.lasting() && g.repeats(event, now) {
 		return
 	}
@@ -86,7 +86,7 @@ func (g *groups) add(topic Topic, event kube.Event, now time.Time) {
 	}
 }
 
-func (g *groups) repeats(event kube.Event, now time.Time) bool {
+func (g *groups) repeats(event events.Event, now time.Time) bool {
 	id := maphash.String(g.seed, strings.Join([]string{event.Reason, event.Rule, objectOf(event.About), event.Note}, "\x00"))
 	if last, known := g.said[id]; known && now.Sub(last) < repeat {
 		return true
@@ -147,7 +147,7 @@ func (in *group) text(about subject) string {
 	return strings.Join(lines, "\n")
 }
 
-func place(event kube.Event) string {
+func place(event events.Event) string {
 	return objectOf(event.About) + ": " + cut.To(event.Note, maxNote)
 }
 

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-func conflict(rule, namespace string) kube.Event {
-	return kube.Event{
+func conflict(rule, namespace string) events.Event {
+	return events.Event{
 		Rule: rule, About: &corev1.ObjectReference{Kind: "Secret", Namespace: namespace, Name: "blogsecret"},
 		Warning: true, Reason: "Conflict", Note: "is not Headwater's",
 	}
 }
 
-func reloaded(namespace string) kube.Event {
-	return kube.Event{
+func reloaded(namespace string) events.Event {
+	return events.Event{
 		Rule: "a", About: &corev1.ObjectReference{Kind: "Secret", Namespace: namespace, Name: "blogsecret"},
 		Reason: "Reloaded", Note: "12 restarted, 3 pods refreshed",
 	}
@@ -58,7 +58,7 @@ func TestEachRuleAndReasonIsAReportOfItsOwn(t *testing.T) {
 	g.add(Conflict, conflict("a", "x"), start)
 	g.add(Conflict, conflict("b", "x"), start)
 	g.add(Reloaded, reloaded("x"), start)
-	g.add(Held, kube.Event{Reason: "MassRemoval", Note: "3 of 4"}, start)
+	g.add(Held, events.Event{Reason: "MassRemoval", Note: "3 of 4"}, start)
 	require.Equal(t, []string{
 		"Headwater: Conflict, rule a\nSecret x/blogsecret: is not Headwater's",
 		"Headwater: Conflict, rule b\nSecret x/blogsecret: is not Headwater's",
@@ -84,7 +84,7 @@ func TestWhatGoesOnIsReportedEveryFiveMinutes(t *testing.T) {
 func TestWhatLastsIsReportedAgainAfterFourHours(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		topic Topic
-		event kube.Event
+		event events.Event
 		want  int
 	}{
 		"a conflict stands, and its Event is repeated": {Conflict, conflict("a", "x"), 6},
@@ -120,9 +120,9 @@ func TestALongNoteIsShortened(t *testing.T) {
 }
 
 func TestOnlyABreakerIsAWaitWorthReporting(t *testing.T) {
-	require.Empty(t, topicOf(kube.Event{Reason: "RestartWaits"}))
-	require.Equal(t, Held, topicOf(kube.Event{Reason: "RestartWaits", Warning: true}))
-	require.Empty(t, topicOf(kube.Event{Reason: "UnknownReload", Warning: true}), "that is for the workload's owner")
+	require.Empty(t, topicOf(events.Event{Reason: "RestartWaits"}))
+	require.Equal(t, Held, topicOf(events.Event{Reason: "RestartWaits", Warning: true}))
+	require.Empty(t, topicOf(events.Event{Reason: "UnknownReload", Warning: true}), "that is for the workload's owner")
 }
 
 func TestEveryTopicIsTaught(t *testing.T) {

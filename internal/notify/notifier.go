@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/loop"
 )
@@ -62,7 +62,7 @@ func (n *Notifier) Swap(receivers []Receiver) {
 }
 
 // Hear takes an Event in. It never blocks for longer than it takes to note it.
-func (n *Notifier) Hear(event kube.Event) {
+func (n *Notifier) Hear(event events.Event) {
 	topic := topicOf(event)
 	if topic == "" || !n.wanted(topic) || topic.seenByAll() && !n.leading.Load() {
 		return

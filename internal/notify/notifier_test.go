@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
 // hook is a receiver that answers as it is told to.
@@ -239,9 +239,9 @@ func TestAURLIsReadFromItsFileForEachReport(t *testing.T) {
 func TestWhatEveryReplicaTellsIsReportedByTheLeader(t *testing.T) {
 	to := newHook(t, nil)
 	w := run(t, Receiver{URL: to.URL, On: Topics()})
-	invalid := func(note string) kube.Event { return kube.Event{Reason: "ConfigInvalid", Note: note} }
+	invalid := func(note string) events.Event { return events.Event{Reason: "ConfigInvalid", Note: note} }
 	w.Hear(invalid("not led"))
-	w.Hear(kube.Event{Reason: "Denied", Note: "by whom it was asked"})
+	w.Hear(events.Event{Reason: "Denied", Note: "by whom it was asked"})
 	ctx, resign := context.WithCancel(t.Context())
 	led := make(chan struct{})
 	go func() {

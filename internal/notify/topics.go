@@ -1,6 +1,6 @@
 package notify
 
-import "github.com/headwater-k8s/headwater/internal/kube"
+import "github.com/headwater-k8s/headwater/internal/kube/events"
 
 // Topic is what a receiver asks to hear about.
 type Topic string
@@ -84,7 +84,7 @@ var topics = map[string]Topic{
 }
 
 // topicOf returns "" for what nobody can ask for.
-func topicOf(event kube.Event) Topic {
+func topicOf(event events.Event) Topic {
 	if event.Reason == "RestartWaits" && !event.Warning {
 		return ""
 	}

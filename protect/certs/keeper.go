@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -140,8 +140,8 @@ func (c *Keeper) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	configurations, err := kube.NewWholeView[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
-		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, kube.Named(spec.ConfigurationName)), c.wake.Up, c.log)
+	configurations, err := informers.NewWholeView[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
+		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, informers.Named(spec.ConfigurationName)), c.wake.Up, c.log)
 	if err != nil {
 		return err
 	}
@@ -163,10 +163,10 @@ func (c *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Keeper) watch() (*kube.View[*corev1.Secret], error) {
+func (c *Keeper) watch() (*informers.View[*corev1.Secret], error) {
 	namespace, name := c.origin.secret()
-	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, kube.Named(name))
-	return kube.NewWholeView[*corev1.Secret]("webhook certificate", informer, c.wake.Up, c.log)
+	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, informers.Named(name))
+	return informers.NewWholeView[*corev1.Secret]("webhook certificate", informer, c.wake.Up, c.log)
 }
 
 // observe starts the clock of a bundle when it is first seen.

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
 // Provided are somebody else's, such as cert-manager's, and never
@@ -21,7 +21,7 @@ type Provided struct {
 	Namespace, Name string
 	// host is the name by which the API server calls.
 	Host    string
-	Events  interface{ Record(kube.Event) }
+	Events  interface{ Record(events.Event) }
 	Clock   clock.Clock
 	Metrics *Metrics
 	Log     *zap.Logger
@@ -67,7 +67,7 @@ func (g *Provided) tell(secret *corev1.Secret, err error) {
 	if secret != nil {
 		about.UID = secret.UID
 	}
-	g.Events.Record(kube.Event{
+	g.Events.Record(events.Event{
 		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve", Persisting: true,
 		Note: "the last good one stays in force: " + err.Error(),
 	})

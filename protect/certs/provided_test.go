@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -36,16 +36,16 @@ const (
 
 type eventLog struct {
 	mu       sync.Mutex
-	recorded []kube.Event
+	recorded []events.Event
 }
 
-func (e *eventLog) Record(event kube.Event) {
+func (e *eventLog) Record(event events.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.recorded = append(e.recorded, event)
 }
 
-func (e *eventLog) all() []kube.Event {
+func (e *eventLog) all() []events.Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.recorded)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -81,7 +81,7 @@ func (p *Prover) forge(ctx context.Context) finding {
 
 // ProtectedBy returns the sources of a rule that caches hold, and, where nobody
 // may change its clones, one of these.
-func ProtectedBy(caches *kube.Caches) func(spec.Rule) []object.Ref {
+func ProtectedBy(caches *informers.Caches) func(spec.Rule) []object.Ref {
 	return func(rule spec.Rule) []object.Ref {
 		var refs []object.Ref
 		sources, _ := caches.Sources.Of(rule.Base)

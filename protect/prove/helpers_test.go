@@ -3,15 +3,15 @@ package prove
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-type sentEvents []kube.Event
+type sentEvents []events.Event
 
-func (s *sentEvents) Record(event kube.Event) { *s = append(*s, event) }
+func (s *sentEvents) Record(event events.Event) { *s = append(*s, event) }
 
 // canary must never show up in anything that leaves the process.
 const canary = "s3cr3t-canary"

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/configmap"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -63,7 +63,7 @@ type Prover struct {
 	// changed is called when the Proof is another one.
 	OnChange func()
 	Clock    clock.Clock
-	Events   interface{ Record(kube.Event) }
+	Events   interface{ Record(events.Event) }
 	Metrics  *Metrics
 	Log      *zap.Logger
 	Wake     loop.Wake
@@ -278,7 +278,7 @@ func (p *Prover) emit(rule spec.Rule, standing Status) {
 		sentence = "the API server refuses what the rule protects from"
 	}
 	p.Log.Info(sentence, zap.String("rule", rule.Name), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
-	event := kube.Event{Rule: rule.Name, About: spec.SubjectOf(rule, p.Source), Action: "Prove", Persisting: true}
+	event := events.Event{Rule: rule.Name, About: spec.SubjectOf(rule, p.Source), Action: "Prove", Persisting: true}
 	if standing.Proven {
 		event.Reason, event.Note = "ProtectionProven", fmt.Sprintf("rule %q: the API server refuses to let others change this", rule.Name)
 	} else {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
@@ -45,9 +45,9 @@ func testEndpoint(t testing.TB) spec.Endpoint {
 	return endpoint
 }
 
-type sentEvents []kube.Event
+type sentEvents []events.Event
 
-func (s *sentEvents) Record(event kube.Event) { *s = append(*s, event) }
+func (s *sentEvents) Record(event events.Event) { *s = append(*s, event) }
 
 func testRules() *rules.Set[spec.Rule] {
 	return rules.NewSet(blogRule(), newRule("blogconfig", object.ConfigMap, "platform", "blogconfig"))

@@ -16,7 +16,8 @@ import (
 	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -45,11 +46,11 @@ var (
 // prepare makes what keeps each kind.
 func (r *Registration) prepare() error {
 	admission := r.Client.AdmissionregistrationV1()
-	webhooks := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.Client, 0, cache.Indexers{}, kube.Named(spec.ConfigurationName))
+	webhooks := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.Client, 0, cache.Indexers{}, informers.Named(spec.ConfigurationName))
 	policies := admissioninformers.NewFilteredValidatingAdmissionPolicyInformer(r.Client, 0, cache.Indexers{}, managed)
 	bindings := admissioninformers.NewFilteredValidatingAdmissionPolicyBindingInformer(r.Client, 0, cache.Indexers{}, managed)
 	var failures [3]error
-	r.webhooks, failures[0] = newObjectReconciler(r, kindWebhooks, []string{spec.ConfigurationName}, admission.ValidatingWebhookConfigurations(), webhooks, kube.Named(spec.ConfigurationName), webhookContent)
+	r.webhooks, failures[0] = newObjectReconciler(r, kindWebhooks, []string{spec.ConfigurationName}, admission.ValidatingWebhookConfigurations(), webhooks, informers.Named(spec.ConfigurationName), webhookContent)
 	r.policies, failures[1] = newObjectReconciler(r, kindPolicy, manifests.PolicyNames(), admission.ValidatingAdmissionPolicies(), policies, managed, policyContent)
 	r.bindings, failures[2] = newObjectReconciler(r, kindBinding, manifests.PolicyNames(), admission.ValidatingAdmissionPolicyBindings(), bindings, managed, bindingContent)
 	return errors.Join(failures[:]...)
@@ -64,7 +65,7 @@ func managed(o *metav1.ListOptions) {
 func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kind string, names []string, client lister[T, L],
 	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), ours content[T],
 ) (*objectReconciler[T], error) {
-	view, err := kube.NewWholeView[T](kind, informer, r.Wake.Up, r.Log)
+	view, err := informers.NewWholeView[T](kind, informer, r.Wake.Up, r.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (r *Registration) restored(kind, name, action, how string) {
 	r.Metrics.tampered.WithLabelValues(kind).Inc()
 	note := fmt.Sprintf("%s %s was %s; restored it", kind, name, how)
 	r.Log.Warn(note)
-	r.Events.Record(kube.Event{
+	r.Events.Record(events.Event{
 		About: &corev1.ObjectReference{
 			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind, Name: name,
 		},

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -77,7 +77,7 @@ type objectReconciler[T clusterObject] struct {
 	api   api[T]
 	// ours lists what is there, by the API server's word.
 	ours func(ctx context.Context) ([]T, error)
-	view *kube.View[T]
+	view *informers.View[T]
 	// content is what of an object is ours beside labels and owner.
 	content content[T]
 	// owned gives an object its owner.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -50,7 +50,7 @@ type Registration struct {
 	// proof returns what was last seen to refuse.
 	Proof  func() prove.Proof
 	Clock  clock.Clock
-	Events interface{ Record(kube.Event) }
+	Events interface{ Record(events.Event) }
 	// changed is called after each write.
 	OnChange func()
 	Metrics  *Metrics

@@ -9,6 +9,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -50,32 +52,32 @@ type Explanation struct {
 // its decisions.
 type Explainer struct {
 	consumers *gather.Consumers
-	fields    *kube.Optional[*fields.SetTarget]
-	caches    *kube.Caches
+	fields    *informers.Optional[*fields.SetTarget]
+	caches    *informers.Caches
 	rules     *rules.Live[spec.Rule]
 	settings  spec.Settings
 	limits    *live.Value[*spec.Compiled]
-	kinds     func() []kube.OptionalKind[*workload.Workload]
-	key       *kube.DigestKey
+	kinds     func() []informers.OptionalKind[*workload.Workload]
+	key       *digestkey.Key
 	reader    kube.Reader
 }
 
 // NewExplainer adds the caches of consumers to caches. ServiceAccounts it reads
 // once, now.
-func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings spec.Settings, clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, log *zap.Logger) (*Explainer, error) {
+func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings spec.Settings, clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, log *zap.Logger) (*Explainer, error) {
 	accounts, err := readAccounts(ctx, clients.Typed)
 	if err != nil {
 		return nil, err
 	}
 	kinds := gather.CustomKinds(func() []kinds.WorkloadKind { return settings.Workloads }, inForce, accounts.visible)
-	consumers, err := gather.NewConsumers(clients, caches, kube.Always, kinds, nil, accounts.visible, log)
+	consumers, err := gather.NewConsumers(clients, caches, informers.Always, kinds, nil, accounts.visible, log)
 	if err != nil {
 		return nil, err
 	}
 	sections := spec.CompileSections(settings.Namespaces)
 	consumers.Sections = gather.SectionsFor(caches.Namespaces, func() []spec.Section { return sections })
 	fields := fields.NewSetTargets(clients, nil, inForce, key, log)
-	caches.Add(fields, kube.Always)
+	caches.Add(fields, informers.Always)
 	limits := settings
 	limits.Default()
 	return &Explainer{
@@ -88,12 +90,12 @@ func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings 
 func (o *Explainer) Unread() []kinds.Kind {
 	var found []kinds.Kind
 	for _, kind := range o.kinds() {
-		if o.consumers.Optional.Standing(kind.GroupKind()) == kube.StandingRefused {
+		if o.consumers.Optional.Status(kind.GroupKind()) == informers.KindRefused {
 			found = append(found, kinds.Of(kind.GroupKind()))
 		}
 	}
 	for _, kind := range fields.SetKinds(o.rules.Load(), o.key) {
-		if o.fields.Standing(kind.GroupKind()) == kube.StandingRefused {
+		if o.fields.Status(kind.GroupKind()) == informers.KindRefused {
 			found = append(found, kinds.Of(kind.GroupKind()))
 		}
 	}

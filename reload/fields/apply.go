@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/gather"
 	"github.com/headwater-k8s/headwater/reload/report"
@@ -256,9 +256,9 @@ func (s *Controller) complain(w request, result, problem string) {
 	s.events.Record(event)
 }
 
-func (w request) event() kube.Event {
+func (w request) event() events.Event {
 	form := w.target.Info
-	return kube.Event{Rule: w.rule.Name, About: kube.Reference(form.GroupVersion().String(), form.Kind, w.target)}
+	return events.Event{Rule: w.rule.Name, About: events.Reference(form.GroupVersion().String(), form.Kind, w.target)}
 }
 
 // withoutValues is err without the text of the API server's answer.

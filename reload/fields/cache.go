@@ -12,6 +12,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -55,17 +57,17 @@ const ByNamespace = "namespace"
 // NewSetTargets caches the targets whose fields are set; definitions may be nil,
 // as for consumers.
 func NewSetTargets(
-	clients *kube.Clients, definitions *kube.View[*kube.Definition], live *rules.Live[spec.Rule], key *kube.DigestKey, log *zap.Logger,
-) *kube.Optional[*SetTarget] {
-	wanted := func() []kube.OptionalKind[*SetTarget] { return SetKinds(live.Load(), key) }
-	return kube.NewOptional("targets", clients, definitions, log, wanted, map[string]func(*SetTarget) []string{
+	clients *kube.Clients, definitions *informers.View[*informers.Definition], live *rules.Live[spec.Rule], key *digestkey.Key, log *zap.Logger,
+) *informers.Optional[*SetTarget] {
+	wanted := func() []informers.OptionalKind[*SetTarget] { return SetKinds(live.Load(), key) }
+	return informers.NewOptional("targets", clients, definitions, log, wanted, map[string]func(*SetTarget) []string{
 		ByNamespace: func(t *SetTarget) []string { return []string{t.Namespace} },
 	})
 }
 
 // SetKinds are the kinds whose fields the rules set. What is kept of an object
 // depends on the fields.
-func SetKinds(set *rules.Set[spec.Rule], key *kube.DigestKey) []kube.OptionalKind[*SetTarget] {
+func SetKinds(set *rules.Set[spec.Rule], key *digestkey.Key) []informers.OptionalKind[*SetTarget] {
 	forms := map[kinds.Kind]*kinds.Info{}
 	paths := map[kinds.Kind][]string{}
 	var order []kinds.Kind
@@ -82,18 +84,18 @@ func SetKinds(set *rules.Set[spec.Rule], key *kube.DigestKey) []kube.OptionalKin
 			paths[kind] = append(paths[kind], field.Name())
 		}
 	}
-	kinds := make([]kube.OptionalKind[*SetTarget], 0, len(order))
+	kinds := make([]informers.OptionalKind[*SetTarget], 0, len(order))
 	for _, kind := range order {
 		slices.Sort(paths[kind])
 		paths := slices.Compact(paths[kind])
-		kinds = append(kinds, kube.OptionalKind[*SetTarget]{
+		kinds = append(kinds, informers.OptionalKind[*SetTarget]{
 			GroupVersionKind: forms[kind].GroupVersionKind, Keep: keepTarget(forms[kind], paths, key), Shape: strings.Join(paths, ","),
 		})
 	}
 	return kinds
 }
 
-func keepTarget(form *kinds.Info, paths []string, key *kube.DigestKey) func(any) (*SetTarget, error) {
+func keepTarget(form *kinds.Info, paths []string, key *digestkey.Key) func(any) (*SetTarget, error) {
 	return func(obj any) (*SetTarget, error) {
 		custom, ok := obj.(*unstructured.Unstructured)
 		if !ok {

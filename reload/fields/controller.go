@@ -12,6 +12,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -27,12 +30,12 @@ import (
 // Controller keeps the fields of targets at the values of their keys.
 type Controller struct {
 	rules     *rules.Live[spec.Rule]
-	caches    *kube.Caches
-	targets   *kube.Optional[*SetTarget]
-	digestKey *kube.DigestKey
+	caches    *informers.Caches
+	targets   *informers.Optional[*SetTarget]
+	digestKey *digestkey.Key
 	client    dynamic.Interface
 	reader    kube.Reader
-	events    *kube.Events
+	events    *events.Recorder
 	outcomes  *prometheus.CounterVec
 	log       *zap.Logger
 	now       func() time.Time
@@ -49,15 +52,15 @@ const setWorkers = 8
 // Params are what a Controller needs.
 type Params struct {
 	Clients   *kube.Clients
-	Caches    *kube.Caches
-	DigestKey *kube.DigestKey
-	Events    *kube.Events
+	Caches    *informers.Caches
+	DigestKey *digestkey.Key
+	Events    *events.Recorder
 	Rules     *rules.Live[spec.Rule]
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
 }
 
-func NewController(p Params, definitions *kube.View[*kube.Definition]) *Controller {
+func NewController(p Params, definitions *informers.View[*informers.Definition]) *Controller {
 	s := &Controller{
 		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),
 		events: p.Events, log: p.Log.Named("targets"), now: time.Now, told: report.Repeats{Now: time.Now}, healed: locked.New(healed{}),
@@ -67,7 +70,7 @@ func NewController(p Params, definitions *kube.View[*kube.Definition]) *Controll
 		}, []string{"rule", "result"}),
 	}
 	s.targets = NewSetTargets(p.Clients, definitions, p.Rules, p.DigestKey, p.Log)
-	p.Registry.MustRegister(s.targets.Standings("headwater_reload_target_kinds",
+	p.Registry.MustRegister(s.targets.Statuses("headwater_reload_target_kinds",
 		"1 for each kind of target whose fields are set, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.targets.Recheck() })
 	p.Caches.Add(s.targets, func() bool { return len(SetKinds(p.Rules.Load(), p.DigestKey)) > 0 })
@@ -93,8 +96,8 @@ func (s *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-func (s *Controller) subscribe() (all kube.Subscriptions, err error) {
-	if err := all.Add(s.targets.OnChange(func(change kube.Change[*SetTarget]) { s.changed(change.Latest()) })); err != nil {
+func (s *Controller) subscribe() (all informers.Subscriptions, err error) {
+	if err := all.Add(s.targets.OnChange(func(change informers.Change[*SetTarget]) { s.changed(change.Latest()) })); err != nil {
 		return all, err
 	}
 	for _, kind := range object.Kinds {
@@ -113,7 +116,7 @@ func (s *Controller) changed(t *SetTarget) {
 	}
 }
 
-func (s *Controller) cloneChanged(change kube.Change[*object.Digested]) {
+func (s *Controller) cloneChanged(change informers.Change[*object.Digested]) {
 	marks, readable := mark.Of(change.Latest())
 	if !readable {
 		return
@@ -123,7 +126,7 @@ func (s *Controller) cloneChanged(change kube.Change[*object.Digested]) {
 	}
 }
 
-func (s *Controller) sourceChanged(change kube.Change[*object.Full]) {
+func (s *Controller) sourceChanged(change informers.Change[*object.Full]) {
 	source := change.Latest()
 	for _, rule := range s.rules.Load().ForSource(source.Ref(), source.Labels) {
 		s.objectChanged(source.Namespace, rule)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -133,7 +133,7 @@ func TestDriftIsHealedForAWhileOnly(t *testing.T) {
 
 func TestTargetKeepsDigestsAlone(t *testing.T) {
 	form := setTarget(t, "spec.a").Info
-	key, err := kube.NewPassingDigestKey()
+	key, err := digestkey.NewEphemeral()
 	require.NoError(t, err)
 	hasher, err := key.Hasher()
 	require.NoError(t, err)

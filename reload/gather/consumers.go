@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -34,10 +35,10 @@ const (
 
 // Consumers are the caches of everything that can reference an object.
 type Consumers struct {
-	Workloads map[kinds.Kind]*kube.View[*workload.Workload]
+	Workloads map[kinds.Kind]*informers.View[*workload.Workload]
 	// optional holds the workloads of kinds that a cluster may lack.
-	Optional *kube.Optional[*workload.Workload]
-	Pods     *kube.View[*workload.Pod]
+	Optional *informers.Optional[*workload.Workload]
+	Pods     *informers.View[*workload.Pod]
 	// sections are those of the configuration that may be about consumers of a
 	// namespace, and its labels; nil: there are none.
 	Sections func(namespace string) ([]spec.Section, map[string]string)
@@ -48,12 +49,12 @@ type Consumers struct {
 // cached; definitions may be nil where nobody stays to see them come and go. keeps
 // is what optional was given, too.
 func NewConsumers(
-	clients *kube.Clients, caches *kube.Caches, needed func() bool,
-	optional func() []kube.OptionalKind[*workload.Workload], definitions *kube.View[*kube.Definition], keeps workload.KeptReferences, log *zap.Logger,
+	clients *kube.Clients, caches *informers.Caches, needed func() bool,
+	optional func() []informers.OptionalKind[*workload.Workload], definitions *informers.View[*informers.Definition], keeps workload.KeptReferences, log *zap.Logger,
 ) (*Consumers, error) {
-	c := &Consumers{Workloads: map[kinds.Kind]*kube.View[*workload.Workload]{}}
+	c := &Consumers{Workloads: map[kinds.Kind]*informers.View[*workload.Workload]{}}
 	for kind, informer := range workloadInformers(clients.Typed) {
-		view, err := kube.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log,
+		view, err := informers.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log,
 			func(obj any) (*workload.Workload, error) { return workload.KeepRolling(obj, keeps) })
 		if err != nil {
 			return nil, err
@@ -66,9 +67,9 @@ func NewConsumers(
 		c.Workloads[kind] = view
 		caches.Add(view, needed)
 	}
-	c.Optional = kube.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
+	c.Optional = informers.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
 	caches.Add(c.Optional, needed)
-	pods, err := kube.NewView("pods", podInformer(clients.Typed), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
+	pods, err := informers.NewView("pods", podInformer(clients.Typed), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +83,14 @@ func NewConsumers(
 
 // CustomKinds are the kinds of workloads and of annotated targets that a cluster
 // may lack, as declared and the rules say each time that they are asked for.
-func CustomKinds(declared func() []kinds.WorkloadKind, live *rules.Live[spec.Rule], keeps workload.KeptReferences) func() []kube.OptionalKind[*workload.Workload] {
-	return func() []kube.OptionalKind[*workload.Workload] {
-		var found []kube.OptionalKind[*workload.Workload]
+func CustomKinds(declared func() []kinds.WorkloadKind, live *rules.Live[spec.Rule], keeps workload.KeptReferences) func() []informers.OptionalKind[*workload.Workload] {
+	return func() []informers.OptionalKind[*workload.Workload] {
+		var found []informers.OptionalKind[*workload.Workload]
 		seen := map[kinds.Kind]bool{}
 		for _, form := range append(kinds.Optional(declared()), AnnotatedKinds(live.Load())...) {
 			if !seen[form.ConsumerKind()] {
 				seen[form.ConsumerKind()] = true
-				found = append(found, kube.OptionalKind[*workload.Workload]{
+				found = append(found, informers.OptionalKind[*workload.Workload]{
 					GroupVersionKind: form.GroupVersionKind, Keep: workload.KeepCustom(form, keeps), Shape: strings.Join(form.Template, "."),
 				})
 			}

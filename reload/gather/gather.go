@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -26,7 +26,7 @@ const RereadDelay = time.Second
 
 // Gatherer reads with one set of rules.
 type Gatherer struct {
-	Caches *kube.Caches
+	Caches *informers.Caches
 	Rules  *rules.Set[spec.Rule]
 	Hasher *digest.Hasher
 	// read returns an object whose data no cache holds; nil when it is not
@@ -98,7 +98,7 @@ func (g *Gatherer) matched(kind object.Kind, namespace string, patterns []optin.
 	for _, clone := range g.Caches.Clones[kind].InNamespace(namespace) {
 		add(clone.Name)
 	}
-	for _, foreign := range g.Caches.Foreign[kind].InNamespace(namespace) {
+	for _, foreign := range g.Caches.Unmanaged[kind].InNamespace(namespace) {
 		add(foreign.Name)
 	}
 	slices.SortFunc(found, func(a, b object.Ref) int { return strings.Compare(a.Name, b.Name) })
@@ -194,7 +194,7 @@ type looked struct {
 	ref     object.Ref
 	clone   *object.Digested
 	source  *object.Full
-	foreign *kube.Foreign
+	foreign *informers.Unmanaged
 	// unsynced is true while sources of its place may be missing.
 	unsynced bool
 }
@@ -202,7 +202,7 @@ type looked struct {
 func (g *Gatherer) Look(ref object.Ref) looked {
 	o := looked{ref: ref}
 	o.clone, _ = g.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
-	o.foreign, _ = g.Caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
+	o.foreign, _ = g.Caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
 	source, synced := g.Caches.Sources.Get(ref)
 	o.source, o.unsynced = source, !synced
 	return o

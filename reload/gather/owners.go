@@ -3,7 +3,7 @@ package gather
 import (
 	"slices"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -27,12 +27,12 @@ func (c *Consumers) RootOwner(w *workload.Workload) workload.RootOwner {
 
 func (c *Consumers) Lookup(namespace string, owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
 	if _, every := c.Workloads[owner.Kind]; !every {
-		switch c.Optional.Standing(owner.Kind.GroupKind()) {
-		case kube.StandingAbsent, kube.StandingRefused:
+		switch c.Optional.Status(owner.Kind.GroupKind()) {
+		case informers.KindAbsent, informers.KindRefused:
 			return nil, workload.OwnerUnsupported
-		case kube.StandingFilling:
+		case informers.KindFilling:
 			return nil, workload.OwnerNotSynced
-		case kube.StandingFull:
+		case informers.KindFull:
 		}
 	}
 	if found, ok := c.Workload(kinds.Key{Kind: owner.Kind, Namespace: namespace, Name: owner.Name}); ok {

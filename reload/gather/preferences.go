@@ -1,7 +1,7 @@
 package gather
 
 import (
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -39,7 +39,7 @@ func (c *Consumers) PreferencesForPod(pod *workload.Pod, settings spec.Settings)
 
 // SectionsFor returns what consumers.sections is, by the labels that namespaces
 // are known to have. About a namespace that is not known no section is.
-func SectionsFor(namespaces *kube.View[*kube.Namespace], sections func() []spec.Section) func(string) ([]spec.Section, map[string]string) {
+func SectionsFor(namespaces *informers.View[*informers.Namespace], sections func() []spec.Section) func(string) ([]spec.Section, map[string]string) {
 	return func(name string) ([]spec.Section, map[string]string) {
 		current := sections()
 		if len(current) == 0 {

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/reload/optin"
@@ -26,8 +28,8 @@ const readWorkers = 8
 // cannot be read is tried again for ever, and delays nothing else.
 type Reader struct {
 	reader kube.Reader
-	caches *kube.Caches
-	key    *kube.DigestKey
+	caches *informers.Caches
+	key    *digestkey.Key
 	Queue  *queue.Runner[object.Ref]
 	// wanted reports whether anybody still asks about an object.
 	Wanted func(object.Ref) bool
@@ -40,7 +42,7 @@ type Reader struct {
 	known sync.Map // from object.Ref to *object.Digested
 }
 
-func NewReader(clients *kube.Clients, caches *kube.Caches, key *kube.DigestKey, registry *prometheus.Registry, log *zap.Logger) *Reader {
+func NewReader(clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, registry *prometheus.Registry, log *zap.Logger) *Reader {
 	r := &Reader{reader: kube.NewReader(clients), caches: caches, key: key, Labels: func() bool { return false }}
 	r.Queue = queue.New(queue.Options{Name: "reload-reads", Workers: readWorkers, Log: log, Registry: registry}, r.Reconcile)
 	return r
@@ -117,7 +119,7 @@ func (r *Reader) reviewKnown(ref object.Ref) {
 }
 
 func (r *Reader) Reconcile(ctx context.Context, ref object.Ref) error {
-	foreign, found := r.caches.Foreign[ref.Kind].Get(ref.Namespace, ref.Name)
+	foreign, found := r.caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
 	if !found || !r.Wanted(ref) {
 		r.known.Delete(ref)
 		return nil

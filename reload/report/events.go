@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/cut"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -27,12 +27,12 @@ const maxMissing = 1
 // misspelt is the topic of EmitMisspelt.
 const misspelt = "misspelt"
 
-func about(one workload.Consumer) kube.Event {
+func about(one workload.Consumer) events.Event {
 	form := one.Info()
-	return kube.Event{About: kube.Reference(form.GroupVersion().String(), form.Kind, one)}
+	return events.Event{About: events.Reference(form.GroupVersion().String(), form.Kind, one)}
 }
 
-func restarted(w workload.Consumer, decision decide.Decision) kube.Event {
+func restarted(w workload.Consumer, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Rule, event.Reason, event.Action = decision.Rule, "Restarted", "Restart"
 	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
@@ -50,7 +50,7 @@ func restarted(w workload.Consumer, decision decide.Decision) kube.Event {
 
 // MayReadOld says what new pods do not bring about for what was immutable. See
 // https://github.com/kubernetes/kubernetes/issues/131589.
-func mayReadOld(w workload.Consumer, rule string, old []string) kube.Event {
+func mayReadOld(w workload.Consumer, rule string, old []string) events.Event {
 	event := about(w)
 	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
 	event.Note = "Its new pods may still read the old data, since this was immutable and was made anew under its name: " +
@@ -69,8 +69,8 @@ func someOf(names []string, most int) string {
 }
 
 // reloaded is about an object that changed.
-func reloaded(one summary, about *corev1.ObjectReference) kube.Event {
-	event := kube.Event{About: about, Rule: one.Rule, Reason: "Reloaded", Action: "Reload", Note: one.note}
+func reloaded(one summary, about *corev1.ObjectReference) events.Event {
+	event := events.Event{About: about, Rule: one.Rule, Reason: "Reloaded", Action: "Reload", Note: one.note}
 	if one.Rule != "" {
 		event.Note = fmt.Sprintf("rule %q: %s", one.Rule, one.note)
 	}
@@ -78,7 +78,7 @@ func reloaded(one summary, about *corev1.ObjectReference) kube.Event {
 }
 
 // failed is about a write that the API server answered so.
-func failed(to workload.Consumer, decision decide.Decision, answer string) kube.Event {
+func failed(to workload.Consumer, decision decide.Decision, answer string) events.Event {
 	event := about(to)
 	event.Warning, event.Persisting, event.Rule = true, true, decision.Rule
 	switch decision.Step {
@@ -97,7 +97,7 @@ func failed(to workload.Consumer, decision decide.Decision, answer string) kube.
 	return event
 }
 
-func restartHeld(w *workload.Workload, decision decide.Decision) kube.Event {
+func restartHeld(w *workload.Workload, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Warning = true
 	event.Rule, event.Reason, event.Action = decision.Rule, "RestartHeld", "Hold"
@@ -106,7 +106,7 @@ func restartHeld(w *workload.Workload, decision decide.Decision) kube.Event {
 	return event
 }
 
-func baselineAdopted(w workload.Consumer, decision decide.Decision) kube.Event {
+func baselineAdopted(w workload.Consumer, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Reason, event.Action = "BaselineAdopted", "Adopt"
 	event.Note = "Nothing was restarted: the annotation " + mark.Baseline + " cannot be compared with, since "
@@ -119,16 +119,16 @@ func baselineAdopted(w workload.Consumer, decision decide.Decision) kube.Event {
 	return event
 }
 
-func unknownReload(w *workload.Workload, fault optin.Fault) kube.Event {
+func unknownReload(w *workload.Workload, fault optin.Fault) events.Event {
 	return ignoredAnnotation(about(w).About, fault)
 }
 
-func ignoredAnnotation(about *corev1.ObjectReference, fault optin.Fault) kube.Event {
+func ignoredAnnotation(about *corev1.ObjectReference, fault optin.Fault) events.Event {
 	ignored := "ignored"
 	if fault.InPart {
 		ignored = "ignored in part"
 	}
-	return kube.Event{
+	return events.Event{
 		About: about, Warning: true, Persisting: true, Reason: "UnknownReload", Action: "Read",
 		Note: fmt.Sprintf("The annotation %s is %s: %s", fault.Annotation, ignored, fault.Problem),
 	}
@@ -149,7 +149,7 @@ const failing = "failing"
 // reverted is the topic of EmitReverted.
 const reverted = "reverted"
 
-func restartUndone(w *workload.Workload, due decide.Decision) kube.Event {
+func restartUndone(w *workload.Workload, due decide.Decision) events.Event {
 	event := about(w)
 	event.Warning, event.Persisting, event.Rule, event.Action = true, true, due.Rule, "Restart"
 	event.Reason = "StampReverted"
@@ -163,7 +163,7 @@ func restartUndone(w *workload.Workload, due decide.Decision) kube.Event {
 	return event
 }
 
-func stampReverted(w *workload.Workload, stranger *workload.Owner) kube.Event {
+func stampReverted(w *workload.Workload, stranger *workload.Owner) events.Event {
 	event := about(w)
 	event.Warning, event.Persisting = true, true
 	event.Reason, event.Action = "StampReverted", "Restart"
@@ -180,8 +180,8 @@ func stampReverted(w *workload.Workload, stranger *workload.Owner) kube.Event {
 }
 
 // notRestarted is about what consumes data that changed, and cannot be restarted.
-func notRestarted(about corev1.ObjectReference, read []decide.Input) kube.Event {
-	return kube.Event{
+func notRestarted(about corev1.ObjectReference, read []decide.Input) events.Event {
+	return events.Event{
 		About: &about, Warning: true, Rule: decide.FirstRule(read), Reason: "NotRestarted", Action: "Restart",
 		Note: "Not restarted, though what it read at its start has changed: " + someOf(decide.Names(read), maxNamed) + ". " + replaceIt(about),
 	}

@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
@@ -13,7 +13,7 @@ import (
 // ChangeTimeOfClone is when the change was made that a change of a clone brings: that
 // of its source, if it was written since the clone was before, or now, where the
 // clone alone changed. It is zero for a clone that was there already.
-func (r *Reporter) ChangeTimeOfClone(change kube.Change[*object.Digested], of object.Ref, now time.Time) time.Time {
+func (r *Reporter) ChangeTimeOfClone(change informers.Change[*object.Digested], of object.Ref, now time.Time) time.Time {
 	switch {
 	case change.Added:
 		return time.Time{}

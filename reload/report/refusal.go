@@ -9,13 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/admission"
 )
 
 // Overtaken reports whether somebody else wrote, replaced or deleted the consumer
 // at the same moment. A webhook may refuse by the same codes.
 func Overtaken(err error) bool {
-	return (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || UidRefused(err)) && !kube.FromAdmission(err)
+	return (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || UidRefused(err)) && !admission.Refused(err)
 }
 
 // UidRefused reports whether another object has taken the name of the one that

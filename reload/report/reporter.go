@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -27,12 +28,12 @@ import (
 // Reporter tells people, logs and metrics what was done to consumers, and what
 // waits.
 type Reporter struct {
-	Caches    *kube.Caches
+	Caches    *informers.Caches
 	rules     *rules.Live[spec.Rule]
 	settings  *live.Value[*spec.Compiled]
 	consumers *gather.Consumers
 	reads     *gather.Reader
-	events    *kube.Events
+	events    *events.Recorder
 	metrics   *Metrics
 	// onlooker, when there is one, is told of what was done.
 	Observer Observer
@@ -46,12 +47,12 @@ type Reporter struct {
 
 // ReporterParams are what a Reporter needs.
 type ReporterParams struct {
-	Caches    *kube.Caches
+	Caches    *informers.Caches
 	Rules     *rules.Live[spec.Rule]
 	Settings  *live.Value[*spec.Compiled]
 	Consumers *gather.Consumers
 	Reads     *gather.Reader
-	Events    *kube.Events
+	Events    *events.Recorder
 	Metrics   *Metrics
 	Onlooker  Observer
 	Log       *zap.Logger
@@ -106,7 +107,7 @@ func (r *Reporter) EmitSummaries(waiting func() map[decide.Cause]track.WaitCount
 
 // emitOn records event about ref, unless its namespace is being deleted, where
 // nothing can be recorded any more.
-func (r *Reporter) emitOn(ref object.Ref, event kube.Event) {
+func (r *Reporter) emitOn(ref object.Ref, event events.Event) {
 	if namespace, found := r.Caches.Namespaces.Get("", ref.Namespace); found && !namespace.Terminating {
 		event.About = r.reference(ref)
 		r.events.Record(event)
@@ -116,7 +117,7 @@ func (r *Reporter) emitOn(ref object.Ref, event kube.Event) {
 // EmitStuckBecause reports on an object that changed the rollouts that do not
 // complete because of it.
 func (r *Reporter) EmitStuckBecause(cause decide.Cause, note string) {
-	r.emitOn(cause.Object, kube.Event{Rule: cause.Rule, Warning: true, Persisting: true, Reason: "RolloutStuck", Action: "Reload", Note: note})
+	r.emitOn(cause.Object, events.Event{Rule: cause.Rule, Warning: true, Persisting: true, Reason: "RolloutStuck", Action: "Reload", Note: note})
 }
 
 // EmitReverted tells the owner of w that what was written on it was taken off or
@@ -157,7 +158,7 @@ func (r *Reporter) EmitNotRestarted(about corev1.ObjectReference, read []decide.
 
 // EmitJob reports a Job that asks, by annotation, for what Headwater does not do.
 func (r *Reporter) EmitJob(k kinds.Key, job *batchv1.Job, annotation, problem string) {
-	event := ignoredAnnotation(kube.Reference("batch/v1", "Job", job), optin.Fault{Annotation: annotation, Problem: problem})
+	event := ignoredAnnotation(events.Reference("batch/v1", "Job", job), optin.Fault{Annotation: annotation, Problem: problem})
 	if say, _ := r.Repeats.ShouldEmit(k, annotation, string(job.UID)); say {
 		r.events.Record(event)
 	}
@@ -239,5 +240,5 @@ func (r *Reporter) reference(ref object.Ref) *corev1.ObjectReference {
 	} else if read := r.reads.Latest(ref); read != nil {
 		meta = read
 	}
-	return kube.Reference("v1", string(ref.Kind), meta)
+	return events.Reference("v1", string(ref.Kind), meta)
 }

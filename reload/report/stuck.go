@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headwater-k8s/headwater/internal/again"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -20,7 +20,7 @@ import (
 // Stuck is the topic of EmitStuck.
 const Stuck = "stuck"
 
-func rolloutStuck(w *workload.Workload, one Watched) kube.Event {
+func rolloutStuck(w *workload.Workload, one Watched) events.Event {
 	event := about(w)
 	event.Rule, event.Warning, event.Persisting, event.Reason, event.Action = one.Rule, true, true, "RolloutStuck", "Restart"
 	event.Note = "Headwater restarted it at " + one.RestartedAt.UTC().Format(time.RFC3339)

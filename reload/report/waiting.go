@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -37,7 +37,7 @@ func (r *Reporter) EmitWaiting(w *workload.Workload, due decide.Decision, wait d
 // Waiting is the topic of EmitWaiting.
 const Waiting = "waiting"
 
-func restartWaits(w *workload.Workload, due decide.Decision, wait decide.Wait) kube.Event {
+func restartWaits(w *workload.Workload, due decide.Decision, wait decide.Wait) events.Event {
 	if wait.Reason == decide.WaitMissing {
 		return restartHeld(w, due)
 	}

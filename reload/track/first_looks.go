@@ -3,7 +3,7 @@ package track
 import (
 	"sync"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -15,7 +15,7 @@ import (
 type FirstLooks struct{ due sync.Map } // from key to types.UID
 
 // Observe adds a workload that is new to this leader.
-func (f *FirstLooks) Observe(change kube.Change[*workload.Workload]) {
+func (f *FirstLooks) Observe(change informers.Change[*workload.Workload]) {
 	if change.Added || !change.Deleted && change.Old.UID != change.New.UID {
 		f.due.Store(change.New.Key(), change.New.UID)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -15,7 +15,7 @@ import (
 // stands in for them.
 type SourceChangeTimes struct{ seen sync.Map } // from object.Ref to time.Time
 
-func (s *SourceChangeTimes) Observe(change kube.Change[*object.Full], now time.Time) {
+func (s *SourceChangeTimes) Observe(change informers.Change[*object.Full], now time.Time) {
 	ref := change.Latest().Ref()
 	switch {
 	case change.Deleted:
@@ -36,7 +36,7 @@ func (s *SourceChangeTimes) ChangedAt(source *object.Full) time.Time {
 
 // ChangeTimeOfSource is when a change of a source was made: now, as it is seen, or,
 // where the source was there already, zero.
-func ChangeTimeOfSource(change kube.Change[*object.Full], now time.Time) time.Time {
+func ChangeTimeOfSource(change informers.Change[*object.Full], now time.Time) time.Time {
 	if change.Added {
 		return time.Time{}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -68,18 +69,18 @@ type StoredApprovals struct {
 
 // approvals caches the approvals.
 type approvals struct {
-	View *kube.View[*StoredApprovals]
+	View *informers.View[*StoredApprovals]
 	Ref  object.Ref
 	now  func() time.Time
 }
 
-func newApprovals(clients *kube.Clients, caches *kube.Caches, ownNamespace string, log *zap.Logger) (*approvals, error) {
-	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{}, kube.Named(ApprovalsName))
-	view, err := kube.NewView("approvals", informer, log, func(obj any) (*StoredApprovals, error) { return keepApprovals(obj, log) })
+func newApprovals(clients *kube.Clients, caches *informers.Caches, ownNamespace string, log *zap.Logger) (*approvals, error) {
+	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{}, informers.Named(ApprovalsName))
+	view, err := informers.NewView("approvals", informer, log, func(obj any) (*StoredApprovals, error) { return keepApprovals(obj, log) })
 	if err != nil {
 		return nil, err
 	}
-	caches.Add(view, kube.Always)
+	caches.Add(view, informers.Always)
 	return &approvals{
 		View: view, now: time.Now,
 		Ref: object.Ref{Kind: object.ConfigMap, Namespace: ownNamespace, Name: ApprovalsName},

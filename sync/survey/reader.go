@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -27,7 +28,7 @@ const byRule = "rule"
 // nothing.
 type Reader struct {
 	Live      *rules.Live[spec.Rule]
-	Caches    *kube.Caches
+	Caches    *informers.Caches
 	Approvals *approvals
 	Removals  *removals
 	// latest are the claimants of the set that was last asked about.
@@ -36,7 +37,7 @@ type Reader struct {
 
 // NewReader adds what it needs to caches, which must not run yet. ownNamespace
 // is where approvals and removals are recorded.
-func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *kube.Caches, ownNamespace string, log *zap.Logger) (*Reader, error) {
+func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *informers.Caches, ownNamespace string, log *zap.Logger) (*Reader, error) {
 	for _, kind := range object.Kinds {
 		err := caches.Clones[kind].AddIndex(byRule, func(clone *object.Digested) []string {
 			if marks, ours := mark.Of(clone); ours {
@@ -89,7 +90,7 @@ func (o *Reader) State(target object.Ref) (plan.State, error) {
 			}
 		}
 	}
-	if foreign, taken := o.Caches.Foreign[target.Kind].Get(target.Namespace, target.Name); taken {
+	if foreign, taken := o.Caches.Unmanaged[target.Kind].Get(target.Namespace, target.Name); taken {
 		state.Taken, state.MadeByUs = true, foreign.MadeByUs
 	}
 	return state, nil

@@ -14,6 +14,8 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -33,9 +35,9 @@ func observing(tb testing.TB, n int) *Reader {
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(tb, metav1.AddMetaToScheme(scheme))
 	clients := &kube.Clients{Typed: fake.NewClientset(clones...), Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
-	key, err := kube.NewPassingDigestKey()
+	key, err := digestkey.NewEphemeral()
 	require.NoError(tb, err)
-	caches, err := kube.NewCaches(clients, key, zap.NewNop())
+	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(tb, err)
 	observer, err := NewReader(rules.NewLive(rules.NewSet[spec.Rule]()), clients, caches, "headwater-system", zap.NewNop())
 	require.NoError(tb, err)

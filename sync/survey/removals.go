@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
@@ -31,19 +32,19 @@ type StoredRemovals struct {
 
 // removals reads and writes the record.
 type removals struct {
-	View      *kube.View[*StoredRemovals]
+	View      *informers.View[*StoredRemovals]
 	client    kubernetes.Interface
 	namespace string
 	now       func() time.Time
 }
 
-func newRemovals(clients *kube.Clients, caches *kube.Caches, ownNamespace string, log *zap.Logger) (*removals, error) {
-	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{}, kube.Named(RemovalsName))
-	view, err := kube.NewView("removals", informer, log, keepRemovals)
+func newRemovals(clients *kube.Clients, caches *informers.Caches, ownNamespace string, log *zap.Logger) (*removals, error) {
+	informer := coreinformers.NewFilteredConfigMapInformer(clients.Typed, ownNamespace, 0, cache.Indexers{}, informers.Named(RemovalsName))
+	view, err := informers.NewView("removals", informer, log, keepRemovals)
 	if err != nil {
 		return nil, err
 	}
-	caches.Add(view, kube.Always)
+	caches.Add(view, informers.Always)
 	return &removals{View: view, client: clients.Typed, namespace: ownNamespace, now: time.Now}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 )
 
@@ -59,7 +59,7 @@ func (a *arena) candidate(name string, graceful bool, lead func(context.Context)
 			Client:     a.admin.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		},
-		LeaseDuration: kube.LeaseDuration, RenewDeadline: kube.RenewDeadline, RetryPeriod: kube.RetryPeriod,
+		LeaseDuration: leader.LeaseDuration, RenewDeadline: leader.RenewDeadline, RetryPeriod: leader.RetryPeriod,
 		ReleaseOnCancel: graceful, Name: "bench",
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
 	})

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -118,7 +118,7 @@ func (f *fleet) round(ctx context.Context, by ending) (took, floor time.Duration
 	if err != nil {
 		return 0, 0, err
 	}
-	moment := time.Duration(rand.Int64N(int64(2 * kube.RetryPeriod)))
+	moment := time.Duration(rand.Int64N(int64(2 * leader.RetryPeriod)))
 	if err := harness.Holds(ctx, moment, func(context.Context) error { return old.Failure() }); err != nil {
 		return 0, 0, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -20,7 +20,7 @@ func isWork(r cluster.Request) bool {
 
 // isLease reports whether r made its sender the leader, or kept it so.
 func isLease(r cluster.Request) bool {
-	return r.Resource == "leases" && r.Name == kube.LeaseName && r.Namespace == harness.Namespace && r.IsWrite() && r.Code < 300
+	return r.Resource == "leases" && r.Name == leader.LeaseName && r.Namespace == harness.Namespace && r.IsWrite() && r.Code < 300
 }
 
 // isTheft reports whether r changed what is protected in the name of somebody

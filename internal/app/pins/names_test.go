@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
@@ -53,10 +55,10 @@ func TestNames(t *testing.T) {
 		{"fields that rule RULE sets", mark.SetBy("RULE")},
 		{"field manager", mark.FieldManager},
 		{"field manager of the fields that rule RULE sets", mark.TargetManager("RULE")},
-		{"sender of Events", kube.ReportingController},
+		{"sender of Events", events.ReportingController},
 		{"rule of an Event", progress.EventRule},
-		{"Lease", kube.LeaseName},
-		{"Secret of the digest key", kube.DigestKeySecret},
+		{"Lease", leader.LeaseName},
+		{"Secret of the digest key", digestkey.DigestKeySecret},
 		{"Secret of the certificate", spec.CertificateSecret},
 		{"ConfigMap of the configuration", config.ConfigMapName},
 		{"its key", config.ConfigMapKey},

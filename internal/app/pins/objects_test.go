@@ -33,6 +33,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/register"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -60,7 +62,7 @@ func TestObjectsOfTheService(t *testing.T) {
 	var found map[string]string
 	missing := func() []string {
 		return slices.DeleteFunc([]string{
-			"leases " + kube.LeaseName, "secrets " + kube.DigestKeySecret, "secrets " + spec.CertificateSecret,
+			"leases " + leader.LeaseName, "secrets " + digestkey.DigestKeySecret, "secrets " + spec.CertificateSecret,
 			"configmaps " + config.LastValidName, "configmaps " + register.RegisteredConfigMap,
 			"validatingwebhookconfigurations " + spec.ConfigurationName,
 			"validatingadmissionpolicies headwater-self", "validatingadmissionpolicybindings headwater-self",

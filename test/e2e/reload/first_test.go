@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -88,7 +88,7 @@ func TestAnInstallationRestartsNothingThatIsOlder(t *testing.T) {
 	e.SecondLater()
 	e.SetKey(namespace, "own", "used", "2")
 	// Other tests may have installed it already.
-	_ = e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), kube.DigestKeySecret, metav1.DeleteOptions{})
+	_ = e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{})
 	h := e.Start(e2e.ReloadRule("install"))
 	before := e.Adopted(h, namespace, "web")
 	e.Restarted(namespace, before)

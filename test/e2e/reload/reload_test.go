@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -128,11 +128,11 @@ func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 	e := newEnv(t)
 	namespace, h, before := e.onRecord("keptkey")
 	stored := func(ctx context.Context) (*corev1.Secret, error) {
-		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, kube.DigestKeySecret, metav1.GetOptions{})
+		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, digestkey.DigestKeySecret, metav1.GetOptions{})
 	}
 	made, err := stored(e.Context())
 	require.NoError(t, err)
-	e.without(harness.Namespace, kube.DigestKeySecret)
+	e.without(harness.Namespace, digestkey.DigestKeySecret)
 	e.Eventually(func(ctx context.Context) error {
 		again, err := stored(ctx)
 		if err == nil && again.UID == made.UID {
@@ -157,7 +157,7 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	namespace, h, before := e.onRecord("lostkey")
 
 	h.Stop()
-	e.without(harness.Namespace, kube.DigestKeySecret)
+	e.without(harness.Namespace, digestkey.DigestKeySecret)
 	h = e.Start(e2e.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)

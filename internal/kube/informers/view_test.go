@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 const deadline = 10 * time.Second
 
-func secretView(t *testing.T, log *zap.Logger, keep func(any) (*Foreign, error), objects ...string) (*View[*Foreign], *fake.Clientset) {
+func secretView(t *testing.T, log *zap.Logger, keep func(any) (*Unmanaged, error), objects ...string) (*View[*Unmanaged], *fake.Clientset) {
 	t.Helper()
 	client := fake.NewClientset()
 	for _, name := range objects {
@@ -29,7 +29,7 @@ func secretView(t *testing.T, log *zap.Logger, keep func(any) (*Foreign, error),
 	}
 	view, err := NewView("secrets", coreinformers.NewSecretInformer(client, "ns", 0, cache.Indexers{}), log, keep)
 	require.NoError(t, err)
-	require.NoError(t, view.AddIndex("name", func(f *Foreign) []string { return []string{f.Name} }))
+	require.NoError(t, view.AddIndex("name", func(f *Unmanaged) []string { return []string{f.Name} }))
 	return view, client
 }
 
@@ -40,7 +40,7 @@ func secretCalled(name string) *corev1.Secret {
 	}
 }
 
-func runView(t *testing.T, view *View[*Foreign]) {
+func runView(t *testing.T, view *View[*Unmanaged]) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -51,11 +51,11 @@ func runView(t *testing.T, view *View[*Foreign]) {
 
 func TestAnObjectThatCannotBeReadIsLeftOutAndNamedWithoutItsContent(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	view, _ := secretView(t, zap.New(core), func(obj any) (*Foreign, error) {
+	view, _ := secretView(t, zap.New(core), func(obj any) (*Unmanaged, error) {
 		if secret, ok := obj.(*corev1.Secret); ok && secret.Name == "bad" {
 			return nil, errors.New("no")
 		}
-		return keepForeign(obj)
+		return keepUnmanaged(obj)
 	}, "good", "bad")
 	runView(t, view)
 	_, found := view.Get("ns", "bad")
@@ -74,15 +74,15 @@ func TestAnObjectThatCannotBeReadIsLeftOutAndNamedWithoutItsContent(t *testing.T
 }
 
 func TestASubscriberSeesOneThatCannotBeReadGoAndCome(t *testing.T) {
-	view, client := secretView(t, zap.NewNop(), func(obj any) (*Foreign, error) {
+	view, client := secretView(t, zap.NewNop(), func(obj any) (*Unmanaged, error) {
 		if secret, ok := obj.(*corev1.Secret); ok && secret.Labels["bad"] != "" {
 			return nil, errors.New("no")
 		}
-		return keepForeign(obj)
+		return keepUnmanaged(obj)
 	}, "good")
 	runView(t, view)
-	changes := make(chan Change[*Foreign], 8)
-	_, err := view.OnChange(func(c Change[*Foreign]) { changes <- c })
+	changes := make(chan Change[*Unmanaged], 8)
+	_, err := view.OnChange(func(c Change[*Unmanaged]) { changes <- c })
 	require.NoError(t, err)
 	for version, added := range []bool{true, false, true} {
 		if version > 0 {
@@ -106,14 +106,14 @@ func TestASubscriberSeesOneThatCannotBeReadGoAndCome(t *testing.T) {
 }
 
 func TestASubscriberSeesWhatIsThereAndThenEveryChange(t *testing.T) {
-	view, client := secretView(t, zap.NewNop(), keepForeign, "first")
+	view, client := secretView(t, zap.NewNop(), keepUnmanaged, "first")
 	runView(t, view)
 	type seen struct {
 		name           string
 		added, deleted bool
 	}
 	changes := make(chan seen, 8)
-	subscription, err := view.OnChange(func(c Change[*Foreign]) {
+	subscription, err := view.OnChange(func(c Change[*Unmanaged]) {
 		changes <- seen{c.Latest().Name, c.Added, c.Deleted}
 	})
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"fmt"
@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 // Definition is what is kept of a CustomResourceDefinition: that it is there,
 // and that it changed.
-type Definition struct{ slim }
+type Definition struct{ minimalMeta }
 
 // Group is the API group that the definition adds a kind to: its name is the
 // resource, a dot and the group.
@@ -24,7 +26,7 @@ func (d *Definition) Group() string {
 
 // NewDefinitions returns a cache of all CustomResourceDefinitions, which tells
 // when it is time to look at what the API server serves.
-func NewDefinitions(clients *Clients, log *zap.Logger) (*View[*Definition], error) {
+func NewDefinitions(clients *kube.Clients, log *zap.Logger) (*View[*Definition], error) {
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	informer := metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	return NewView("custom resource definitions", informer, log, keepDefinition)
@@ -35,5 +37,5 @@ func keepDefinition(obj any) (*Definition, error) {
 	if !ok {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
-	return &Definition{slimOf(meta)}, nil
+	return &Definition{minimalMetaOf(meta)}, nil
 }

@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -67,14 +67,14 @@ func (v *optionalView[T]) failed(log *zap.Logger, err error) {
 	}
 }
 
-func (v *optionalView[T]) standing() Standing {
+func (v *optionalView[T]) standing() KindStatus {
 	switch {
 	case v.HasSynced():
-		return StandingFull
+		return KindFull
 	case v.refused.Load():
-		return StandingRefused
+		return KindRefused
 	default:
-		return StandingFilling
+		return KindFilling
 	}
 }
 
@@ -117,7 +117,7 @@ func (s optionalSubscription[T]) HasSynced() bool {
 	defer s.optional.mu.Unlock()
 	for _, view := range s.optional.views {
 		subscription := view.subscriptions[s.id]
-		if view.standing() != StandingRefused && (subscription == nil || !subscription.HasSynced()) {
+		if view.standing() != KindRefused && (subscription == nil || !subscription.HasSynced()) {
 			return false
 		}
 	}
@@ -136,23 +136,23 @@ func (s optionalSubscription[T]) Cancel() {
 	}
 }
 
-// Standings is a metric that tells the standing of every wanted kind.
-func (o *Optional[T]) Standings(name, help string) prometheus.Collector {
-	return standings[T]{o, prometheus.NewDesc(name, help, []string{"kind", "standing"}, nil)}
+// Statuses is a metric that tells the standing of every wanted kind.
+func (o *Optional[T]) Statuses(name, help string) prometheus.Collector {
+	return statusCollector[T]{o, prometheus.NewDesc(name, help, []string{"kind", "standing"}, nil)}
 }
 
-type standings[T metav1.Object] struct {
+type statusCollector[T metav1.Object] struct {
 	optional *Optional[T]
 	desc     *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (s standings[T]) Describe(into chan<- *prometheus.Desc) { into <- s.desc }
+func (s statusCollector[T]) Describe(into chan<- *prometheus.Desc) { into <- s.desc }
 
 // Collect implements prometheus.Collector.
-func (s standings[T]) Collect(into chan<- prometheus.Metric) {
+func (s statusCollector[T]) Collect(into chan<- prometheus.Metric) {
 	for _, kind := range s.optional.wanted() {
-		standing := s.optional.Standing(kind.GroupKind())
+		standing := s.optional.Status(kind.GroupKind())
 		into <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, 1, kind.GroupKind().String(), string(standing))
 	}
 }

@@ -1,4 +1,4 @@
-package kube
+package leader
 
 import (
 	"context"

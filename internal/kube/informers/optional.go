@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
@@ -24,21 +25,21 @@ type OptionalKind[T metav1.Object] struct {
 	Shape string
 }
 
-// Standing says how far the cache of an optional kind can be relied on.
-type Standing string
+// KindStatus says how far the cache of an optional kind can be relied on.
+type KindStatus string
 
 // The standings.
 const (
-	// StandingAbsent: nobody wants the kind, or the API server does not have it.
-	StandingAbsent Standing = "Absent"
-	// StandingFilling: not everything that was there was read yet, or the API
+	// KindAbsent: nobody wants the kind, or the API server does not have it.
+	KindAbsent KindStatus = "Absent"
+	// KindFilling: not everything that was there was read yet, or the API
 	// server did not say yet whether it has the kind.
-	StandingFilling Standing = "Filling"
-	// StandingFull: the cache is as good as that of any other kind.
-	StandingFull Standing = "Full"
-	// StandingRefused: the API server does not let it be read. It is tried
+	KindFilling KindStatus = "Filling"
+	// KindFull: the cache is as good as that of any other kind.
+	KindFull KindStatus = "Full"
+	// KindRefused: the API server does not let it be read. It is tried
 	// again, but nobody is to wait for it.
-	StandingRefused Standing = "Refused"
+	KindRefused KindStatus = "Refused"
 )
 
 // Optional caches objects of kinds that a cluster may lack: those of the
@@ -46,7 +47,7 @@ const (
 // is shared and must not be modified.
 type Optional[T metav1.Object] struct {
 	name        string
-	clients     *Clients
+	clients     *kube.Clients
 	definitions *View[*Definition]
 	wanted      func() []OptionalKind[T]
 	indexes     map[string]func(T) []string
@@ -72,9 +73,9 @@ const (
 	discoveryTimeout = 10 * time.Second
 )
 
-// settling is when it is looked again after a definition changed: the API
+// retryDelays is when it is looked again after a definition changed: the API
 // server serves a new kind some time after it accepted the definition.
-func settling() []time.Duration {
+func retryDelays() []time.Duration {
 	return []time.Duration{500 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 }
 
@@ -82,7 +83,7 @@ func settling() []time.Duration {
 // asked, with those indexes. definitions must run as long as it does, or be nil:
 // a kind that is installed later is then found by asking from time to time.
 func NewOptional[T metav1.Object](
-	name string, clients *Clients, definitions *View[*Definition], log *zap.Logger,
+	name string, clients *kube.Clients, definitions *View[*Definition], log *zap.Logger,
 	wanted func() []OptionalKind[T], indexes map[string]func(T) []string,
 ) *Optional[T] {
 	return &Optional[T]{
@@ -103,9 +104,9 @@ func (o *Optional[T]) Recheck() { o.wake.Up() }
 func (o *Optional[T]) Run(ctx context.Context) {
 	defer o.running.Wait()
 	defer o.followDefinitions()()
-	soon := settling()
+	soon := retryDelays()
 	for {
-		o.look(ctx)
+		o.discover(ctx)
 		wait := rediscovery
 		if len(soon) > 0 {
 			wait, soon = soon[0], soon[1:]
@@ -118,7 +119,7 @@ func (o *Optional[T]) Run(ctx context.Context) {
 		case <-timer.C:
 		case <-o.wake:
 			timer.Stop()
-			soon = settling()
+			soon = retryDelays()
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (o *Optional[T]) HasSynced() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, view := range o.views {
-		if view.standing() == StandingFilling {
+		if view.standing() == KindFilling {
 			return false
 		}
 	}
@@ -171,16 +172,16 @@ func (o *Optional[T]) all() []*optionalView[T] {
 	return views
 }
 
-// Standing says whether what Get says about kind can be relied on.
-func (o *Optional[T]) Standing(kind schema.GroupKind) Standing {
+// Status says whether what Get says about kind can be relied on.
+func (o *Optional[T]) Status(kind schema.GroupKind) KindStatus {
 	view := o.view(kind)
 	if view == nil {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if answered, wanted := o.answered[kind]; !o.looked || wanted && !answered {
-			return StandingFilling
+			return KindFilling
 		}
-		return StandingAbsent
+		return KindAbsent
 	}
 	return view.standing()
 }

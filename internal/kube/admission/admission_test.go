@@ -1,4 +1,4 @@
-package kube
+package admission
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			err := unquoted(fmt.Errorf("wrapped: %w", test.err))
+			err := Redact(fmt.Errorf("wrapped: %w", test.err))
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), value)
 			var told apierrors.APIStatus
@@ -59,7 +59,7 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 			require.NotContains(t, fmt.Sprint(told.Status().Details), value)
 			require.Equal(t, apierrors.ReasonForError(test.err), apierrors.ReasonForError(err))
 			require.Equal(t, test.policy, RefusingPolicy(err))
-			require.Equal(t, !strings.HasPrefix(test.want, "the API server"), FromAdmission(fmt.Errorf("wrapped: %w", test.err)))
+			require.Equal(t, !strings.HasPrefix(test.want, "the API server"), Refused(fmt.Errorf("wrapped: %w", test.err)))
 		})
 	}
 	for sentence, own := range map[string]error{
@@ -71,7 +71,7 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 		"a connection": errors.New("connection refused"),
 	} {
 		t.Run("the API server's own words stay: "+sentence, func(t *testing.T) {
-			require.Equal(t, own, unquoted(own))
+			require.Equal(t, own, Redact(own))
 			require.Empty(t, RefusingPolicy(own))
 		})
 	}

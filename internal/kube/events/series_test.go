@@ -1,4 +1,4 @@
-package kube
+package events
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // diary is an agenda with its own time, and what it had written of it.
 type diary struct {
-	*agenda
+	*throttle
 
 	now     time.Time
 	dropped int
@@ -20,7 +20,7 @@ type diary struct {
 
 func newDiary() *diary {
 	d := &diary{now: time.Unix(1e9, 0)}
-	d.agenda = newAgenda(func() { d.dropped++ })
+	d.throttle = newThrottle(func() { d.dropped++ })
 	return d
 }
 

@@ -1,4 +1,4 @@
-package kube
+package events
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 )
 
 func TestANoteIsNeverLongerThanTheAPIServerTakes(t *testing.T) {
-	events := NewEvents(fake.NewClientset(), prometheus.NewRegistry(), zap.NewNop())
+	events := NewRecorder(fake.NewClientset(), prometheus.NewRegistry(), zap.NewNop())
 	var heard Event
 	events.Subscribe(func(event Event) { heard = event })
 	for sentence, note := range map[string]string{
@@ -43,7 +43,7 @@ func TestANoteIsNeverLongerThanTheAPIServerTakes(t *testing.T) {
 type press struct {
 	*testing.T
 
-	events *Events
+	events *Recorder
 	api    *fake.Clientset
 	clock  *clocktesting.FakeClock
 }
@@ -51,7 +51,7 @@ type press struct {
 func newPress(t *testing.T) *press {
 	t.Helper()
 	p := &press{T: t, api: fake.NewClientset(), clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
-	p.events = NewEvents(p.api, prometheus.NewRegistry(), zap.NewNop())
+	p.events = NewRecorder(p.api, prometheus.NewRegistry(), zap.NewNop())
 	p.events.clock = p.clock
 	p.run()
 	return p
@@ -132,7 +132,7 @@ func TestEventsWaitForAnAPIServerThatCannotBeReached(t *testing.T) {
 func (p *press) restart() *press {
 	p.Helper()
 	next := &press{T: p.T, api: p.api, clock: p.clock}
-	next.events = NewEvents(p.api, prometheus.NewRegistry(), zap.NewNop())
+	next.events = NewRecorder(p.api, prometheus.NewRegistry(), zap.NewNop())
 	next.events.clock = p.clock
 	next.run()
 	return next

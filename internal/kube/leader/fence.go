@@ -1,4 +1,4 @@
-package kube
+package leader
 
 import (
 	"context"
@@ -15,14 +15,14 @@ func fenced(ctx context.Context, held func() bool) context.Context {
 	return context.WithValue(ctx, fenceKey{}, held)
 }
 
-// fence is what keeps such writes back, at the last moment there is.
-type fence struct{ next http.RoundTripper }
+// Fence is what keeps such writes back, at the last moment there is.
+type Fence struct{ Next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
+func (f Fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	held, within := request.Context().Value(fenceKey{}).(func() bool)
 	if !within || request.Method == http.MethodGet || held() {
-		return f.next.RoundTrip(request)
+		return f.Next.RoundTrip(request)
 	}
 	if request.Body != nil {
 		_ = request.Body.Close()
@@ -31,4 +31,4 @@ func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find its own transport in this one.
-func (f fence) WrappedRoundTripper() http.RoundTripper { return f.next }
+func (f Fence) WrappedRoundTripper() http.RoundTripper { return f.Next }

@@ -1,4 +1,4 @@
-package kube
+package events
 
 import (
 	"cmp"
@@ -63,10 +63,10 @@ type series struct {
 	count int32
 }
 
-// agenda decides which Events are written, and when: at once, until there were
+// throttle decides which Events are written, and when: at once, until there were
 // many about one subject. After that repeats are counted, and of new notes the
 // latest is kept until its time comes; the others are dropped.
-type agenda struct {
+type throttle struct {
 	known    *lru.Cache // seriesKey -> *series
 	paces    *lru.Cache // subject -> *rate.Limiter
 	later    map[subject]*series
@@ -74,15 +74,15 @@ type agenda struct {
 	dropped  func()
 }
 
-func newAgenda(dropped func()) *agenda {
-	return &agenda{
+func newThrottle(dropped func()) *throttle {
+	return &throttle{
 		known: lru.New(seriesKnown), paces: lru.New(seriesKnown),
 		later: map[subject]*series{}, repeated: map[*series]bool{}, dropped: dropped,
 	}
 }
 
 // add takes event in, and returns what is to be written at once, or nil.
-func (a *agenda) add(event Event, now time.Time) *series {
+func (a *throttle) add(event Event, now time.Time) *series {
 	of := subjectOf(event)
 	key := seriesKeyOf(event)
 	if known, again := a.known.Get(key); again {
@@ -100,14 +100,14 @@ func (a *agenda) add(event Event, now time.Time) *series {
 		a.dropped()
 	}
 	a.later[of] = s
-	return a.takeLater(of, now)
+	return a.popLatest(of, now)
 }
 
 // due returns what was put off until now, the oldest first.
-func (a *agenda) due(now time.Time) []*series {
+func (a *throttle) due(now time.Time) []*series {
 	var due []*series
 	for of := range a.later {
-		if s := a.takeLater(of, now); s != nil {
+		if s := a.popLatest(of, now); s != nil {
 			due = append(due, s)
 		}
 	}
@@ -120,8 +120,8 @@ func (a *agenda) due(now time.Time) []*series {
 	return due
 }
 
-// takeLater returns the latest new note of the subject if it may be written.
-func (a *agenda) takeLater(of subject, now time.Time) *series {
+// popLatest returns the latest new note of the subject if it may be written.
+func (a *throttle) popLatest(of subject, now time.Time) *series {
 	if !a.paceOf(of).AllowN(now, 1) {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (a *agenda) takeLater(of subject, now time.Time) *series {
 }
 
 // takeRepeated returns s if it has repeats that may be written.
-func (a *agenda) takeRepeated(s *series, of subject, now time.Time) *series {
+func (a *throttle) takeRepeated(s *series, of subject, now time.Time) *series {
 	if !a.repeated[s] || !a.paceOf(of).AllowN(now, 1) {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (a *agenda) takeRepeated(s *series, of subject, now time.Time) *series {
 	return s
 }
 
-func (a *agenda) paceOf(of subject) *rate.Limiter {
+func (a *throttle) paceOf(of subject) *rate.Limiter {
 	if known, found := a.paces.Get(of); found {
 		pace, _ := known.(*rate.Limiter)
 		return pace

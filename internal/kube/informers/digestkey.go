@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube/admission"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -22,14 +25,14 @@ import (
 // KeepDigestKey returns what has the next start find the key that is in use: where its
 // Secret is deleted meanwhile, it is put back. Whoever leads does it; every
 // replica has loaded the same key.
-func KeepDigestKey(k *DigestKey, clk clock.Clock, log *zap.Logger) Runnable {
+func KeepDigestKey(k *digestkey.Key, clk clock.Clock, log *zap.Logger) leader.Runnable {
 	log = log.Named("digest-key")
-	return Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, clk, log) }}
+	return leader.Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, clk, log) }}
 }
 
 // storedKey is what is cached of the Secret: not the key.
 type storedKey struct {
-	slim
+	minimalMeta
 	id string // empty when no digest can be made with it
 }
 
@@ -38,15 +41,15 @@ func keepStoredKey(obj any) (*storedKey, error) {
 	if !ok {
 		return nil, fmt.Errorf("object of type %T is no Secret", obj)
 	}
-	kept := &storedKey{slim: slimOf(secret)}
-	if hasher, err := digest.New(secret.Data[digestKeyField]); err == nil {
+	kept := &storedKey{minimalMeta: minimalMetaOf(secret)}
+	if hasher, err := digest.New(secret.Data[digestkey.DigestKeyField]); err == nil {
 		kept.id = hasher.ID()
 	}
 	return kept, nil
 }
 
-func keepKey(ctx context.Context, k *DigestKey, clk clock.Clock, log *zap.Logger) error {
-	informer := coreinformers.NewFilteredSecretInformer(k.client, k.namespace, 0, cache.Indexers{}, Named(DigestKeySecret))
+func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Logger) error {
+	informer := coreinformers.NewFilteredSecretInformer(k.Client, k.Namespace, 0, cache.Indexers{}, Named(digestkey.DigestKeySecret))
 	view, err := NewView("digest key", informer, log, keepStoredKey)
 	if err != nil {
 		return err
@@ -62,7 +65,7 @@ func keepKey(ctx context.Context, k *DigestKey, clk clock.Clock, log *zap.Logger
 		return nil
 	}
 	loop.Loop{Wake: woken, Clock: clk, Log: log, Step: func(ctx context.Context) (time.Duration, error) {
-		stored, _ := view.Get(k.namespace, DigestKeySecret)
+		stored, _ := view.Get(k.Namespace, digestkey.DigestKeySecret)
 		return 0, putKeyBack(ctx, k, stored, log)
 	}}.Run(ctx)
 	return nil
@@ -70,22 +73,22 @@ func keepKey(ctx context.Context, k *DigestKey, clk clock.Clock, log *zap.Logger
 
 // putBack makes the Secret when there is none, of which stored is nil. It leaves
 // another key alone: what started since may be using it.
-func putKeyBack(ctx context.Context, k *DigestKey, stored *storedKey, log *zap.Logger) error {
-	inUse, secret := k.inUse.Load(), zap.String("secret", k.namespace+"/"+DigestKeySecret)
+func putKeyBack(ctx context.Context, k *digestkey.Key, stored *storedKey, log *zap.Logger) error {
+	inUse, secret := k.InUse.Load(), zap.String("secret", k.Namespace+"/"+digestkey.DigestKeySecret)
 	if stored != nil {
-		if stored.id != inUse.hasher.ID() {
+		if stored.id != inUse.Hasher.ID() {
 			log.Warn("the stored digest key is not the one in use: the next start either adopts every baseline anew, or fails; "+
 				"delete the Secret, and the key in use is put back", secret)
 		}
 		return nil
 	}
-	_, err := k.client.CoreV1().Secrets(k.namespace).Create(ctx, k.secret(inUse.key, inUse.installed), metav1.CreateOptions{FieldManager: mark.FieldManager})
+	_, err := k.Client.CoreV1().Secrets(k.Namespace).Create(ctx, k.Secret(inUse.Key, inUse.Installed), metav1.CreateOptions{FieldManager: mark.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil // looked at once the watch brings it
 	}
 	if err != nil {
 		return fmt.Errorf("put the digest key that is in use back into Secret %s/%s: %w; "+
-			"without it the next start adopts every baseline anew", k.namespace, DigestKeySecret, unquoted(err))
+			"without it the next start adopts every baseline anew", k.Namespace, digestkey.DigestKeySecret, admission.Redact(err))
 	}
 	log.Warn("the digest key was deleted, and is put back as it was in use", secret)
 	return nil

@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 var apps = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "apps"}
@@ -54,12 +56,12 @@ func (d *discoverable) ServerResourcesForGroupVersionWithContext(_ context.Conte
 // optionalFixture is an Optional over a fake API server that serves Apps once it
 // is told to.
 type optionalFixture struct {
-	*Optional[*Foreign]
+	*Optional[*Unmanaged]
 
 	t     *testing.T
 	api   *discoverable
 	shape atomic.Value
-	tells chan Change[*Foreign]
+	tells chan Change[*Unmanaged]
 }
 
 func newOptionalFixture(t *testing.T, refuse error) *optionalFixture {
@@ -71,16 +73,16 @@ func newOptionalFixture(t *testing.T, refuse error) *optionalFixture {
 	if refuse != nil {
 		objects.PrependReactor("list", "apps", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, refuse })
 	}
-	clients := &Clients{Typed: api, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: objects}
+	clients := &kube.Clients{Typed: api, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: objects}
 	log := zaptest.NewLogger(t)
 	definitions, err := NewDefinitions(clients, log)
 	require.NoError(t, err)
-	f := &optionalFixture{t: t, api: api, tells: make(chan Change[*Foreign], 10)}
+	f := &optionalFixture{t: t, api: api, tells: make(chan Change[*Unmanaged], 10)}
 	f.shape.Store("")
-	f.Optional = NewOptional("tests", clients, definitions, log, func() []OptionalKind[*Foreign] {
-		return []OptionalKind[*Foreign]{{GroupVersionKind: apps.GroupVersion().WithKind("App"), Keep: keepForeign, Shape: f.shape.Load().(string)}}
-	}, map[string]func(*Foreign) []string{"name": func(f *Foreign) []string { return []string{f.Name} }})
-	_, err = f.OnChange(func(change Change[*Foreign]) { f.tells <- change })
+	f.Optional = NewOptional("tests", clients, definitions, log, func() []OptionalKind[*Unmanaged] {
+		return []OptionalKind[*Unmanaged]{{GroupVersionKind: apps.GroupVersion().WithKind("App"), Keep: keepUnmanaged, Shape: f.shape.Load().(string)}}
+	}, map[string]func(*Unmanaged) []string{"name": func(f *Unmanaged) []string { return []string{f.Name} }})
+	_, err = f.OnChange(func(change Change[*Unmanaged]) { f.tells <- change })
 	require.NoError(t, err)
 	require.False(t, f.HasSynced(), "nobody knows yet what is served")
 
@@ -96,20 +98,20 @@ func (f *optionalFixture) serve(resources ...metav1.APIResource) {
 	f.Recheck()
 }
 
-func (f *optionalFixture) until(standing Standing) {
+func (f *optionalFixture) until(standing KindStatus) {
 	f.t.Helper()
 	kind := schema.GroupKind{Group: apps.Group, Kind: "App"}
-	require.Eventually(f.t, func() bool { return f.Standing(kind) == standing && f.HasSynced() }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.Status(kind) == standing && f.HasSynced() }, 10*time.Second, 5*time.Millisecond)
 }
 
-func (f *optionalFixture) told() Change[*Foreign] {
+func (f *optionalFixture) told() Change[*Unmanaged] {
 	f.t.Helper()
 	select {
 	case change := <-f.tells:
 		return change
 	case <-time.After(10 * time.Second):
 		f.t.Fatal("nothing was told")
-		return Change[*Foreign]{}
+		return Change[*Unmanaged]{}
 	}
 }
 
@@ -118,15 +120,15 @@ func TestOptionalKindComesAndGoes(t *testing.T) {
 	served := metav1.APIResource{Name: "apps", Kind: "App", Namespaced: true, Verbs: verbs}
 	kind := schema.GroupKind{Group: apps.Group, Kind: "App"}
 	f := newOptionalFixture(t, nil)
-	f.until(StandingAbsent)
+	f.until(KindAbsent)
 	_, err := f.Resource(kind)
 	require.Error(t, err)
 
 	f.serve(metav1.APIResource{Name: "apps/status", Kind: "App", Namespaced: true, Verbs: metav1.Verbs{"get", "patch"}},
 		metav1.APIResource{Name: "apps", Kind: "App", Verbs: verbs})
-	f.until(StandingAbsent) // what no namespace holds is none of ours
+	f.until(KindAbsent) // what no namespace holds is none of ours
 	f.serve(served)
-	f.until(StandingFull)
+	f.until(KindFull)
 	require.True(t, f.told().Added)
 	found, ok := f.Get(kind, "ns", "one")
 	require.True(t, ok)
@@ -141,11 +143,11 @@ func TestOptionalKindComesAndGoes(t *testing.T) {
 	f.Recheck()
 	first, second := f.told(), f.told()
 	require.NotEqual(t, first.Deleted, second.Deleted, "filled anew")
-	f.until(StandingFull)
+	f.until(KindFull)
 
 	f.serve()
 	require.True(t, f.told().Deleted, "what is out of sight is gone")
-	f.until(StandingAbsent)
+	f.until(KindAbsent)
 	require.Empty(t, f.List())
 }
 
@@ -157,8 +159,8 @@ func TestNobodyWaitsForAKindThatCannotBeRead(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := newOptionalFixture(t, refusal)
 			f.serve(metav1.APIResource{Name: "apps", Kind: "App", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}})
-			f.until(StandingRefused)
-			subscription, err := f.OnChange(func(Change[*Foreign]) {})
+			f.until(KindRefused)
+			subscription, err := f.OnChange(func(Change[*Unmanaged]) {})
 			require.NoError(t, err)
 			require.True(t, subscription.HasSynced())
 			subscription.Cancel()
@@ -168,15 +170,15 @@ func TestNobodyWaitsForAKindThatCannotBeRead(t *testing.T) {
 
 // An owner of a kind that nothing is known of must not be taken for a strange one.
 func TestAKindIsAbsentOnceTheAPIServerSaidSo(t *testing.T) {
-	kinds := []OptionalKind[*Foreign]{{GroupVersionKind: apps.GroupVersion().WithKind("App")}}
-	o := NewOptional("tests", nil, nil, zaptest.NewLogger(t), func() []OptionalKind[*Foreign] { return kinds }, nil)
-	standingAfter := func(answer served) Standing {
+	kinds := []OptionalKind[*Unmanaged]{{GroupVersionKind: apps.GroupVersion().WithKind("App")}}
+	o := NewOptional("tests", nil, nil, zaptest.NewLogger(t), func() []OptionalKind[*Unmanaged] { return kinds }, nil)
+	standingAfter := func(answer served) KindStatus {
 		require.Empty(t, o.adjust(t.Context(), kinds, map[schema.GroupVersion]served{apps.GroupVersion(): answer}))
-		return o.Standing(kinds[0].GroupKind())
+		return o.Status(kinds[0].GroupKind())
 	}
-	require.Equal(t, StandingFilling, standingAfter(served{unknown: true}))
+	require.Equal(t, KindFilling, standingAfter(served{unknown: true}))
 	require.True(t, o.HasSynced(), "nobody waits for it at the start")
-	require.Equal(t, StandingAbsent, standingAfter(served{}))
-	require.Equal(t, StandingAbsent, standingAfter(served{unknown: true}), "it stays as it is")
-	require.Equal(t, StandingAbsent, o.Standing(schema.GroupKind{Kind: "Unwanted"}))
+	require.Equal(t, KindAbsent, standingAfter(served{}))
+	require.Equal(t, KindAbsent, standingAfter(served{unknown: true}), "it stays as it is")
+	require.Equal(t, KindAbsent, o.Status(schema.GroupKind{Kind: "Unwanted"}))
 }

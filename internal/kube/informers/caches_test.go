@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -17,7 +18,7 @@ import (
 // Invariant 12: of what is cached cluster-wide no payload is kept, and of what
 // is not ours hardly more than the name.
 func TestCachesKeepNoPayload(t *testing.T) {
-	key := NewDigestKey(fake.NewClientset(), "headwater-system")
+	key := digestkey.New(fake.NewClientset(), "headwater-system")
 	require.NoError(t, key.Load(t.Context()))
 	secret := secretCalled("shared")
 	secret.Labels = map[string]string{"team": "a"}
@@ -26,12 +27,12 @@ func TestCachesKeepNoPayload(t *testing.T) {
 		Manager: mark.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:type":{}}`),
 	}}
 
-	foreign, err := keepForeign(secret)
+	foreign, err := keepUnmanaged(secret)
 	require.NoError(t, err)
-	require.Equal(t, &Foreign{
-		slim:     slim{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
-		MadeByUs: true,
-		Tags:     mark.Tags{Ignore: true},
+	require.Equal(t, &Unmanaged{
+		minimalMeta: minimalMeta{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
+		MadeByUs:    true,
+		Tags:        mark.Tags{Ignore: true},
 	}, foreign)
 
 	clone, err := keepClone(key)(secret)
@@ -43,7 +44,7 @@ func TestCachesKeepNoPayload(t *testing.T) {
 }
 
 func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
-	key, err := NewPassingDigestKey()
+	key, err := digestkey.NewEphemeral()
 	require.NoError(t, err)
 	keep := keepClone(key)
 	clone := func(value, version string) *object.Digested {
@@ -65,7 +66,7 @@ func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
 }
 
 func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
-	shapes := newShapes()
+	shapes := newCloneInterner()
 	clone := func(i int) *object.Digested {
 		clone := &object.Digested{Kind: object.Secret}
 		mark.Stamp(&clone.ObjectMeta, mark.Clone{

@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"errors"
@@ -17,31 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
-
-func TestReplicasAgreeOnOneDigestKey(t *testing.T) {
-	client := fake.NewClientset()
-	first, second := NewDigestKey(client, "headwater-system"), NewDigestKey(client, "headwater-system")
-	_, err := first.Hasher()
-	require.ErrorContains(t, err, "not loaded yet")
-	require.NoError(t, first.Load(t.Context()))
-	require.NoError(t, second.Load(t.Context()))
-	a, err := first.Hasher()
-	require.NoError(t, err)
-	b, err := second.Hasher()
-	require.NoError(t, err)
-	require.Equal(t, a.ID(), b.ID())
-
-	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
-	require.NoError(t, err)
-	secret.Data[digestKeyField] = []byte("c4n4ry")
-	_, err = client.CoreV1().Secrets("headwater-system").Update(t.Context(), secret, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	err = first.Load(t.Context())
-	require.ErrorContains(t, err, "delete it, and a new one is made")
-	require.NotContains(t, err.Error(), "c4n4ry")
-}
 
 func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 	const namespace = "headwater-system"
@@ -63,14 +41,14 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
 			secrets := client.CoreV1().Secrets(namespace)
-			key := NewDigestKey(client, namespace)
+			key := digestkey.New(client, namespace)
 			require.NoError(t, key.Load(t.Context()))
-			inUse, err := secrets.Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+			inUse, err := secrets.Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
 			require.NoError(t, err)
-			require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
+			require.NoError(t, secrets.Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{}))
 			var stored *storedKey
 			if test.stored != nil {
-				secret, err := secrets.Create(t.Context(), key.secret(test.stored, time.Time{}), metav1.CreateOptions{})
+				secret, err := secrets.Create(t.Context(), key.Secret(test.stored, time.Time{}), metav1.CreateOptions{})
 				require.NoError(t, err)
 				if test.seen {
 					stored, err = keepStoredKey(secret)
@@ -91,7 +69,7 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			require.Contains(t, said, test.says)
 			require.Equal(t, test.created != nil, err != nil)
 			require.NotContains(t, said, "c4n4ry")
-			left, err := secrets.Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+			left, err := secrets.Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
 			if test.created != nil {
 				require.True(t, apierrors.IsNotFound(err))
 				return
@@ -99,18 +77,18 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			require.NoError(t, err)
 			want := test.left
 			if want == nil {
-				want = inUse.Data[digestKeyField]
+				want = inUse.Data[digestkey.DigestKeyField]
 			}
-			require.Equal(t, want, left.Data[digestKeyField])
+			require.Equal(t, want, left.Data[digestkey.DigestKeyField])
 		})
 	}
 }
 
 func TestARightDigestKeyIsLeftAlone(t *testing.T) {
 	client := fake.NewClientset()
-	key := NewDigestKey(client, "headwater-system")
+	key := digestkey.New(client, "headwater-system")
 	require.NoError(t, key.Load(t.Context()))
-	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
 	require.NoError(t, err)
 	stored, err := keepStoredKey(secret)
 	require.NoError(t, err)
@@ -133,29 +111,29 @@ func TestTheTimeOfTheInstallationOutlivesTheSecret(t *testing.T) {
 		secret.CreationTimestamp = metav1.NewTime(created)
 		return false, nil, nil
 	})
-	key := NewDigestKey(client, namespace)
+	key := digestkey.New(client, namespace)
 	require.Zero(t, key.InstalledAt(), "it is not loaded yet")
 	require.NoError(t, key.Load(t.Context()))
 	require.Equal(t, installed, key.InstalledAt().UTC())
 
 	for range 2 { // it is put back again and again
 		created = created.Add(time.Hour)
-		require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
+		require.NoError(t, secrets.Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{}))
 		require.NoError(t, putKeyBack(t.Context(), key, nil, zap.NewNop()))
-		key = NewDigestKey(client, namespace)
+		key = digestkey.New(client, namespace)
 		require.NoError(t, key.Load(t.Context()))
 		require.Equal(t, installed, key.InstalledAt().UTC())
 	}
 
-	forged, err := secrets.Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	forged, err := secrets.Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
 	require.NoError(t, err)
 	for text, want := range map[string]time.Time{"": created, "x": created, mark.FormatTime(created.Add(time.Hour)): created} {
 		forged.Annotations = map[string]string{mark.InstalledAt: text}
-		require.Equal(t, want, installedAt(forged).UTC())
+		require.Equal(t, want, digestkey.InstalledAt(forged).UTC())
 	}
 
-	require.NoError(t, secrets.Delete(t.Context(), DigestKeySecret, metav1.DeleteOptions{}))
-	key = NewDigestKey(client, namespace)
+	require.NoError(t, secrets.Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{}))
+	key = digestkey.New(client, namespace)
 	require.NoError(t, key.Load(t.Context()))
 	require.Equal(t, created, key.InstalledAt().UTC(), "a key that nobody had any more is a new installation")
 }

@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// look asks what is served, and starts and stops caches accordingly. Of a
+// discover asks what is served, and starts and stops caches accordingly. Of a
 // group that cannot be asked about, everything stays as it is.
-func (o *Optional[T]) look(ctx context.Context) {
+func (o *Optional[T]) discover(ctx context.Context) {
 	wanted := o.wanted()
 	answers := map[schema.GroupVersion]served{}
 	for _, kind := range wanted {
@@ -26,7 +26,7 @@ func (o *Optional[T]) look(ctx context.Context) {
 	gone := o.adjust(ctx, wanted, answers)
 	for _, view := range gone {
 		view.stop()
-		o.letGo(view)
+		o.emitDeletes(view)
 	}
 }
 
@@ -120,8 +120,8 @@ func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource 
 	o.log.Info("kind is served, reading it", zap.Stringer("kind", kind.GroupKind()))
 }
 
-// letGo tells the subscribers that the objects of view are out of sight.
-func (o *Optional[T]) letGo(view *optionalView[T]) {
+// emitDeletes tells the subscribers that the objects of view are out of sight.
+func (o *Optional[T]) emitDeletes(view *optionalView[T]) {
 	o.mu.Lock()
 	subscribers := make([]func(Change[T]), 0, len(o.subscribers))
 	for _, handle := range o.subscribers {

@@ -1,4 +1,4 @@
-package kube
+package admission
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// judge finds who judges a request besides the API server. It names them before
+// refusedBy finds who judges a request besides the API server. It names them before
 // it repeats what they say: ErrCallingWebhook, ToStatusErr and PolicyError of
 // k8s.io/apiserver.
-var judge = regexp.MustCompile(`(webhook|[Pp]olicy) ['"]([^'"]+)['"]`)
+var refusedBy = regexp.MustCompile(`(webhook|[Pp]olicy) ['"]([^'"]+)['"]`)
 
 // RefusingPolicy is the name of the admission policy that refused a write of a
 // Writer, as err tells; empty where none did.
@@ -22,30 +22,30 @@ func RefusingPolicy(err error) string {
 	if !errors.As(err, &refusal) {
 		return ""
 	}
-	by := judge.FindStringSubmatch(refusal.Status().Message)
+	by := refusedBy.FindStringSubmatch(refusal.Status().Message)
 	if by == nil || by[1] == "webhook" {
 		return ""
 	}
 	return by[2]
 }
 
-// FromAdmission reports whether err is what somebody else's webhook or policy
+// Refused reports whether err is what somebody else's webhook or policy
 // answered, by whatever code.
-func FromAdmission(err error) bool {
+func Refused(err error) bool {
 	var refusal apierrors.APIStatus
-	return errors.As(err, &refusal) && judge.MatchString(refusal.Status().Message)
+	return errors.As(err, &refusal) && refusedBy.MatchString(refusal.Status().Message)
 }
 
-// unquoted is err without the words of somebody else's admission, which may
+// Redact is err without the words of somebody else's admission, which may
 // quote a value, in its message, its reason or its causes; so may what broke
 // while one was asked. What the API server itself finds wrong stays.
-func unquoted(err error) error {
+func Redact(err error) error {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) {
 		return err
 	}
 	told := refusal.Status()
-	by := judge.FindString(told.Message)
+	by := refusedBy.FindString(told.Message)
 	if by == "" && told.Reason == metav1.StatusReasonInternalError {
 		by = "the API server"
 	}

@@ -1,4 +1,4 @@
-package kube
+package events
 
 import (
 	"context"
@@ -41,12 +41,12 @@ const (
 	tryAgain = 10 * time.Second
 )
 
-// Events records Kubernetes Events. Recording never blocks and never fails the
+// Recorder records Kubernetes Events. Recording never blocks and never fails the
 // caller; what comes faster than can be sent for long is dropped and counted.
 // client-go's recorder is not used: it tells Events apart without their notes,
 // so that an object would show the first cause of a failure for as long as it
 // fails.
-type Events struct {
+type Recorder struct {
 	client   eventsclient.EventsV1Interface
 	instance string
 	waiting  chan Event
@@ -57,10 +57,10 @@ type Events struct {
 	log      *zap.Logger
 }
 
-// NewEvents returns an Events that keeps what it can until Run.
-func NewEvents(client kubernetes.Interface, registry *prometheus.Registry, log *zap.Logger) *Events {
+// NewRecorder returns an Events that keeps what it can until Run.
+func NewRecorder(client kubernetes.Interface, registry *prometheus.Registry, log *zap.Logger) *Recorder {
 	host, _ := os.Hostname() // says no more than which replica it was
-	return &Events{
+	return &Recorder{
 		client: client.EventsV1(), instance: ReportingController + "-" + host, clock: clock.RealClock{},
 		waiting: make(chan Event, eventsWaiting),
 		pace:    flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
@@ -72,8 +72,8 @@ func NewEvents(client kubernetes.Interface, registry *prometheus.Registry, log *
 }
 
 // Run sends events until ctx ends.
-func (e *Events) Run(ctx context.Context) {
-	agenda := newAgenda(e.dropped.Inc)
+func (e *Recorder) Run(ctx context.Context) {
+	agenda := newThrottle(e.dropped.Inc)
 	again := e.clock.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
@@ -94,7 +94,7 @@ func (e *Events) Run(ctx context.Context) {
 
 // write sends s. While the API server cannot be reached everything waits, as
 // long as there is hope that it is still of interest.
-func (e *Events) write(ctx context.Context, s *series) {
+func (e *Recorder) write(ctx context.Context, s *series) {
 	for range tries {
 		if e.pace.Wait(ctx) != nil {
 			return
@@ -117,7 +117,7 @@ func (e *Events) write(ctx context.Context, s *series) {
 }
 
 // send creates the Event of s, or counts a repeat on the one that exists.
-func (e *Events) send(ctx context.Context, s *series) error {
+func (e *Recorder) send(ctx context.Context, s *series) error {
 	client := e.client.Events(s.namespace())
 	if s.name != "" {
 		err := count(ctx, client, s)
@@ -188,10 +188,10 @@ type Event struct {
 
 // Subscribe has hear called with every Event that is recorded, in the place
 // where it is: hear must not block. It is called before anything is recorded.
-func (e *Events) Subscribe(hear func(Event)) { e.hear = append(e.hear, hear) }
+func (e *Recorder) Subscribe(hear func(Event)) { e.hear = append(e.hear, hear) }
 
 // Record has event sent.
-func (e *Events) Record(event Event) {
+func (e *Recorder) Record(event Event) {
 	event.Note, event.at = cut.To(event.Note, maxNote-len(cut.More)), e.clock.Now()
 	for _, hear := range e.hear {
 		hear(event)

@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"maps"
@@ -13,34 +13,34 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// slim answers as metav1.Object for what a cache asks. There are many of them,
+// minimalMeta answers as metav1.Object for what a cache asks. There are many of them,
 // and a whole ObjectMeta takes 240 bytes.
-type slim struct {
+type minimalMeta struct {
 	metav1.Object // nil: nothing else is known
 
 	Namespace, Name, ResourceVersion string
 }
 
-func slimOf(meta metav1.Object) slim {
-	return slim{
+func minimalMetaOf(meta metav1.Object) minimalMeta {
+	return minimalMeta{
 		Namespace: unique.Make(meta.GetNamespace()).Value(), // shared by all that is in it
 		Name:      meta.GetName(), ResourceVersion: meta.GetResourceVersion(),
 	}
 }
 
 // GetNamespace implements metav1.Object.
-func (s *slim) GetNamespace() string { return s.Namespace }
+func (s *minimalMeta) GetNamespace() string { return s.Namespace }
 
 // GetName implements metav1.Object.
-func (s *slim) GetName() string { return s.Name }
+func (s *minimalMeta) GetName() string { return s.Name }
 
 // GetResourceVersion implements metav1.Object.
-func (s *slim) GetResourceVersion() string { return s.ResourceVersion }
+func (s *minimalMeta) GetResourceVersion() string { return s.ResourceVersion }
 
-// shapes lets the clones of one source share what is the same in all of them:
+// cloneInterner lets the clones of one source share what is the same in all of them:
 // marks and digests. It knows the latest clone of each source, for as long as a
 // cache holds it, and of so many sources: who forges marks gains no memory.
-type shapes struct{ latest *lru.Cache }
+type cloneInterner struct{ latest *lru.Cache }
 
 type shape struct {
 	rule   string
@@ -49,10 +49,10 @@ type shape struct {
 
 const maxShapes = 4096
 
-func newShapes() shapes { return shapes{lru.New(maxShapes)} }
+func newCloneInterner() cloneInterner { return cloneInterner{lru.New(maxShapes)} }
 
 // share replaces parts of clone by equal ones of the clone before it.
-func (s shapes) share(clone *object.Digested) {
+func (s cloneInterner) share(clone *object.Digested) {
 	clone.Type = unique.Make(clone.Type).Value()
 	marks, ours := mark.Of(clone)
 	if !ours {

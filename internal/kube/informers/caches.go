@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -13,23 +13,24 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // Namespace is what is kept of a namespace.
 type Namespace struct {
-	slim
+	minimalMeta
 	Labels map[string]string
 	// Terminating is true while the namespace is being deleted.
 	Terminating bool
 }
 
-// Foreign is what is kept of a Secret or ConfigMap that is no clone: enough to
+// Unmanaged is what is kept of a Secret or ConfigMap that is no clone: enough to
 // know that a name is taken, and that its data may have changed.
-type Foreign struct {
-	slim
+type Unmanaged struct {
+	minimalMeta
 	// MadeByUs is true for a clone that lost its label, as far as field managers
 	// tell.
 	MadeByUs bool
@@ -41,7 +42,7 @@ type Caches struct {
 	Sources    *Sources
 	Namespaces *View[*Namespace]
 	Clones     map[object.Kind]*View[*object.Digested]
-	Foreign    map[object.Kind]*View[*Foreign]
+	Unmanaged  map[object.Kind]*View[*Unmanaged]
 
 	mu      sync.Mutex
 	members []*member
@@ -62,12 +63,12 @@ type member struct {
 }
 
 // NewCaches allocates the shared caches. Nothing is read before Start.
-func NewCaches(clients *Clients, key *DigestKey, log *zap.Logger) (*Caches, error) {
+func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Caches, error) {
 	log = log.Named("caches")
 	c := &Caches{
-		Sources: newSources(clients.Typed, key, log),
-		Clones:  map[object.Kind]*View[*object.Digested]{},
-		Foreign: map[object.Kind]*View[*Foreign]{},
+		Sources:   newSources(clients.Typed, key, log),
+		Clones:    map[object.Kind]*View[*object.Digested]{},
+		Unmanaged: map[object.Kind]*View[*Unmanaged]{},
 	}
 	var err error
 	namespaces := metadataInformer(clients, "namespaces", "")
@@ -82,11 +83,11 @@ func NewCaches(clients *Clients, key *DigestKey, log *zap.Logger) (*Caches, erro
 		}
 		c.Add(c.Clones[kind], Always)
 		foreign := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
-		c.Foreign[kind], err = NewView("other "+kind.Resource(), foreign, log, keepForeign)
+		c.Unmanaged[kind], err = NewView("other "+kind.Resource(), foreign, log, keepUnmanaged)
 		if err != nil {
 			return nil, err
 		}
-		c.Add(c.Foreign[kind], Always)
+		c.Add(c.Unmanaged[kind], Always)
 	}
 	return c, nil
 }
@@ -136,13 +137,13 @@ func (c *Caches) Pending() []string {
 	return pending
 }
 
-func metadataInformer(clients *Clients, resource, labelSelector string) cache.SharedIndexInformer {
+func metadataInformer(clients *kube.Clients, resource, labelSelector string) cache.SharedIndexInformer {
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
 	return metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) { options.LabelSelector = labelSelector }).Informer()
 }
 
-func cloneInformer(clients *Clients, kind object.Kind) cache.SharedIndexInformer {
+func cloneInformer(clients *kube.Clients, kind object.Kind) cache.SharedIndexInformer {
 	selectClones := func(options *metav1.ListOptions) { options.LabelSelector = mark.CloneLabel + "=true" }
 	if kind == object.Secret {
 		return coreinformers.NewFilteredSecretInformer(clients.Typed, metav1.NamespaceAll, 0, cache.Indexers{}, selectClones)
@@ -150,8 +151,8 @@ func cloneInformer(clients *Clients, kind object.Kind) cache.SharedIndexInformer
 	return coreinformers.NewFilteredConfigMapInformer(clients.Typed, metav1.NamespaceAll, 0, cache.Indexers{}, selectClones)
 }
 
-func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
-	shapes := newShapes()
+func keepClone(key *digestkey.Key) func(any) (*object.Digested, error) {
+	shapes := newCloneInterner()
 	return func(obj any) (*object.Digested, error) {
 		full, err := object.FromAPI(obj)
 		if err != nil {
@@ -161,7 +162,7 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 		if err != nil {
 			return nil, err
 		}
-		digested := describe(full, hasher)
+		digested := kube.Describe(full, hasher)
 		if _, marked := mark.Of(full); !marked {
 			digested.MadeByUs = mark.MadeByUs(full.ManagedFields)
 		}
@@ -170,23 +171,13 @@ func keepClone(key *DigestKey) func(any) (*object.Digested, error) {
 	}
 }
 
-// describe keeps of an object what is needed to write it, but its payload. Who
-// made it is for the caller to find out: it takes longer than all the rest.
-func describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
-	digested := full.Digested(hasher)
-	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
-	digested.ManagedFields = nil
-	delete(digested.Annotations, mark.SourceVersion) // another with every write, and nobody asks
-	return digested
-}
-
-func keepForeign(obj any) (*Foreign, error) {
+func keepUnmanaged(obj any) (*Unmanaged, error) {
 	meta, ok := obj.(metav1.Object)
 	if !ok {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
-	return &Foreign{
-		slim: slimOf(meta), MadeByUs: mark.MadeByUs(meta.GetManagedFields()), Tags: mark.TagsOf(meta.GetAnnotations()),
+	return &Unmanaged{
+		minimalMeta: minimalMetaOf(meta), MadeByUs: mark.MadeByUs(meta.GetManagedFields()), Tags: mark.TagsOf(meta.GetAnnotations()),
 	}, nil
 }
 
@@ -196,7 +187,7 @@ func keepNamespace(obj any) (*Namespace, error) {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
 	return &Namespace{
-		slim: slimOf(meta), Labels: meta.GetLabels(), Terminating: meta.GetDeletionTimestamp() != nil,
+		minimalMeta: minimalMetaOf(meta), Labels: meta.GetLabels(), Terminating: meta.GetDeletionTimestamp() != nil,
 	}, nil
 }
 

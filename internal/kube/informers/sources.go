@@ -1,4 +1,4 @@
-package kube
+package informers
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -24,7 +25,7 @@ type Place struct {
 // cache per kind and namespace, started and stopped as the rules change.
 type Sources struct {
 	client kubernetes.Interface
-	key    *DigestKey
+	key    *digestkey.Key
 	log    *zap.Logger
 
 	mu          sync.Mutex
@@ -40,7 +41,7 @@ type sourceView struct {
 	subscriptions map[int]Subscription
 }
 
-func newSources(client kubernetes.Interface, key *DigestKey, log *zap.Logger) *Sources {
+func newSources(client kubernetes.Interface, key *digestkey.Key, log *zap.Logger) *Sources {
 	return &Sources{
 		client: client, key: key, log: log,
 		views:       map[Place]*sourceView{},

@@ -1,4 +1,4 @@
-package kube
+package leader
 
 import (
 	"context"
@@ -107,7 +107,7 @@ func TestOnlyWhoHoldsTheLeaseWrites(t *testing.T) {
 			held, arrived = tc.held, 0
 			request, err := http.NewRequestWithContext(tc.ctx, tc.method, server.URL, strings.NewReader("{}"))
 			require.NoError(t, err)
-			response, err := fence{http.DefaultTransport}.RoundTrip(request)
+			response, err := Fence{http.DefaultTransport}.RoundTrip(request)
 			if !tc.sent {
 				require.ErrorIs(t, err, ErrLeaseLost)
 				require.Zero(t, arrived)
