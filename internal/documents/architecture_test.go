@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,23 +30,27 @@ func has[V any](all map[string]V, name string) bool {
 	return found
 }
 
-func TestTheArchitectureNamesTestsAndFoldersThatExist(t *testing.T) {
-	names := quoted.FindAllStringSubmatch(read(t, "ARCHITECTURE.md"), -1)
+func TestTheDocumentsNameTestsAndPathsThatExist(t *testing.T) {
 	tests := testComments(t)
-	paths, proofs := 0, 0
-	for _, name := range names {
-		switch {
-		case testName.MatchString(name[1]):
-			proofs++
-			require.True(t, has(tests, name[1]), "there is no test %s", name[1])
-		case pathName.MatchString(name[1]):
-			paths++
-			_, err := os.Stat(filepath.Join(root, name[1]))
-			require.NoError(t, err, "there is no folder %s", name[1])
+	for document, atLeast := range map[string]struct{ paths, tests int }{
+		"ARCHITECTURE.md": {30, 13},
+		"CONTRIBUTING.md": {30, 0},
+	} {
+		paths, proofs := 0, 0
+		for _, name := range quoted.FindAllStringSubmatch(read(t, document), -1) {
+			switch {
+			case testName.MatchString(name[1]):
+				proofs++
+				require.True(t, has(tests, name[1]), "%s: there is no test %s", document, name[1])
+			case pathName.MatchString(name[1]):
+				paths++
+				_, err := os.Stat(filepath.Join(root, name[1]))
+				require.NoError(t, err, "%s: there is no %s", document, name[1])
+			}
 		}
+		require.Greater(t, paths, atLeast.paths, document)
+		require.GreaterOrEqual(t, proofs, atLeast.tests, document)
 	}
-	require.Greater(t, paths, 20)
-	require.Greater(t, proofs, 13)
 }
 
 // The comment of each test that proves an invariant names it, so that whoever
@@ -81,7 +86,8 @@ func testComments(t *testing.T) map[string]string {
 	return all
 }
 
-// Each folder that has a row imports only what stands below it.
+// Each folder that has a row imports only what stands in that row or below it, and
+// nothing of another module.
 func TestImportsGoDownTheTable(t *testing.T) {
 	row := map[string]int{}
 	for i, line := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(section(t, read(t, "ARCHITECTURE.md"), "Rooms"), -1) {
@@ -106,12 +112,21 @@ func TestImportsGoDownTheTable(t *testing.T) {
 			require.NoError(t, err)
 			if imported, ours := strings.CutPrefix(path, module); ours && has(row, imported) {
 				require.GreaterOrEqual(t, row[imported], row[folder], "%s imports %s", name, imported)
+				require.False(t, otherModule(folder, imported), "%s imports %s", name, imported)
 			}
 		}
 	})
 	for folder := range row {
 		require.True(t, seen[folder], "%s has a row, and no code", folder)
 	}
+}
+
+// otherModule reports whether two folders belong to different modules.
+func otherModule(folder, imported string) bool {
+	modules := []string{"sync", "protect", "reload"}
+	one, _, _ := strings.Cut(folder, "/")
+	other, _, _ := strings.Cut(imported, "/")
+	return one != other && slices.Contains(modules, one) && slices.Contains(modules, other)
 }
 
 // isProduct reports whether the code of a folder is part of the binary.
