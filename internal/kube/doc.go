@@ -1,4 +1,6 @@
-// Package kube is everything Headwater needs from client-go: the clients, the
-// caches, writes, events, preflight checks and leader election. It decides
-// nothing; the modules do.
+// Package kube connects to the cluster: clients, reads and writes of one object,
+// preflight checks, metrics of requests.
+//
+// Rooms: admission, leader, digestkey, events, informers. None of them decides
+// anything about clones, sources or consumers; the modules do.
 package kube
