@@ -37,7 +37,7 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 		sync.Module,
 		protect.Module,
 		reload.Module,
-		fx.Invoke(startServer, startBoot),
+		fx.Invoke(func(r *prometheus.Registry, c *informers.Caches) { r.MustRegister(c) }, startServer, startBoot),
 	)
 }
 

@@ -42,11 +42,15 @@ type Runner[K comparable] struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[K]
 	lanes *lanes[K]
+	// delayed has when each key is due that waits for a delay to pass.
+	delayed map[K]time.Time
 }
 
 // New returns a Runner that accepts keys only while it is open.
 func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
-	return &Runner[K]{options: options, reconcile: reconcile, added: func(K) {}, drained: func() {}, metrics: newMetrics(options.Registry)}
+	r := &Runner[K]{options: options, reconcile: reconcile, added: func(K) {}, drained: func() {}, metrics: newMetrics(options.Registry)}
+	register(options.Registry, nextDelayed(options.Name, r.nextDelayed))
+	return r
 }
 
 // OnAdd has added called for every key as it is added, also with a delay. It
@@ -64,7 +68,10 @@ func (r *Runner[K]) Open() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lanes = newLanes[K]()
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryBase, RetryMax)
+	r.delayed = map[K]time.Time{}
+	limiter := recordingLimiter[K]{
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryBase, RetryMax), record: r.delay,
+	}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 		Name: r.options.Name,
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{
@@ -98,6 +105,7 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 	queue, lanes := r.current()
 	if queue != nil {
 		lanes.promote(key)
+		r.delay(key, delay)
 		queue.AddAfter(key, delay)
 		r.added(key)
 	}
@@ -114,6 +122,7 @@ func (r *Runner[K]) Bulk(key K) {
 // After adds a key once delay has passed.
 func (r *Runner[K]) After(key K, delay time.Duration) {
 	if queue, _ := r.current(); queue != nil {
+		r.delay(key, delay)
 		queue.AddAfter(key, delay)
 		r.added(key)
 	}
@@ -153,6 +162,7 @@ func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingI
 	}
 	defer lanes.done()
 	defer queue.Done(key)
+	r.due(key)
 	if ctx.Err() != nil {
 		return false
 	}

@@ -167,3 +167,28 @@ func TestAnEmptyQueueIsReportedOnceAndOnlyWhenNothingIsWorkedOn(t *testing.T) {
 		})
 	}
 }
+
+func TestTheNextDelayedKeyIsMeasured(t *testing.T) {
+	worked, now := make(chan string), time.Now()
+	runner := newRunner(t, 1, func(_ context.Context, key string) error { worked <- key; return nil })
+	defer run(t, runner)()
+	require.Zero(t, runner.nextDelayed())
+	runner.After("late", time.Hour)
+	late := runner.nextDelayed()
+	require.WithinRange(t, late, now.Add(time.Hour), time.Now().Add(time.Hour))
+	runner.After("late", 2*time.Hour)
+	require.Equal(t, late, runner.nextDelayed(), "it is due before")
+	runner.FreshAfter("soon", time.Millisecond)
+	require.WithinRange(t, runner.nextDelayed(), now, late.Add(-1))
+	require.Equal(t, "soon", receive(t, worked))
+	runner.Bulk("late")
+	require.Equal(t, "late", receive(t, worked))
+	require.Equal(t, late, runner.nextDelayed(), "that it was worked on before does not end the delay")
+}
+
+func TestARetryIsMeasuredAsDelayed(t *testing.T) {
+	runner := newRunner(t, 1, func(context.Context, string) error { return errors.New("no") })
+	defer run(t, runner)()
+	runner.Bulk("key")
+	require.Eventually(t, func() bool { return !runner.nextDelayed().IsZero() }, deadline, time.Millisecond)
+}

@@ -74,7 +74,7 @@ func (s *Sources) Track(ctx context.Context, places []Place) error {
 }
 
 func (s *Sources) start(ctx context.Context, place Place) error {
-	view, err := NewView("sources in "+place.Namespace, s.informer(place), s.log, s.keep)
+	view, err := NewView("sources: "+place.Kind.Resource()+" in "+place.Namespace, s.informer(place), s.log, s.keep)
 	if err != nil {
 		return err
 	}
