@@ -53,8 +53,8 @@ func TestTheDocumentsNameTestsAndPathsThatExist(t *testing.T) {
 	}
 }
 
-// The comment of each test that proves an invariant names it, so that whoever
-// changes the test knows.
+// The comment of each test that proves an invariant names it, so that nobody
+// changes the test unaware.
 func TestEveryInvariantHasATestThatNamesIt(t *testing.T) {
 	tests := testComments(t)
 	invariants := regexp.MustCompile(`(?m)^\| (\d+) \|.*$`).FindAllStringSubmatch(section(t, read(t, "ARCHITECTURE.md"), "Invariants"), -1)
