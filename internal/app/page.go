@@ -10,6 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/reload/report"
@@ -65,7 +66,7 @@ func (o onlooker) Violated(v protect.Violation) {
 	if v.DryRun {
 		what += ", dry run"
 	}
-	o.feed.Denied(page.Note{
+	o.feed.Denied(grid.Note{
 		What: what, Rule: v.Rule, By: v.User, Names: []string{strings.TrimSpace(string(v.Operation) + " of " + v.Object)}, Why: v.Why,
 	})
 }
@@ -75,7 +76,7 @@ var stepWords = map[spec.Step]string{spec.StepRestart: "restarted", spec.StepRef
 
 // Reloaded implements reload.Onlooker.
 func (o onlooker) Reloaded(r report.Reloaded) {
-	o.feed.Reloaded(page.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: whyReloaded(r)})
+	o.feed.Reloaded(grid.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: whyReloaded(r)})
 }
 
 func whyReloaded(r report.Reloaded) string {
@@ -127,24 +128,24 @@ type subject struct {
 }
 
 // Standing implements page.Subject.
-func (s subject) Standing() page.Standing {
+func (s subject) Standing() page.Leadership {
 	leader, itself := s.leader.Known()
-	return page.Standing{Here: s.view.Working(), Leader: leader, Itself: itself, Replica: s.replica, Namespace: s.namespace}
+	return page.Leadership{Here: s.view.Working(), Leader: leader, Itself: itself, Replica: s.replica, Namespace: s.namespace}
 }
 
 // Rules implements page.Subject.
 func (s subject) Rules() []string { return s.view.Rules() }
 
 // Survey implements page.Subject.
-func (s subject) Survey(report func(page.Place)) {
+func (s subject) Survey(report func(grid.Place)) {
 	names := names{}
 	s.view.Survey(func(f survey.CloneStatus) { report(names.place(f)) })
 }
 
 // Glance implements page.Subject.
-func (s subject) Glance() func(page.Target) []page.Place {
+func (s subject) Glance() func(grid.Target) []grid.Place {
 	names, glance := names{}, s.view.StatusOf()
-	return func(target page.Target) (places []page.Place) {
+	return func(target grid.Target) (places []grid.Place) {
 		ref := object.Ref{Kind: object.Kind(target.Kind), Namespace: target.Namespace, Name: target.Name}
 		glance(ref, func(f survey.CloneStatus) { places = append(places, names.place(f)) })
 		return places
@@ -163,14 +164,14 @@ func (n names) of(ref object.Ref) string {
 	return name
 }
 
-func (n names) place(f survey.CloneStatus) page.Place {
-	state, _ := page.StateNamed(string(f.Status))
-	return page.Place{
+func (n names) place(f survey.CloneStatus) grid.Place {
+	state, _ := grid.StateNamed(string(f.Status))
+	return grid.Place{
 		Target: targetOf(f.Target), Rule: f.Rule, Source: n.of(f.Source),
 		State: state, Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since,
 	}
 }
 
-func targetOf(ref object.Ref) page.Target {
-	return page.Target{Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+func targetOf(ref object.Ref) grid.Target {
+	return grid.Target{Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -15,12 +15,12 @@ import (
 )
 
 func TestThePageHasAWordForEveryStanding(t *testing.T) {
-	seen := map[page.State]bool{}
+	seen := map[grid.State]bool{}
 	for _, standing := range survey.Statuses {
-		state, known := page.StateNamed(string(standing))
+		state, known := grid.StateNamed(string(standing))
 		require.True(t, known, standing)
 		require.False(t, seen[state], standing)
-		require.NotEqual(t, page.Empty, state, standing)
+		require.NotEqual(t, grid.Empty, state, standing)
 		seen[state] = true
 	}
 }
@@ -33,9 +33,9 @@ func TestAFindingIsSaidInThePagesWords(t *testing.T) {
 		Rule: "blog", Source: source, Target: target, Status: survey.Conflicts, Since: since,
 		Decision: plan.Decision{Action: plan.Refuse, Reason: plan.Conflict, Message: "somebody else's"},
 	})
-	require.Equal(t, page.Place{
-		Target: page.Target{Kind: "Secret", Namespace: "team-a", Name: "blogsecret"}, Rule: "blog", Source: "Secret/platform/blogsecret",
-		State: page.Conflict, Reason: "Conflict", Why: "somebody else's", Since: since,
+	require.Equal(t, grid.Place{
+		Target: grid.Target{Kind: "Secret", Namespace: "team-a", Name: "blogsecret"}, Rule: "blog", Source: "Secret/platform/blogsecret",
+		State: grid.Conflict, Reason: "Conflict", Why: "somebody else's", Since: since,
 	}, place)
 }
 

@@ -1,6 +1,8 @@
 package page
 
-import "time"
+import (
+	"time"
+)
 
 // waitsMost bounds the restarts that wait that are named.
 const waitsMost = 50

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 // touchedMost bounds the places that are remembered to be looked at again;
@@ -21,13 +23,13 @@ type Feed struct {
 	watched atomic.Bool
 
 	mu      sync.Mutex
-	touched map[Target]struct{}
+	touched map[grid.Target]struct{}
 	// begun are changes of which nothing is written yet: one that needs no
 	// write does not take the place of one that did.
-	begun   map[spreadKey]*Spread
-	spreads map[spreadKey]*Spread
-	denials Recent
-	reloads Recent
+	begun   map[spreadKey]*grid.Spread
+	spreads map[spreadKey]*grid.Spread
+	denials grid.Recent
+	reloads grid.Recent
 	// news is what changed since it was last taken.
 	news news
 }
@@ -46,13 +48,13 @@ const spreadsMost = 64
 // NewFeed returns a Feed that knows of nothing.
 func NewFeed() *Feed {
 	return &Feed{
-		now: time.Now, touched: map[Target]struct{}{}, begun: map[spreadKey]*Spread{}, spreads: map[spreadKey]*Spread{},
+		now: time.Now, touched: map[grid.Target]struct{}{}, begun: map[spreadKey]*grid.Spread{}, spreads: map[spreadKey]*grid.Spread{},
 		news: news{spreads: map[spreadKey]bool{}},
 	}
 }
 
 // Touched says that target is to be looked at again.
-func (f *Feed) Touched(target Target) {
+func (f *Feed) Touched(target grid.Target) {
 	if !f.watched.Load() {
 		return
 	}
@@ -67,7 +69,7 @@ func (f *Feed) Touched(target Target) {
 func (f *Feed) SpreadBegan(rule, source string, places int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	remember(f.begun, &Spread{Rule: rule, Source: source, Began: f.now(), Places: places})
+	remember(f.begun, &grid.Spread{Rule: rule, Source: source, Began: f.now(), Places: places})
 }
 
 // SpreadArrived says that one of them was looked at.
@@ -82,7 +84,7 @@ func (f *Feed) SpreadArrived(rule, source string, written, last bool) {
 	if spread == nil {
 		return
 	}
-	spread.arrived(f.now(), written, last)
+	spread.Arrived(f.now(), written, last)
 	if fresh && !written {
 		return
 	}
@@ -92,16 +94,16 @@ func (f *Feed) SpreadArrived(rule, source string, written, last bool) {
 }
 
 // remember puts spread into spreads, and forgets the oldest of too many.
-func remember(spreads map[spreadKey]*Spread, spread *Spread) {
+func remember(spreads map[spreadKey]*grid.Spread, spread *grid.Spread) {
 	spreads[spreadKey{spread.Rule, spread.Source}] = spread
 	if len(spreads) > spreadsMost {
-		oldest := slices.MinFunc(slices.Collect(maps.Values(spreads)), func(a, b *Spread) int { return a.Began.Compare(b.Began) })
+		oldest := slices.MinFunc(slices.Collect(maps.Values(spreads)), func(a, b *grid.Spread) int { return a.Began.Compare(b.Began) })
 		delete(spreads, spreadKey{oldest.Rule, oldest.Source})
 	}
 }
 
 // Denied takes a note of a request that a rule does not allow.
-func (f *Feed) Denied(note Note) {
+func (f *Feed) Denied(note grid.Note) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	note.At = f.now()
@@ -110,7 +112,7 @@ func (f *Feed) Denied(note Note) {
 }
 
 // Reloaded takes a note of something done for a consumer.
-func (f *Feed) Reloaded(note Note) {
+func (f *Feed) Reloaded(note grid.Note) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	note.At = f.now()
@@ -119,18 +121,18 @@ func (f *Feed) Reloaded(note Note) {
 }
 
 // latest lists the spreads, the latest first. The lock is held.
-func (f *Feed) latest() []*Spread {
-	return slices.SortedFunc(maps.Values(f.spreads), func(a, b *Spread) int {
+func (f *Feed) latest() []*grid.Spread {
+	return slices.SortedFunc(maps.Values(f.spreads), func(a, b *grid.Spread) int {
 		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Source, b.Source))
 	})
 }
 
 // takeTouched returns the places to look at again; all is true when that is
 // every one.
-func (f *Feed) takeTouched() (targets map[Target]struct{}, all bool) {
+func (f *Feed) takeTouched() (targets map[grid.Target]struct{}, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	targets, f.touched = f.touched, map[Target]struct{}{}
+	targets, f.touched = f.touched, map[grid.Target]struct{}{}
 	return targets, len(targets) >= touchedMost
 }
 
@@ -139,5 +141,5 @@ func (f *Feed) watch(watched bool) {
 	f.watched.Store(watched)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.touched = map[Target]struct{}{}
+	f.touched = map[grid.Target]struct{}{}
 }

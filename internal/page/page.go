@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 // Path is where the page is; all that belongs to it is below.
@@ -38,9 +40,9 @@ const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self';
 
 // Page answers for everything under Path.
 type Page struct {
-	board *board
-	mux   *http.ServeMux
-	html  []byte
+	hub  *hub
+	mux  *http.ServeMux
+	html []byte
 }
 
 // About is what the page says of the process that serves it.
@@ -60,7 +62,7 @@ func (a About) title() string {
 
 // New returns the page of subject. feed reports to it what happens.
 func New(subject Subject, feed *Feed, about About) (*Page, error) {
-	p := &Page{board: newBoard(subject, feed), mux: http.NewServeMux()}
+	p := &Page{hub: newHub(subject, feed), mux: http.NewServeMux()}
 	document, err := assets.ReadFile("assets/page.html")
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func New(subject Subject, feed *Feed, about About) (*Page, error) {
 	// JSON of encoding/json holds no <, which could end the element that it is
 	// in. A template would do as well, but for what it links in.
 	facts, err := json.Marshal(map[string]any{
-		"version": about.Version, "cluster": about.Cluster, "states": stateWords, "heartbeat": heartbeat.Milliseconds(),
+		"version": about.Version, "cluster": about.Cluster, "states": grid.StateWords, "heartbeat": heartbeat.Milliseconds(),
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Close ends every stream; nothing of the page runs afterwards.
-func (p *Page) Close() { p.board.close() }
+func (p *Page) Close() { p.hub.close() }
 
 func (p *Page) document(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -111,19 +113,19 @@ func (p *Page) document(w http.ResponseWriter, _ *http.Request) {
 
 // placeJSON is a Place as the page reads it.
 type placeJSON struct {
-	Kind      string    `json:"kind"`
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Rule      string    `json:"rule"`
-	Source    string    `json:"source"`
-	State     State     `json:"state"`
-	Reason    string    `json:"reason"`
-	Why       string    `json:"why"`
-	Since     time.Time `json:"since"`
-	Seen      bool      `json:"seen"`
+	Kind      string     `json:"kind"`
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	Rule      string     `json:"rule"`
+	Source    string     `json:"source"`
+	State     grid.State `json:"state"`
+	Reason    string     `json:"reason"`
+	Why       string     `json:"why"`
+	Since     time.Time  `json:"since"`
+	Seen      bool       `json:"seen"`
 }
 
-func placesJSON(places []Place) []placeJSON {
+func placesJSON(places []grid.Place) []placeJSON {
 	all := make([]placeJSON, 0, len(places))
 	for _, place := range places {
 		all = append(all, placeJSON{
@@ -137,7 +139,7 @@ func placesJSON(places []Place) []placeJSON {
 // groupJSON is a Group as the page reads it.
 type groupJSON struct {
 	Key    string      `json:"key"`
-	State  State       `json:"state"`
+	State  grid.State  `json:"state"`
 	Reason string      `json:"reason"`
 	Why    string      `json:"why"`
 	Total  int         `json:"total"`
@@ -152,12 +154,12 @@ type groupJSON struct {
 // with that group alone, and names more of its clones.
 func (p *Page) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	filter := Filter{Rule: query.Get("rule"), Text: query.Get("text"), Key: query.Get("key"), Most: firstMost}
+	filter := grid.Filter{Rule: query.Get("rule"), Text: query.Get("text"), Key: query.Get("key"), Most: firstMost}
 	if filter.Key != "" {
 		filter.Most = listMost
 	}
 	for name := range strings.SplitSeq(query.Get("states"), ",") {
-		state, known := StateNamed(name)
+		state, known := grid.StateNamed(name)
 		switch {
 		case known:
 			filter.States = append(filter.States, state)
@@ -172,7 +174,7 @@ func (p *Page) list(w http.ResponseWriter, r *http.Request) {
 		Hidden int         `json:"hidden"`
 		Groups []groupJSON `json:"groups"`
 	}{Groups: []groupJSON{}}
-	if list := p.board.list(filter); list != nil {
+	if list := p.hub.list(filter); list != nil {
 		answer.Total, answer.Hidden = list.Total, list.Hidden
 		for _, group := range list.Groups {
 			answer.Groups = append(answer.Groups, groupJSON{
@@ -186,7 +188,7 @@ func (p *Page) list(w http.ResponseWriter, r *http.Request) {
 // cell answers with what a rule has in a namespace.
 func (p *Page) cell(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	writeJSON(w, placesJSON(p.board.at(query.Get("rule"), query.Get("namespace"))))
+	writeJSON(w, placesJSON(p.hub.at(query.Get("rule"), query.Get("namespace"))))
 }
 
 func writeJSON(w http.ResponseWriter, answer any) {

@@ -15,21 +15,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 // service is a Subject that a test changes.
 type service struct {
 	mu       sync.Mutex
-	standing Standing
+	standing Leadership
 	rules    []string
-	places   map[Target]Place
+	places   map[grid.Target]grid.Place
 	surveys  int
 
 	conditions Conditions
 }
 
-func newService(places ...Place) *service {
-	s := &service{standing: Standing{Here: true}, rules: []string{"one", "two"}, places: map[Target]Place{}}
+func newService(places ...grid.Place) *service {
+	s := &service{standing: Leadership{Here: true}, rules: []string{"one", "two"}, places: map[grid.Target]grid.Place{}}
 	for _, place := range places {
 		s.places[place.Target] = place
 	}
@@ -42,7 +44,7 @@ func (s *service) use(change func()) {
 	change()
 }
 
-func (s *service) Standing() (standing Standing) {
+func (s *service) Standing() (standing Leadership) {
 	s.use(func() { standing = s.standing })
 	return standing
 }
@@ -57,7 +59,7 @@ func (s *service) Rules() (rules []string) {
 	return rules
 }
 
-func (s *service) Survey(report func(Place)) {
+func (s *service) Survey(report func(grid.Place)) {
 	s.use(func() {
 		s.surveys++
 		for _, place := range s.places {
@@ -66,8 +68,8 @@ func (s *service) Survey(report func(Place)) {
 	})
 }
 
-func (s *service) Glance() func(Target) []Place {
-	return func(target Target) (found []Place) {
+func (s *service) Glance() func(grid.Target) []grid.Place {
+	return func(target grid.Target) (found []grid.Place) {
 		s.use(func() {
 			if place, there := s.places[target]; there {
 				found = append(found, place)
@@ -86,7 +88,7 @@ type served struct {
 	url     string
 }
 
-func serve(t *testing.T, places ...Place) *served {
+func serve(t *testing.T, places ...grid.Place) *served {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	s := &served{T: t, service: newService(places...), feed: NewFeed()}
@@ -171,31 +173,31 @@ func TestTheDocumentLoadsFromItsOwnOriginAlone(t *testing.T) {
 }
 
 func TestTheStreamTellsWhatChanges(t *testing.T) {
-	place := at("one", "a", Behind)
-	s := serve(t, place, at("two", "b", Current))
+	place := at("one", "a", grid.Behind)
+	s := serve(t, place, at("two", "b", grid.Current))
 	next := s.follow()
-	var standing Standing
+	var standing Leadership
 	next("standing", &standing)
 	require.True(t, standing.Here)
-	var grid Snapshot
-	next("grid", &grid)
-	require.Equal(t, []string{"one", "two"}, grid.Rules)
-	require.ElementsMatch(t, []string{"a", "b"}, grid.Namespaces)
+	var cells grid.Snapshot
+	next("grid", &cells)
+	require.Equal(t, []string{"one", "two"}, cells.Rules)
+	require.ElementsMatch(t, []string{"a", "b"}, cells.Namespaces)
 
 	s.feed.SpreadBegan("one", "Secret/p/s", 1)
-	s.service.use(func() { s.service.places[place.Target] = at("one", "a", Current) })
+	s.service.use(func() { s.service.places[place.Target] = at("one", "a", grid.Current) })
 	s.feed.SpreadArrived("one", "Secret/p/s", true, true)
 	s.feed.Touched(place.Target)
-	s.feed.Denied(Note{What: "denied", Names: []string{"Update of Secret p/s"}})
-	s.feed.Reloaded(Note{What: "restarted", Names: []string{"Deployment/a/web"}})
-	var delta Delta
+	s.feed.Denied(grid.Note{What: "denied", Names: []string{"Update of Secret p/s"}})
+	s.feed.Reloaded(grid.Note{What: "restarted", Names: []string{"Deployment/a/web"}})
+	var delta grid.Delta
 	next("delta", &delta)
 	require.Len(t, delta.Cells[0], 2)
-	require.Equal(t, int(Current), delta.Cells[0][1])
+	require.Equal(t, int(grid.Current), delta.Cells[0][1])
 	var spreads []spreadMessage
 	next("spreads", &spreads)
 	require.Equal(t, 1, spreads[0].Points[1].Count)
-	var notes []Note
+	var notes []grid.Note
 	next("denials", &notes)
 	require.Equal(t, "Update of Secret p/s", notes[0].Names[0])
 	next("reloads", &notes)
@@ -203,11 +205,11 @@ func TestTheStreamTellsWhatChanges(t *testing.T) {
 
 	s.service.use(func() { require.Equal(t, 1, s.service.surveys, "what changed is found without a look at everything") })
 	s.service.use(func() { s.service.rules = []string{"two"} })
-	next("grid", &grid)
-	require.Equal(t, []string{"two", "one"}, grid.Rules, "a rule that is gone, and whose clones are not, comes last")
-	s.service.use(func() { s.service.standing = Standing{Leader: "other"} })
+	next("grid", &cells)
+	require.Equal(t, []string{"two", "one"}, cells.Rules, "a rule that is gone, and whose clones are not, comes last")
+	s.service.use(func() { s.service.standing = Leadership{Leader: "other"} })
 	next("standing", &standing)
-	require.Equal(t, Standing{Leader: "other"}, standing)
+	require.Equal(t, Leadership{Leader: "other"}, standing)
 	_, body := s.get(Path + "/list")
 	require.JSONEq(t, `{"total":0,"hidden":0,"groups":[]}`, body, "what is not kept current is not shown")
 }
@@ -223,20 +225,20 @@ func TestAQuietStreamHasAHeartbeat(t *testing.T) {
 }
 
 func TestWhoComesLaterIsToldEverything(t *testing.T) {
-	s := serve(t, at("one", "a", Conflict))
-	s.feed.Denied(Note{What: "denied", Names: []string{"x"}})
+	s := serve(t, at("one", "a", grid.Conflict))
+	s.feed.Denied(grid.Note{What: "denied", Names: []string{"x"}})
 	s.feed.SpreadBegan("one", "Secret/p/s", 7)
 	s.feed.SpreadArrived("one", "Secret/p/s", true, false)
 	for range 2 {
 		next := s.follow()
 		var spreads []spreadMessage
-		var notes []Note
+		var notes []grid.Note
 		next("spreads", &spreads)
 		require.Equal(t, 7, spreads[0].Places)
 		next("denials", &notes)
 		require.Len(t, notes, 1)
 	}
-	var grid Snapshot
+	var grid grid.Snapshot
 	s.follow()("grid", &grid)
 	require.Equal(t, []string{"j", "a"}, grid.Cells)
 }
@@ -261,8 +263,8 @@ func TestConditionsAreToldWhenTheyChangeAndToWhoComes(t *testing.T) {
 }
 
 func TestWhatIsNotInSyncIsSeenSinceTheSameTimeWhenSomebodyLooksAgain(t *testing.T) {
-	service := newService(at("one", "a", Conflict), at("one", "b", Current))
-	b := newBoard(service, NewFeed())
+	service := newService(at("one", "a", grid.Conflict), at("one", "b", grid.Current))
+	b := newHub(service, NewFeed())
 	defer b.close()
 	now := noon
 	b.now = func() time.Time { return now }
@@ -280,15 +282,15 @@ func TestWhatIsNotInSyncIsSeenSinceTheSameTimeWhenSomebodyLooksAgain(t *testing.
 	service.use(func() { service.rules = []string{"one"} })
 	require.Equal(t, noon, look(time.Hour, "a"), "the rules are others")
 	require.NotEqual(t, noon, look(time.Hour, "b"), "it is in sync, of which there may be many")
-	service.use(func() { service.places[at("one", "a", Conflict).Target] = at("one", "a", Failed) })
+	service.use(func() { service.places[at("one", "a", grid.Conflict).Target] = at("one", "a", grid.Failed) })
 	require.NotEqual(t, noon, look(time.Hour, "a"), "it stands in another way")
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {
-	place := at("one", "a", Failed)
+	place := at("one", "a", grid.Failed)
 	place.Source, place.Reason, place.Why, place.Since = "Secret/p/s", "Missing", "no <room>", noon
-	s := serve(t, place, at("two", "a", Current))
-	var grid Snapshot
+	s := serve(t, place, at("two", "a", grid.Current))
+	var grid grid.Snapshot
 	s.follow()("grid", &grid)
 	const want = `{"kind":"Secret","namespace":"a","name":"one-secret","rule":"one","source":"Secret/p/s","state":"failed","reason":"Missing","why":"no <room>","since":"2026-03-01T12:00:00Z","seen":false}`
 	_, body := s.get(Path + "/list?rule=&text=&states=")
@@ -314,7 +316,7 @@ func TestThereIsAnEndToOpenPages(t *testing.T) {
 
 func TestNothingIsKeptForNobody(t *testing.T) {
 	feed := NewFeed()
-	feed.Touched(Target{"Secret", "a", "b"})
+	feed.Touched(grid.Target{Kind: "Secret", Namespace: "a", Name: "b"})
 	targets, _ := feed.takeTouched()
 	require.Empty(t, targets)
 	for i := range 2 * spreadsMost {
@@ -325,7 +327,7 @@ func TestNothingIsKeptForNobody(t *testing.T) {
 	require.Len(t, feed.latest(), spreadsMost)
 	require.Len(t, feed.begun, spreadsMost)
 
-	b := newBoard(newService(at("one", "a", Current)), feed)
+	b := newHub(newService(at("one", "a", grid.Current)), feed)
 	defer b.close()
 	b.running = true
 	b.look(new(time.Time))
@@ -336,10 +338,10 @@ func TestNothingIsKeptForNobody(t *testing.T) {
 
 func TestAChangeThatNeedsNoWriteDoesNotTakeThePlaceOfOneThatDid(t *testing.T) {
 	feed := NewFeed()
-	shown := func() []Spread {
-		shown := []Spread{}
+	shown := func() []grid.Spread {
+		shown := []grid.Spread{}
 		for _, spread := range feed.latest() {
-			shown = append(shown, Spread{Places: spread.Places, Looked: spread.Looked, Written: spread.Written, Late: spread.Late})
+			shown = append(shown, grid.Spread{Places: spread.Places, Looked: spread.Looked, Written: spread.Written, Late: spread.Late})
 		}
 		return shown
 	}
@@ -347,14 +349,14 @@ func TestAChangeThatNeedsNoWriteDoesNotTakeThePlaceOfOneThatDid(t *testing.T) {
 	require.Empty(t, shown(), "nothing is written yet")
 	feed.SpreadArrived("one", "Secret/p/s", false, false)
 	feed.SpreadArrived("one", "Secret/p/s", true, true)
-	first := Spread{Places: 2, Looked: 2, Written: 1}
-	require.Equal(t, []Spread{first}, shown())
+	first := grid.Spread{Places: 2, Looked: 2, Written: 1}
+	require.Equal(t, []grid.Spread{first}, shown())
 
 	feed.SpreadBegan("one", "Secret/p/s", 1)
 	feed.SpreadArrived("one", "Secret/p/s", false, true)
-	require.Equal(t, []Spread{first}, shown())
+	require.Equal(t, []grid.Spread{first}, shown())
 	feed.SpreadArrived("one", "Secret/p/s", true, false)
-	require.Equal(t, []Spread{{Places: 1, Looked: 1, Late: 1}}, shown(), "it had failed, and is the latest that wrote")
+	require.Equal(t, []grid.Spread{{Places: 1, Looked: 1, Late: 1}}, shown(), "it had failed, and is the latest that wrote")
 }
 
 func TestWhoDoesNotReadIsGivenUp(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 const (
@@ -53,15 +55,15 @@ func message(event string, data any) []byte {
 
 // spreadMessage is a Spread with its curve.
 type spreadMessage struct {
-	Spread
+	grid.Spread
 
-	Points []Point `json:"points"`
+	Points []grid.Point `json:"points"`
 }
 
-func messageOf(spreads []*Spread) []byte {
+func messageOf(spreads []*grid.Spread) []byte {
 	all := make([]spreadMessage, 0, len(spreads))
 	for _, spread := range spreads {
-		all = append(all, spreadMessage{*spread, spread.curve.Points()})
+		all = append(all, spreadMessage{*spread, spread.Curve.Points()})
 	}
 	return message("spreads", all)
 }
@@ -79,7 +81,7 @@ func (f *Feed) everything() [][]byte {
 func (f *Feed) whatIsNew() (told [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var spreads []*Spread
+	var spreads []*grid.Spread
 	for key := range f.news.spreads {
 		if spread := f.spreads[key]; spread != nil {
 			spreads = append(spreads, spread)
@@ -99,13 +101,13 @@ func (f *Feed) whatIsNew() (told [][]byte) {
 }
 
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
-	v := p.board.join()
+	v := p.hub.join()
 	if v == nil {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many pages are open here; close one", http.StatusServiceUnavailable)
 		return
 	}
-	defer p.board.leave(v)
+	defer p.hub.leave(v)
 	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) }() // the next request may come by this connection
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
@@ -124,7 +126,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-r.Context().Done():
 			return
-		case <-p.board.ctx.Done():
+		case <-p.hub.ctx.Done():
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 // landscape is a page.Subject of any size, with no cluster behind it: a Secret
@@ -22,20 +23,20 @@ type landscape struct {
 
 	mu         sync.Mutex
 	rules      []string
-	places     map[page.Target]page.Place
+	places     map[grid.Target]grid.Place
 	conditions page.Conditions
 }
 
 // show serves the page of that many rules and namespaces, all in sync.
 func show(t *testing.T, rules, namespaces int) *landscape {
 	t.Helper()
-	l := &landscape{T: t, feed: page.NewFeed(), places: map[page.Target]page.Place{}}
+	l := &landscape{T: t, feed: page.NewFeed(), places: map[grid.Target]grid.Place{}}
 	for rule := range rules {
 		name := fmt.Sprintf("rule-%d", rule+1)
 		l.rules = append(l.rules, name)
 		l.conditions.Rules = append(l.conditions.Rules, page.Rule{Name: name, Syncs: true})
 		for namespace := range namespaces {
-			l.set(rule+1, namespace+1, page.Current)
+			l.set(rule+1, namespace+1, grid.Current)
 		}
 	}
 	l.conditions.Waits = page.NewWaits(nil)
@@ -54,12 +55,12 @@ func show(t *testing.T, rules, namespaces int) *landscape {
 }
 
 // set has the clone of a rule stand so in a namespace; both count from 1.
-func (l *landscape) set(rule, namespace int, state page.State) {
+func (l *landscape) set(rule, namespace int, state grid.State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := fmt.Sprintf("rule-%d", rule)
-	target := page.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: name}
-	l.places[target] = page.Place{
+	target := grid.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: name}
+	l.places[target] = grid.Place{
 		Target: target, Rule: name, Source: "Secret/platform/" + name, State: state, Reason: "Test",
 		Why: "a reason that is long enough to need more than one line of the table, as those of the API server are",
 	}
@@ -70,13 +71,13 @@ func (l *landscape) set(rule, namespace int, state page.State) {
 func (l *landscape) unset(rule, namespace int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	target := page.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: fmt.Sprintf("rule-%d", rule)}
+	target := grid.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: fmt.Sprintf("rule-%d", rule)}
 	delete(l.places, target)
 	l.feed.Touched(target)
 }
 
 // Standing implements page.Subject.
-func (l *landscape) Standing() page.Standing { return page.Standing{Here: true} }
+func (l *landscape) Standing() page.Leadership { return page.Leadership{Here: true} }
 
 // hold changes the conditions.
 func (l *landscape) hold(change func(*page.Conditions)) {
@@ -97,7 +98,7 @@ func (l *landscape) Conditions() page.Conditions {
 func (l *landscape) Rules() []string { return l.rules }
 
 // Survey implements page.Subject.
-func (l *landscape) Survey(report func(page.Place)) {
+func (l *landscape) Survey(report func(grid.Place)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, place := range l.places {
@@ -106,12 +107,12 @@ func (l *landscape) Survey(report func(page.Place)) {
 }
 
 // Glance implements page.Subject.
-func (l *landscape) Glance() func(page.Target) []page.Place {
-	return func(target page.Target) []page.Place {
+func (l *landscape) Glance() func(grid.Target) []grid.Place {
+	return func(target grid.Target) []grid.Place {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if place, found := l.places[target]; found {
-			return []page.Place{place}
+			return []grid.Place{place}
 		}
 		return nil
 	}

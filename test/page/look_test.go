@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 const source = "Secret/platform/rule-1"
@@ -24,13 +25,13 @@ func TestTenThousandNamespacesAreShownAndFollowed(t *testing.T) {
 	inSync := b.ask(pixel)
 
 	for namespace := range namespaces {
-		l.set(1, namespace+1, page.Behind)
+		l.set(1, namespace+1, grid.Behind)
 	}
 	b.says("#headline", "10,000 in progress")
 	l.feed.SpreadBegan("rule-1", source, namespaces)
 	arrive := func(from, to int) {
 		for namespace := from; namespace <= to; namespace++ {
-			l.set(1, namespace, page.Current)
+			l.set(1, namespace, grid.Current)
 			l.feed.SpreadArrived("rule-1", source, true, namespace == namespaces)
 		}
 	}
@@ -40,7 +41,7 @@ func TestTenThousandNamespacesAreShownAndFollowed(t *testing.T) {
 	require.NotEqual(t, inSync, b.ask(pixel), "the first is still on its way")
 
 	arrive(1, namespaces/2)
-	l.set(10, 7777, page.Failed)
+	l.set(10, 7777, grid.Failed)
 	arrive(namespaces, namespaces)
 	b.says("#headline", "1 needs attention", "99,999 of 100,000")
 	b.says("#spread", "10,000 clones written in")
@@ -86,7 +87,7 @@ func TestAChangeIsDrawnAsACurve(t *testing.T) {
 
 	l.feed.SpreadBegan("rule-1", source, 3)
 	l.feed.SpreadArrived("rule-1", source, false, true)
-	l.set(1, 1, page.Held)
+	l.set(1, 1, grid.Held)
 	b.says("#headline", "1 needs attention") // so that what needed no write would be here too
 	b.says("#spread", "3 clones written in")
 }
@@ -124,7 +125,7 @@ func TestThePageIsLightOrDarkAsAPersonPrefers(t *testing.T) {
 func TestRetainedClonesAreListedApartAndAreNoProblem(t *testing.T) {
 	l := show(t, 2, 300)
 	for namespace := 1; namespace <= 300; namespace++ {
-		l.set(1, namespace, page.Retained)
+		l.set(1, namespace, grid.Retained)
 	}
 	l.hold(func(c *page.Conditions) { c.Rules = c.Rules[1:] }) // the rule is removed
 	b := open(t, l.url+"/page")
@@ -136,8 +137,8 @@ func TestRetainedClonesAreListedApartAndAreNoProblem(t *testing.T) {
 	b.do(chromedp.Click("#retained summary", chromedp.ByQuery), chromedp.Click("#retained .more", chromedp.ByQuery))
 	b.says("#retained", "team-00200", "and 100 more")
 
-	l.set(2, 2, page.Failed)
-	l.set(1, 2, page.Removing)
+	l.set(2, 2, grid.Failed)
+	l.set(1, 2, grid.Removing)
 	b.says("#headline", "1 needs attention", "299 of 301 in sync · 1 in progress · 299 retained")
 	b.says("[data-rule=rule-1] h3", "rule-1 (removed)", "1 in progress, of 1, 299 retained")
 }
@@ -145,9 +146,9 @@ func TestRetainedClonesAreListedApartAndAreNoProblem(t *testing.T) {
 func TestClonesWithTheSameProblemAreOneEntryAboveTheGrid(t *testing.T) {
 	l := show(t, 2, 400)
 	for namespace := 1; namespace <= 300; namespace++ {
-		l.set(1, namespace, page.Conflict)
+		l.set(1, namespace, grid.Conflict)
 	}
-	l.set(2, 7, page.Failed)
+	l.set(2, 7, grid.Failed)
 	b := open(t, l.url+"/page")
 	b.says("#headline", "301 need attention")
 	b.says("#problems-title", "Needs attention 301 clones")
@@ -232,6 +233,6 @@ func TestRefusalsAreShownWhereTheyCanBeKnown(t *testing.T) {
 	b.becomes("document.querySelector('#refusals')", "null")
 	guarded(false)
 	b.becomes("document.querySelector('#denials')", "null")
-	l.feed.Denied(page.Note{What: "warned", Names: []string{"Update of Secret platform/rule-1"}})
+	l.feed.Denied(grid.Note{What: "warned", Names: []string{"Update of Secret platform/rule-1"}})
 	b.says("#denials", "warned", "Update of Secret platform/rule-1")
 }

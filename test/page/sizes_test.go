@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 // crowded is the page of 50 rules with everything on it that there can be.
@@ -19,17 +20,17 @@ func crowded(t *testing.T) *landscape {
 	t.Helper()
 	l := show(t, 50, 400)
 	for namespace := 1; namespace <= 300; namespace++ {
-		l.set(3, namespace, page.Conflict)
+		l.set(3, namespace, grid.Conflict)
 	}
 	for namespace := 301; namespace <= 400; namespace++ {
 		l.unset(4, namespace)
-		l.set(5, namespace, page.Retained)
+		l.set(5, namespace, grid.Retained)
 	}
-	l.set(7, 12, page.Failed)
-	l.set(8, 13, page.Held)
+	l.set(7, 12, grid.Failed)
+	l.set(8, 13, grid.Held)
 	since := time.Now().Add(-3 * time.Hour)
 	for i := range 30 {
-		l.feed.Reloaded(page.Note{What: "restarted", Rule: fmt.Sprintf("rule-%d", i), Names: []string{"Deployment/" + strings.Repeat("team", 12) + "/web"}, Why: "changed: Secret/a/b"})
+		l.feed.Reloaded(grid.Note{What: "restarted", Rule: fmt.Sprintf("rule-%d", i), Names: []string{"Deployment/" + strings.Repeat("team", 12) + "/web"}, Why: "changed: Secret/a/b"})
 	}
 	l.hold(func(c *page.Conditions) {
 		for i := range c.Rules {

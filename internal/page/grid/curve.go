@@ -1,6 +1,8 @@
-package page
+package grid
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// curvePoints bounds what a curve takes, whatever it measures.
@@ -79,12 +81,12 @@ type Spread struct {
 	// Late is how many were written after that: they had failed before.
 	Late int `json:"late"`
 
-	curve Curve
+	Curve Curve
 }
 
-// arrived takes in what became of one place. What was looked at again and
+// Arrived takes in what became of one place. What was looked at again and
 // needed no write counts for nothing.
-func (s *Spread) arrived(now time.Time, written, last bool) {
+func (s *Spread) Arrived(now time.Time, written, last bool) {
 	after := now.Sub(s.Began)
 	switch {
 	case s.Seconds > 0:
@@ -94,7 +96,7 @@ func (s *Spread) arrived(now time.Time, written, last bool) {
 		return
 	case written:
 		s.Written++
-		s.curve.Add(after)
+		s.Curve.Add(after)
 	}
 	s.Looked = min(s.Looked+1, s.Places)
 	if last {

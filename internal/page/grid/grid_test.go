@@ -1,4 +1,4 @@
-package page
+package grid
 
 import (
 	"fmt"
@@ -218,41 +218,4 @@ func TestAListNamesNoMoreGroupsThanAPageCanShow(t *testing.T) {
 	require.Len(t, list.Groups, groupsMost)
 	require.Equal(t, 7, list.Hidden)
 	require.Equal(t, groupsMost+7, list.Total)
-}
-
-// What a large cluster costs while somebody looks: 10 rules, 10,000 namespaces.
-func BenchmarkGrid(b *testing.B) {
-	var rules []string
-	var places []Place
-	for row := range 10 {
-		rules = append(rules, fmt.Sprintf("rule-%d", row))
-		for slot := range 10_000 {
-			places = append(places, at(rules[row], fmt.Sprintf("team-%d", slot), Current))
-		}
-	}
-	g := NewGrid(rules)
-	b.Run("fill", func(b *testing.B) {
-		for b.Loop() {
-			g.Fill(places, noon)
-		}
-	})
-	b.Run("snapshot", func(b *testing.B) {
-		for b.Loop() {
-			message("grid", g.Snapshot())
-		}
-	})
-	b.Run("a change of every cell of a rule, and its delta", func(b *testing.B) {
-		for b.Loop() {
-			for _, place := range places[:10_000] {
-				place.State = Behind + State(b.N%2)
-				g.Set(place.Target, []Place{place}, noon)
-			}
-			message("delta", g.Take())
-		}
-	})
-	b.Run("list", func(b *testing.B) {
-		for b.Loop() {
-			g.List(Filter{Most: listMost})
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package page
+package grid
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package page
+package grid
 
 // State is how things stand in a cell of the grid: a rule in a namespace.
 type State uint8
@@ -29,7 +29,7 @@ type stateWord struct {
 	Means string `json:"means"`
 }
 
-var stateWords = []stateWord{
+var StateWords = []stateWord{
 	{"a", "empty", "not selected", "the rule does not select this namespace"},
 	{"b", "current", "in sync", "the clone matches its source and its rule"},
 	{"c", "retained", "retained", "kept on purpose after its rule, source or namespace stopped matching; Headwater no longer updates it"},
@@ -45,7 +45,7 @@ var stateWords = []stateWord{
 
 // StateNamed returns the state of that name.
 func StateNamed(name string) (state State, known bool) {
-	for i, word := range stateWords {
+	for i, word := range StateWords {
 		if word.Name == name {
 			return State(i), true
 		}
@@ -53,7 +53,7 @@ func StateNamed(name string) (state State, known bool) {
 	return Empty, false
 }
 
-func (s State) word() stateWord { return stateWords[s] }
+func (s State) word() stateWord { return StateWords[s] }
 
 // code is the letter that stands for s.
 func (s State) code() byte { return 'a' + byte(s) }

@@ -1,4 +1,4 @@
-package page
+package grid
 
 // Snapshot is a whole Grid as it is sent to a page.
 type Snapshot struct {

@@ -1,4 +1,4 @@
-package page
+package grid
 
 import (
 	"slices"
@@ -48,7 +48,7 @@ type Grid struct {
 	pass    uint64
 	changes changes
 	// seen is what was seen before the first pass.
-	seen Sightings
+	seen FirstSeen
 }
 
 // NewGrid returns an empty Grid of these rules, in this order.

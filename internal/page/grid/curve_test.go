@@ -1,4 +1,4 @@
-package page
+package grid
 
 import (
 	"fmt"
@@ -34,12 +34,12 @@ func TestACurveHasAllArrivalsAndFewPoints(t *testing.T) {
 
 func TestASpreadEndsWithItsLastPlace(t *testing.T) {
 	s := Spread{Began: noon, Places: 3}
-	s.arrived(noon.Add(time.Second), true, false)
-	s.arrived(noon.Add(2*time.Second), false, false)
+	s.Arrived(noon.Add(time.Second), true, false)
+	s.Arrived(noon.Add(2*time.Second), false, false)
 	require.Zero(t, s.Seconds, "on its way")
-	s.arrived(noon.Add(3*time.Second), true, true)
-	require.Equal(t, Spread{Began: noon, Places: 3, Looked: 3, Written: 2, Seconds: 3, curve: s.curve}, s)
-	s.arrived(noon.Add(time.Hour), true, false)
+	s.Arrived(noon.Add(3*time.Second), true, true)
+	require.Equal(t, Spread{Began: noon, Places: 3, Looked: 3, Written: 2, Seconds: 3, Curve: s.Curve}, s)
+	s.Arrived(noon.Add(time.Hour), true, false)
 	require.Equal(t, 1, s.Late, "it had failed before")
 	require.Equal(t, 2, s.Written)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 const (
@@ -26,8 +28,8 @@ const (
 	viewersMost = 64
 )
 
-// Standing says who does the work that the page shows.
-type Standing struct {
+// Leadership says who does the work that the page shows.
+type Leadership struct {
 	// Here is true when it is this replica, and it has seen everything.
 	Here bool `json:"here"`
 	// Leader is the pod that leads; empty when that is not known. Itself says
@@ -42,21 +44,21 @@ type Standing struct {
 // Subject is what the page shows. Its methods answer from memory; they are
 // called while somebody looks, and one at a time.
 type Subject interface {
-	Standing() Standing
+	Standing() Leadership
 	// Conditions are what holds beside the grid.
 	Conditions() Conditions
 	// Rules are those in force that sync, in their order.
 	Rules() []string
 	// Survey reports on every place there is.
-	Survey(report func(Place))
+	Survey(report func(grid.Place))
 	// Glance returns a function that finds what there is in one place; it is
 	// used for places that are looked at together.
-	Glance() func(Target) []Place
+	Glance() func(grid.Target) []grid.Place
 }
 
-// board keeps the grid up to date while somebody looks, and sends everybody who
+// hub keeps the grid up to date while somebody looks, and sends everybody who
 // does what changed.
-type board struct {
+type hub struct {
 	subject Subject
 	feed    *Feed
 	now     func() time.Time
@@ -67,27 +69,27 @@ type board struct {
 
 	mu sync.Mutex
 	// grid is nil until the first look, and where the work is not done.
-	grid *Grid
+	grid *grid.Grid
 	// rules are those in force when grid was made, which may have more.
 	rules    []string
-	standing *Standing
+	standing *Leadership
 	// conditions are the latest, as they were sent.
 	conditions []byte
 	// seen is since when places were seen to stand so, by the grid before this one.
-	seen    Sightings
+	seen    grid.FirstSeen
 	viewers map[*viewer]struct{}
 	// running is true while look is called; idle is since when for nobody.
 	running bool
 	idle    time.Time
 }
 
-func newBoard(subject Subject, feed *Feed) *board {
+func newHub(subject Subject, feed *Feed) *hub {
 	ctx, end := context.WithCancel(context.Background())
-	return &board{subject: subject, feed: feed, now: time.Now, ctx: ctx, end: end, viewers: map[*viewer]struct{}{}}
+	return &hub{subject: subject, feed: feed, now: time.Now, ctx: ctx, end: end, viewers: map[*viewer]struct{}{}}
 }
 
 // close ends every stream and waits until nothing runs.
-func (b *board) close() {
+func (b *hub) close() {
 	b.mu.Lock()
 	b.end() // nobody joins from now on
 	b.mu.Unlock()
@@ -96,7 +98,7 @@ func (b *board) close() {
 
 // join adds somebody who looks and has everything sent that is known; nil when
 // there are too many, or the process ends.
-func (b *board) join() *viewer {
+func (b *hub) join() *viewer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.viewers) >= viewersMost || b.ctx.Err() != nil {
@@ -124,7 +126,7 @@ func (b *board) join() *viewer {
 	return v
 }
 
-func (b *board) leave(v *viewer) {
+func (b *hub) leave(v *viewer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.viewers, v)
@@ -132,7 +134,7 @@ func (b *board) leave(v *viewer) {
 }
 
 // run looks until nobody has for a while.
-func (b *board) run() {
+func (b *hub) run() {
 	var filled time.Time
 	for {
 		began := b.now()
@@ -150,7 +152,7 @@ func (b *board) run() {
 }
 
 // abandoned ends the work when nobody looks.
-func (b *board) abandoned() bool {
+func (b *hub) abandoned() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.viewers) > 0 || b.now().Sub(b.idle) < linger {
@@ -164,10 +166,10 @@ func (b *board) abandoned() bool {
 
 // look brings everything up to date once. filled is when all was looked at
 // last.
-func (b *board) look(filled *time.Time) {
+func (b *hub) look(filled *time.Time) {
 	standing := b.subject.Standing()
-	b.tellStanding(standing)
-	b.tellConditions(b.subject.Conditions())
+	b.sendLeadership(standing)
+	b.sendConditions(b.subject.Conditions())
 	if standing.Here {
 		rules := b.subject.Rules()
 		touched, all := b.feed.takeTouched()
@@ -175,13 +177,13 @@ func (b *board) look(filled *time.Time) {
 			*filled = b.now()
 			b.fill(rules)
 		} else {
-			b.glance(touched)
+			b.refresh(touched)
 		}
 	}
 	b.broadcast(b.feed.whatIsNew()...)
 }
 
-func (b *board) tellStanding(standing Standing) {
+func (b *hub) sendLeadership(standing Leadership) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !standing.Here {
@@ -193,7 +195,7 @@ func (b *board) tellStanding(standing Standing) {
 	}
 }
 
-func (b *board) tellConditions(conditions Conditions) {
+func (b *hub) sendConditions(conditions Conditions) {
 	told := message("conditions", conditions)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,24 +207,24 @@ func (b *board) tellConditions(conditions Conditions) {
 
 // drop forgets the grid but for since when what was not in sync was seen so.
 // The lock is held.
-func (b *board) drop() {
+func (b *hub) drop() {
 	if b.grid != nil {
-		b.seen, b.grid = b.grid.Sightings(), nil
+		b.seen, b.grid = b.grid.FirstSeen(), nil
 	}
 }
 
 // knows reports whether there is a grid of these rules. It has those beside
 // that clones name and the file does not.
-func (b *board) knows(rules []string) bool {
+func (b *hub) knows(rules []string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.grid != nil && slices.Equal(b.rules, rules)
 }
 
-func (b *board) fill(rules []string) {
+func (b *hub) fill(rules []string) {
 	all := slices.Clone(rules)
-	var places []Place
-	b.subject.Survey(func(place Place) {
+	var places []grid.Place
+	b.subject.Survey(func(place grid.Place) {
 		if !slices.Contains(all, place.Rule) {
 			all = append(all, place.Rule)
 		}
@@ -237,18 +239,18 @@ func (b *board) fill(rules []string) {
 		return
 	}
 	b.drop()
-	b.grid = NewGrid(all)
+	b.grid = grid.NewGrid(all)
 	b.grid.Recall(b.seen)
 	b.grid.Fill(places, b.now())
 	b.grid.Take()
 	b.sendAll(message("grid", b.grid.Snapshot()))
 }
 
-func (b *board) glance(touched map[Target]struct{}) {
+func (b *hub) refresh(touched map[grid.Target]struct{}) {
 	if len(touched) == 0 {
 		return
 	}
-	look, found := b.subject.Glance(), make(map[Target][]Place, len(touched))
+	look, found := b.subject.Glance(), make(map[grid.Target][]grid.Place, len(touched))
 	for target := range touched {
 		found[target] = look(target)
 	}
@@ -261,13 +263,13 @@ func (b *board) glance(touched map[Target]struct{}) {
 }
 
 // sendDelta sends what changed. The lock is held.
-func (b *board) sendDelta() {
+func (b *hub) sendDelta() {
 	if delta := b.grid.Take(); !delta.Empty() {
 		b.sendAll(message("delta", delta))
 	}
 }
 
-func (b *board) broadcast(messages ...[]byte) {
+func (b *hub) broadcast(messages ...[]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, told := range messages {
@@ -275,14 +277,14 @@ func (b *board) broadcast(messages ...[]byte) {
 	}
 }
 
-func (b *board) sendAll(told []byte) {
+func (b *hub) sendAll(told []byte) {
 	for v := range b.viewers {
 		v.send(told)
 	}
 }
 
 // list and at are nil while there is no grid.
-func (b *board) list(filter Filter) *List {
+func (b *hub) list(filter grid.Filter) *grid.List {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.grid == nil {
@@ -292,7 +294,7 @@ func (b *board) list(filter Filter) *List {
 	return &list
 }
 
-func (b *board) at(rule, namespace string) []Place {
+func (b *hub) at(rule, namespace string) []grid.Place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.grid == nil {
