@@ -13,9 +13,9 @@ import (
 )
 
 func TestTheDocumentsShowValidConfigurations(t *testing.T) {
-	guides, err := filepath.Glob("../../deploy/guides/*.md")
+	documents, err := filepath.Glob("../../deploy/guides/*.md")
 	require.NoError(t, err)
-	documents := append(guides, "../../README.md", "../../configs/README.md")
+	documents = append(documents, "../../README.md", "../../configs/README.md")
 	blocks := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
 	checked := 0
 	for _, document := range documents {

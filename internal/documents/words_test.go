@@ -86,7 +86,7 @@ func TestDocumentsUsePlainWords(t *testing.T) {
 			}
 			documents++
 			for _, phrase := range fromCode[name] {
-				require.Contains(t, text, phrase, "%s quotes this no more: delete it from fromCode", name)
+				require.Contains(t, text, phrase, "%s no longer quotes this: delete it from fromCode", name)
 				text = strings.ReplaceAll(text, phrase, "")
 			}
 			require.Empty(t, literary.FindAllString(text, -1), name)
