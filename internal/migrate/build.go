@@ -68,8 +68,8 @@ func (b *builder) newRule(f finding) {
 	})
 }
 
-// into adds what f says to rule.
-func (f finding) into(rule *Rule) {
+// addTo adds what f says to rule.
+func addTo(rule *Rule, f finding) {
 	rule.From = distinct(rule.From, []string{f.From})
 	rule.Notes = distinct(rule.Notes, f.Notes)
 	rule.Less = rule.Less || f.Less
@@ -86,7 +86,7 @@ func (b *builder) addSync(f finding) {
 		}
 		if joined := joinNames([]where{have.Where, more.Where}); len(joined) == 1 {
 			have.Where = joined[0]
-			f.into(rule)
+			addTo(rule, f)
 			return
 		}
 	}
@@ -126,7 +126,7 @@ func (b *builder) rulesAbout(f finding) []*Rule {
 	var protecting, others []*Rule
 	for i := range b.result.Rules {
 		switch rule := &b.result.Rules[i]; {
-		case !f.about(*rule):
+		case !isAbout(f, *rule):
 		case rule.Protect != nil:
 			protecting = append(protecting, rule)
 		default:
@@ -141,9 +141,9 @@ func (b *builder) protectBy(f finding, rule *Rule) {
 	switch {
 	case rule.Protect == nil:
 		rule.Protect = &adding
-		f.into(rule)
+		addTo(rule, f)
 	case rule.Protect.join(adding):
-		f.into(rule)
+		addTo(rule, f)
 	case rule.Source.Selector != nil:
 		b.newRule(f)
 	default:
@@ -164,9 +164,9 @@ func (p *protectPart) join(other protectPart) bool {
 	return true
 }
 
-// about reports whether f is about the source of rule; of one in every
+// isAbout reports whether f is about the source of rule; of one in every
 // namespace, about its clones as well.
-func (f finding) about(rule Rule) bool {
+func isAbout(f finding, rule Rule) bool {
 	if !f.Everywhere {
 		return sameSource(rule.Source, f.Source)
 	}
@@ -175,13 +175,13 @@ func (f finding) about(rule Rule) bool {
 }
 
 // addReload adds to every rule that makes clones that f is about. One that is
-// about the source's namespace alone gets a rule of its own, which reaches no
+// isAbout the source's namespace alone gets a rule of its own, which reaches no
 // clone.
 func (b *builder) addReload(f finding) {
 	known, added := false, false
 	for i := range b.result.Rules {
 		rule := &b.result.Rules[i]
-		if !f.about(*rule) || !f.Everywhere && rule.Sync != nil {
+		if !isAbout(f, *rule) || !f.Everywhere && rule.Sync != nil {
 			continue
 		}
 		known = true
@@ -211,7 +211,7 @@ func (rule *Rule) reloadBy(f finding) bool {
 	} else if !rule.Reload.join(*f.Reload) {
 		return false
 	}
-	f.into(rule)
+	addTo(rule, f)
 	if rule.Off != "" { // it was nothing but a section that is a comment
 		rule.Off, rule.Reload.Off = rule.Reload.Off, ""
 	}

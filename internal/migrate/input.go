@@ -44,7 +44,7 @@ func NewObject(kind object.Kind, meta metav1.ObjectMeta) Object {
 }
 
 // isClone reports whether a tool, or Headwater, made the object.
-func (o Object) isClone() bool {
+func isClone(o Object) bool {
 	_, kyverno := o.Labels["generate.kyverno.io/policy-name"]
 	return kyverno || o.Labels[mark.CloneLabel] == "true" || isTrue(o.Annotations[reflectorAuto])
 }

@@ -26,16 +26,16 @@ type PolicyException struct {
 
 // excepted tells of exceptions to policies that were found, which no rule here
 // can say.
-func (in Input) excepted() []Left {
+func excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyException) []Left {
 	var names []string
-	for _, policy := range in.Policies {
+	for _, policy := range policies {
 		names = append(names, policy.Metadata.Name, policy.Metadata.Namespace+"/"+policy.Metadata.Name)
 	}
-	for _, policy := range in.CELPolicies {
+	for _, policy := range celPolicies {
 		names = append(names, policy.Metadata.Name)
 	}
 	var left []Left
-	for _, exception := range in.Exceptions {
+	for _, exception := range exceptions {
 		var to []string
 		for _, e := range exception.Spec.Exceptions {
 			to = append(to, e.PolicyName)

@@ -134,7 +134,7 @@ func (b *builder) addSection(f finding) {
 		section := &b.result.Sections[i]
 		have := section.Part
 		have.Action = f.Section.Action
-		if section.Off != f.Off || !have.equal(*f.Section) {
+		if section.Off != f.Off || !writtenAlike(have, *f.Section) {
 			continue
 		}
 		section.Part.Action = together(section.Part.Action, f.Section.Action)
@@ -144,10 +144,10 @@ func (b *builder) addSection(f finding) {
 	b.result.Sections = append(b.result.Sections, Section{From: []string{f.From}, Part: *f.Section, Notes: f.Notes, Off: f.Off})
 }
 
-// equal reports whether s and other are written alike.
-func (s sectionPart) equal(other sectionPart) bool {
-	one, err := encode(s.keys())
-	another, otherErr := encode(other.keys())
+// writtenAlike reports whether s and other give the same YAML.
+func writtenAlike(s, other sectionPart) bool {
+	one, err := encode(sectionKeysOf(s))
+	another, otherErr := encode(sectionKeysOf(other))
 	return err == nil && otherErr == nil && one == another
 }
 

@@ -139,7 +139,7 @@ func (rule Rule) render(out *bytes.Buffer) error {
 	case rule.Off != "":
 		out.WriteString(commented(text, ""))
 	case rule.Reload != nil && rule.Reload.Off != "":
-		section, err := encode(map[string]*reloadKeys{"reload": rule.Reload.keys()})
+		section, err := encode(map[string]*reloadKeys{"reload": reloadKeysOf(*rule.Reload)})
 		if err != nil {
 			return fmt.Errorf("write rule %s: %w", rule.Name, err)
 		}
@@ -199,13 +199,13 @@ func comment(out *bytes.Buffer, bullet, text string) {
 func (rule Rule) keys() ruleKeys {
 	keys := ruleKeys{Name: rule.Name, Source: sourceOf(rule.Source)}
 	if rule.Sync != nil {
-		keys.Sync = rule.Sync.keys()
+		keys.Sync = syncKeysOf(*rule.Sync)
 	}
 	if rule.Protect != nil {
-		keys.Protect = rule.Protect.keys()
+		keys.Protect = protectKeysOf(*rule.Protect)
 	}
 	if rule.Reload != nil && rule.Reload.Off == "" {
-		keys.Reload = rule.Reload.keys()
+		keys.Reload = reloadKeysOf(*rule.Reload)
 	}
 	return keys
 }
@@ -228,7 +228,7 @@ func selectorKeysOf(s *metav1.LabelSelector) *selectorKeys {
 	return keys
 }
 
-func (w where) keys() namespacesKeys {
+func namespaceKeys(w where) namespacesKeys {
 	keys := namespacesKeys{Include: w.Names, Selector: selectorKeysOf(w.Selector)}
 	exclude := append([]string{}, w.Exclude...)
 	if !slices.Equal(exclude, []string{"kube-*"}) && (len(exclude) > 0 || w.reachesKube()) {
@@ -237,12 +237,12 @@ func (w where) keys() namespacesKeys {
 	return keys
 }
 
-func (s syncPart) keys() *syncKeys {
+func syncKeysOf(s syncPart) *syncKeys {
 	keys := &syncKeys{OnConflict: string(spec.ConflictAdoptIfEqual)}
 	if s.OnSourceDeleted == spec.Delete {
 		keys.OnSourceDeleted = string(spec.Delete)
 	}
-	if namespaces := s.Where.keys(); namespaces.Include != nil || namespaces.Exclude != nil || namespaces.Selector != nil {
+	if namespaces := namespaceKeys(s.Where); namespaces.Include != nil || namespaces.Exclude != nil || namespaces.Selector != nil {
 		keys.Namespaces = &namespaces
 	}
 	target := targetKeys{Name: s.TargetName}
@@ -255,7 +255,7 @@ func (s syncPart) keys() *syncKeys {
 	return keys
 }
 
-func (p protectPart) keys() *protectKeys {
+func protectKeysOf(p protectPart) *protectKeys {
 	keys := &protectKeys{Message: p.Message, Allow: allowKeys{ClusterRoles: p.Allow.ClusterRoles, Users: p.Allow.Users, Groups: p.Allow.Groups}}
 	if !slices.Equal(p.Operations, protectspec.Operations()) {
 		keys.Operations = p.Operations
@@ -272,7 +272,7 @@ func (p protectPart) keys() *protectKeys {
 	return keys
 }
 
-func (r reloadPart) keys() *reloadKeys {
+func reloadKeysOf(r reloadPart) *reloadKeys {
 	keys := &reloadKeys{Action: "Restart"}
 	if selector := selectorKeysOf(r.Selector); selector != nil {
 		keys.Workloads = &workloadsKeys{Selector: selector}

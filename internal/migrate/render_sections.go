@@ -36,8 +36,8 @@ type (
 	}
 )
 
-func (s sectionPart) keys() sectionKeys {
-	namespaces := s.Where.keys()
+func sectionKeysOf(s sectionPart) sectionKeys {
+	namespaces := namespaceKeys(s.Where)
 	keys := sectionKeys{Include: namespaces.Include, Exclude: namespaces.Exclude, Selector: namespaces.Selector, Action: s.Action}
 	if selector := selectorKeysOf(s.Workloads); selector != nil {
 		keys.Workloads = &workloadsKeys{Selector: selector}
@@ -71,7 +71,7 @@ func (r Result) renderSections(out *bytes.Buffer) error {
 		for _, note := range section.Notes {
 			comment(out, "  ", note)
 		}
-		text, err := encode([]sectionKeys{section.Part.keys()})
+		text, err := encode([]sectionKeys{sectionKeysOf(section.Part)})
 		if err != nil {
 			return fmt.Errorf("write a section of reload.namespaces: %w", err)
 		}

@@ -39,7 +39,7 @@ func ofReplicator(o Object, all objects) []finding {
 // replicated is a source that is pushed to namespaces.
 func replicated(o Object) []finding {
 	base := finding{Tool: Replicator, From: o.String(), Source: sourceNamed(o.Ref)}
-	base.remarks(o)
+	remarks(&base, o)
 	push := consent{patterns: listOf(o.Annotations[replicatorTo])}
 	var err error
 	if push.selector, err = selectorOf(o.Annotations[replicatorToMatching]); err != nil {
@@ -61,7 +61,7 @@ func replicated(o Object) []finding {
 }
 
 // remarks are about what has no counterpart.
-func (f *finding) remarks(o Object) {
+func remarks(f *finding, o Object) {
 	unknown(f, o.Annotations, replicatorPrefix, replicatorKnown...)
 	if isTrue(o.Annotations[replicatorKeepOwners]) {
 		f.note("owner references are not carried over: an owner in another namespace has the clone deleted by Kubernetes' garbage collector")
@@ -80,7 +80,7 @@ func replicatedFrom(o Object, from string, all objects) finding {
 		return f
 	}
 	f := pulled(Replicator, o, source)
-	f.remarks(o)
+	remarks(&f, o)
 	original, known := all[source]
 	permitted, err := strconv.ParseBool(original.Annotations[replicatorAllowed])
 	switch {

@@ -67,12 +67,12 @@ func Translate(in Input) Result {
 	for _, policy := range in.CELPolicies {
 		kyverno(ofCELPolicy(policy))
 	}
-	result.Left = append(result.Left, in.excepted()...)
+	result.Left = append(result.Left, excepted(in.Policies, in.CELPolicies, in.Exceptions)...)
 	result.Left = append(result.Left, in.Elsewhere...)
 	all := indexed(in.Objects)
 	slices.SortFunc(in.Objects, func(a, b Object) int { return strings.Compare(a.String(), b.String()) })
 	for _, o := range in.Objects {
-		if !o.isClone() {
+		if !isClone(o) {
 			found = append(found, ofReflector(o, all)...)
 			found = append(found, ofReplicator(o, all)...)
 		}
