@@ -25,6 +25,9 @@ import (
 	"github.com/headwater-k8s/headwater/reload/track"
 )
 
+// defaultWorkers is how many consumers are reconciled at once.
+const defaultWorkers = 32
+
 // controller turns changes into keys, and keys into reconciles.
 type controller struct {
 	rules     *rules.Live[spec.Rule]
@@ -80,7 +83,7 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 	d.registry.MustRegister(consumers.Optional.Statuses("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	if d.workers <= 0 {
-		d.workers = spec.DefaultWorkers
+		d.workers = defaultWorkers
 	}
 	c.reads = gather.NewReader(d.clients, d.caches, d.digestKey, d.registry, d.log)
 	c.reads.Wanted, c.reads.Done = c.asked, c.objectRead

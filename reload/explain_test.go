@@ -35,7 +35,7 @@ func (f *fixture) recorded(w *appsv1.Deployment, consumed ...decide.Input) *apps
 	if w.Annotations == nil {
 		w.Annotations = notes{}
 	}
-	w.Annotations[mark.Baseline] = decide.DecideWorkload(hasher, w.UID, "", consumed).Baseline
+	w.Annotations[mark.Baseline] = decide.Workload(hasher, w.UID, "", consumed).Baseline
 	_, err = f.client.AppsV1().Deployments(w.Namespace).Update(f.t.Context(), w, metav1.UpdateOptions{})
 	require.NoError(f.t, err)
 	return w
@@ -260,7 +260,7 @@ func TestExplainingWhyARestartWaits(t *testing.T) {
 	require.NoError(t, f.key.Load(t.Context()))
 	hasher, err := f.key.Hasher()
 	require.NoError(t, err)
-	before := decide.DecideWorkload(hasher, deployment.UID, "", []decide.Input{secret(hasher, "base", refs.Env, data{"password": "1"}, "password")})
+	before := decide.Workload(hasher, deployment.UID, "", []decide.Input{secret(hasher, "base", refs.Env, data{"password": "1"}, "password")})
 	deployment.Annotations[mark.Baseline] = before.Baseline
 	_, err = f.client.AppsV1().Deployments("team").Update(t.Context(), deployment, metav1.UpdateOptions{})
 	require.NoError(t, err)

@@ -64,7 +64,7 @@ func (c *controller) confirm(ctx context.Context, pod *workload.Pod, consumed []
 	value, _ := c.refreshed.Load(k)
 	last, _ := value.(refreshed)
 	stored, confirmed := c.writes.Read(k, pod, mark.RefreshedFor), c.writes.Read(k, pod, mark.RefreshConfirmed)
-	decision := decide.DecideConfirm(pod, stored, confirmed, consumed, last.Decision, now)
+	decision := decide.Confirm(pod, stored, confirmed, consumed, last.Decision, now)
 	if decision.Step == spec.StepNothing || after == 0 {
 		c.refreshed.Delete(k)
 		return nil

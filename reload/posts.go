@@ -81,11 +81,11 @@ func (p *posts) try(ctx context.Context, one post) error {
 	one.tries++
 	switch {
 	case err == nil:
-		p.metrics.Posts.WithLabelValues(report.Delivered).Inc()
+		p.metrics.Posts.WithLabelValues(report.PostDelivered).Inc()
 	case one.tries < postTries:
 		p.queue.After(one, one.pause())
 	default:
-		p.metrics.Posts.WithLabelValues(report.Undelivered).Inc()
+		p.metrics.Posts.WithLabelValues(report.PostFailed).Inc()
 		p.log.Warn("refreshed pod was not told", zap.Stringer("pod", one.pod), zap.Error(err))
 		p.events.Record(postFailed(one, err))
 	}

@@ -47,7 +47,3 @@ func TestAJobThatHasEndedIsFinished(t *testing.T) {
 	require.True(t, isFinished(with(batchv1.JobComplete, corev1.ConditionTrue)))
 	require.True(t, isFinished(with(batchv1.JobFailed, corev1.ConditionTrue)))
 }
-
-func harnessEnv() corev1.PodSpec {
-	return corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k")}}}}
-}

@@ -19,11 +19,11 @@ func TestReplacedObjectIsToldFromOneThatIsInvalid(t *testing.T) {
 	invalid := func(path *field.Path) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", field.ErrorList{field.Invalid(path, "x", "field is immutable")})
 	}
-	require.True(t, report.UidRefused(fmt.Errorf("patch: %w", invalid(field.NewPath("metadata", "uid")))))
-	require.False(t, report.UidRefused(invalid(field.NewPath("spec", "template"))))
-	require.False(t, report.UidRefused(apierrors.NewUnauthorized("no")))
-	require.False(t, report.UidRefused(errors.New("connection refused")))
-	require.False(t, report.UidRefused(nil))
+	require.True(t, report.UIDRefused(fmt.Errorf("patch: %w", invalid(field.NewPath("metadata", "uid")))))
+	require.False(t, report.UIDRefused(invalid(field.NewPath("spec", "template"))))
+	require.False(t, report.UIDRefused(apierrors.NewUnauthorized("no")))
+	require.False(t, report.UIDRefused(errors.New("connection refused")))
+	require.False(t, report.UIDRefused(nil))
 }
 
 func TestWhatAWebhookRefusesByTheCodeOfAConflictIsNotOvertaken(t *testing.T) {

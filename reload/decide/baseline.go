@@ -15,7 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
 
-// Baseline is the data that a workload is known to run, or that a pod's
+// baseline is the data that a workload is known to run, or that a pod's
 // volumes were last refreshed for: one short sum per reference. As text it is
 //
 //	v2:<key id>:<reference>=<sum>,<reference>=<sum>,…
@@ -23,14 +23,16 @@ import (
 // in lower-case hexadecimal, sorted. References and sums are keyed, and made for
 // one reference of one object alone, so that the text tells nothing about names
 // or values: not even whether two objects read the same value.
-type Baseline struct {
+type baseline struct {
 	// KeyID names the key that the sums were made with.
-	KeyID   string
+	keyID   string
 	entries map[EntryID]EntrySum
 }
 
 type (
-	EntryID  [4]byte
+	// EntryID names one reference of one object in a baseline.
+	EntryID [4]byte
+	// EntrySum is the keyed checksum of the data that a reference consumes.
 	EntrySum [8]byte
 )
 
@@ -39,24 +41,24 @@ const (
 	keyIDSize       = 4
 )
 
-// ErrBaselineUnreadable is returned by ParseBaseline for every text that this
+// errBaselineUnreadable is returned by ParseBaseline for every text that this
 // version of Headwater did not write.
-var ErrBaselineUnreadable = errors.New("baseline is unreadable")
+var errBaselineUnreadable = errors.New("baseline is unreadable")
 
-func newBaseline(keyID string) Baseline {
-	return Baseline{KeyID: keyID, entries: map[EntryID]EntrySum{}}
+func newBaseline(keyID string) baseline {
+	return baseline{keyID: keyID, entries: map[EntryID]EntrySum{}}
 }
 
-// ParseBaseline is the inverse of Baseline.String. It fails with
+// parseBaseline is the inverse of Baseline.String. It fails with
 // ErrBaselineUnreadable.
-func ParseBaseline(text string) (Baseline, error) {
+func parseBaseline(text string) (baseline, error) {
 	version, rest, _ := strings.Cut(text, ":")
 	if version != baselineVersion {
-		return Baseline{}, fmt.Errorf("%w: its version is not %s", ErrBaselineUnreadable, baselineVersion)
+		return baseline{}, fmt.Errorf("%w: its version is not %s", errBaselineUnreadable, baselineVersion)
 	}
 	keyID, list, found := strings.Cut(rest, ":")
 	if !found || !isHex(keyID, keyIDSize) {
-		return Baseline{}, fmt.Errorf("%w: no key id", ErrBaselineUnreadable)
+		return baseline{}, fmt.Errorf("%w: no key id", errBaselineUnreadable)
 	}
 	b := newBaseline(keyID)
 	if list == "" {
@@ -64,24 +66,24 @@ func ParseBaseline(text string) (Baseline, error) {
 	}
 	for entry := range strings.SplitSeq(list, ",") {
 		if err := b.parseEntry(entry); err != nil {
-			return Baseline{}, err
+			return baseline{}, err
 		}
 	}
 	return b, nil
 }
 
-func (b Baseline) parseEntry(entry string) error {
+func (b baseline) parseEntry(entry string) error {
 	left, right, _ := strings.Cut(entry, "=")
 	var id EntryID
 	var sum EntrySum
 	if !isHex(left, len(id)) || !isHex(right, len(sum)) {
-		return fmt.Errorf("%w: an entry is not reference=sum", ErrBaselineUnreadable)
+		return fmt.Errorf("%w: an entry is not reference=sum", errBaselineUnreadable)
 	}
 	// Neither can fail: both are hexadecimal and of the right length.
 	_, _ = hex.Decode(id[:], []byte(left))
 	_, _ = hex.Decode(sum[:], []byte(right))
 	if _, twice := b.entries[id]; twice {
-		return fmt.Errorf("%w: an entry is there twice", ErrBaselineUnreadable)
+		return fmt.Errorf("%w: an entry is there twice", errBaselineUnreadable)
 	}
 	b.entries[id] = sum
 	return nil
@@ -92,9 +94,9 @@ func isHex(text string, size int) bool {
 }
 
 // String formats the baseline as the value of an annotation.
-func (b Baseline) String() string {
+func (b baseline) String() string {
 	var text strings.Builder
-	text.WriteString(baselineVersion + ":" + b.KeyID + ":")
+	text.WriteString(baselineVersion + ":" + b.keyID + ":")
 	ids := slices.SortedFunc(maps.Keys(b.entries), func(a, b EntryID) int { return slices.Compare(a[:], b[:]) })
 	for i, id := range ids {
 		if i > 0 {
@@ -106,8 +108,8 @@ func (b Baseline) String() string {
 	return text.String()
 }
 
-func (b Baseline) equal(other Baseline) bool {
-	return b.KeyID == other.KeyID && maps.Equal(b.entries, other.entries)
+func (b baseline) equal(other baseline) bool {
+	return b.keyID == other.keyID && maps.Equal(b.entries, other.entries)
 }
 
 // refDigest is what a reference of one object is made different by from every other

@@ -33,7 +33,7 @@ func TestBaselineText(t *testing.T) {
 	b.entries[EntryID{0x01}] = EntrySum{2}
 	require.Equal(t, "v2:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000", b.String())
 
-	parsed, err := ParseBaseline(b.String())
+	parsed, err := parseBaseline(b.String())
 	require.NoError(t, err)
 	require.True(t, parsed.equal(b))
 }
@@ -54,8 +54,8 @@ func TestBaselineOfOthersIsUnreadable(t *testing.T) {
 		"blanks":               "v2:0a1b2c3d: 01000000=0200000000000000",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseBaseline(text)
-			require.ErrorIs(t, err, ErrBaselineUnreadable)
+			_, err := parseBaseline(text)
+			require.ErrorIs(t, err, errBaselineUnreadable)
 		})
 	}
 }
@@ -115,12 +115,12 @@ func FuzzParseBaseline(f *testing.F) {
 	f.Add("v2:0a1b2c3d:")
 	f.Add("v1:x")
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := ParseBaseline(text)
+		parsed, err := parseBaseline(text)
 		if err != nil {
-			require.ErrorIs(t, err, ErrBaselineUnreadable)
+			require.ErrorIs(t, err, errBaselineUnreadable)
 			return
 		}
-		again, err := ParseBaseline(parsed.String())
+		again, err := parseBaseline(parsed.String())
 		require.NoError(t, err)
 		require.True(t, again.equal(parsed))
 		require.Equal(t, parsed.String(), again.String())

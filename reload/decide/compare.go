@@ -24,12 +24,12 @@ func (e entry) sum(hasher *digest.Hasher) EntrySum { return e.digest.sum(hasher,
 
 // entriesOf finds the places of consumed in known, the baseline of the object with
 // that UID.
-func entriesOf(hasher *digest.Hasher, owner types.UID, known Baseline, consumed []Input) []entry {
+func entriesOf(hasher *digest.Hasher, owner types.UID, known baseline, consumed []Input) []entry {
 	entries := make([]entry, 0, len(consumed))
 	for _, c := range consumed {
 		at := newRefDigest(hasher, owner, c.Reference)
 		_, frozen := known.entries[at.frozenID()]
-		c.Frozen = frozen && !c.Released
+		c.pinned = frozen && !c.Released
 		entries = append(entries, newEntry(c, at))
 	}
 	return entries
@@ -39,14 +39,14 @@ func entriesOf(hasher *digest.Hasher, owner types.UID, known Baseline, consumed 
 // keeps when another object takes the name.
 func newEntry(c Input, at refDigest) entry {
 	e := entry{c, at, at.id()}
-	if c.Frozen || c.Immutable && c.OnChange().Step == spec.StepRestart {
+	if c.pinned || c.Immutable && c.OnChange().Step == spec.StepRestart {
 		e.id = at.frozenID()
 	}
 	return e
 }
 
 // recorded is what known has of e, also from when it was mutable, or immutable.
-func (e entry) recorded(known Baseline) (sum EntrySum, had bool) {
+func (e entry) recorded(known baseline) (sum EntrySum, had bool) {
 	for _, id := range []EntryID{e.id, e.digest.id(), e.digest.frozenID()} {
 		if sum, had = known.entries[id]; had {
 			return sum, true
@@ -65,16 +65,16 @@ func consumedBy(entries []entry) []Input {
 
 // parseStored reads a stored baseline. One that cannot be compared with counts as
 // empty, and trouble says why.
-func parseStored(hasher *digest.Hasher, stored string) (known Baseline, trouble spec.Reason) {
+func parseStored(hasher *digest.Hasher, stored string) (known baseline, trouble spec.Reason) {
 	empty := newBaseline(hasher.ID())
 	if stored == "" {
 		return empty, spec.ReasonFirstSight
 	}
-	known, err := ParseBaseline(stored)
+	known, err := parseBaseline(stored)
 	if err != nil {
 		return empty, spec.ReasonUnreadable
 	}
-	if known.KeyID != hasher.ID() {
+	if known.keyID != hasher.ID() {
 		return empty, spec.ReasonOtherKey
 	}
 	return known, ""
@@ -82,7 +82,7 @@ func parseStored(hasher *digest.Hasher, stored string) (known Baseline, trouble 
 
 // compare sums up entries as they are now and returns those that differ from
 // known.
-func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseline, changed []entry) {
+func compare(hasher *digest.Hasher, known baseline, entries []entry) (now baseline, changed []entry) {
 	now = newBaseline(hasher.ID())
 	for _, e := range entries {
 		sum := e.sum(hasher)
@@ -99,7 +99,7 @@ func compare(hasher *digest.Hasher, known Baseline, entries []entry) (now Baseli
 // carryOver adds to next what the workload runs of what there is no data of to
 // compare with. Pods that need what is missing have not started yet, and may have
 // by then what they could do without.
-func carryOver(hasher *digest.Hasher, next, known Baseline, entries []entry) {
+func carryOver(hasher *digest.Hasher, next, known baseline, entries []entry) {
 	started := !slices.ContainsFunc(entries, entry.lacking)
 	for _, e := range entries {
 		sum, had := e.recorded(known)
@@ -122,7 +122,7 @@ func (e entry) without(onRecord bool) bool {
 }
 
 // afterRestart makes next what the pods run that a restart starts.
-func afterRestart(hasher *digest.Hasher, next Baseline, entries []entry) {
+func afterRestart(hasher *digest.Hasher, next baseline, entries []entry) {
 	for _, e := range entries {
 		switch {
 		case e.Restarts():
@@ -134,7 +134,7 @@ func afterRestart(hasher *digest.Hasher, next Baseline, entries []entry) {
 }
 
 // addIfAbsent adds an entry unless there is one.
-func addIfAbsent(b Baseline, id EntryID, sum EntrySum) bool {
+func addIfAbsent(b baseline, id EntryID, sum EntrySum) bool {
 	if _, taken := b.entries[id]; taken {
 		return false
 	}
@@ -143,7 +143,7 @@ func addIfAbsent(b Baseline, id EntryID, sum EntrySum) bool {
 }
 
 // deferred is next without changed, which is still to be acted on.
-func deferred(next, known Baseline, changed []entry) Baseline {
+func deferred(next, known baseline, changed []entry) baseline {
 	next.entries = maps.Clone(next.entries)
 	for _, e := range changed {
 		next.entries[e.id], _ = e.recorded(known)

@@ -21,7 +21,7 @@ type Decision struct {
 	Changed []string
 	// Frozen names what kubelets may go on handing out as pods found it, changed
 	// or not.
-	Frozen []string
+	Pinned []string
 	// Missing names what the pods need and is not there, when a restart is
 	// held for it.
 	Missing []string
@@ -53,7 +53,7 @@ func (d Decision) MayReadOld() []string {
 	if d.Step != spec.StepRestart && d.Reason != spec.ReasonDelivered {
 		return nil
 	}
-	return Filter(d.Changed, func(name string) bool { return slices.Contains(d.Frozen, name) })
+	return Filter(d.Changed, func(name string) bool { return slices.Contains(d.Pinned, name) })
 }
 
 // LostBaseline reports whether a stored baseline was of no use.

@@ -17,15 +17,15 @@ func TestWhatIsStampedAboveKeepsNoBaseline(t *testing.T) {
 func TestOnlyWhatSomebodyWantsCausesAnything(t *testing.T) {
 	h := testHasher(t, 1)
 	s, other := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "t", refs.EnvFrom, data{"a": "1"}).ungoverned()
-	stored := DecideWorkload(h, testUID, "", []Input{s, s, other}).Baseline
+	stored := Workload(h, testUID, "", []Input{s, s, other}).Baseline
 	changed := secret(h, "s", refs.EnvFrom, data{"a": "2"})
 	of := []Cause{{s.Object, "r"}}
-	require.Equal(t, of, DecideWorkload(h, testUID, stored, []Input{changed, changed, other}).Causes)
-	held := DecideWorkload(h, testUID, stored, []Input{changed, other.missing()})
+	require.Equal(t, of, Workload(h, testUID, stored, []Input{changed, changed, other}).Causes)
+	held := Workload(h, testUID, stored, []Input{changed, other.missing()})
 	require.Equal(t, spec.StepHold, held.Step)
 	require.Equal(t, of, held.Causes, "the change that is held")
-	held = DecideWorkload(h, testUID, stored, []Input{s.missing(), other})
+	held = Workload(h, testUID, stored, []Input{s.missing(), other})
 	require.Equal(t, spec.StepHold, held.Step)
 	require.Equal(t, of, held.Causes, "what is missing")
-	require.Empty(t, DecideWorkload(h, testUID, stored, []Input{s, other}).Causes)
+	require.Empty(t, Workload(h, testUID, stored, []Input{s, other}).Causes)
 }

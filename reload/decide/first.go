@@ -33,7 +33,7 @@ func startedBefore(p *workload.Pod, c Input) bool {
 // missed are the entries whose data the pods are known to lack, although nothing
 // recorded says so. A volume of an init container that is not recorded is left out:
 // earlier versions recorded none, and an upgrade restarts nothing.
-func missed(known Baseline, entries []entry) []entry {
+func missed(known baseline, entries []entry) []entry {
 	return Filter(entries, func(e entry) bool {
 		_, recorded := e.recorded(known)
 		return e.Restarts() && e.Stale && (!recorded && e.Mode != refs.InitVolume || e.Unstamped)
@@ -42,7 +42,7 @@ func missed(known Baseline, entries []entry) []entry {
 
 // lacking is b with each of entries recorded as other data than any of now. As part
 // of a stored baseline it outlives the leader while the restart waits.
-func (b Baseline) lacking(entries []entry) Baseline {
+func (b baseline) lacking(entries []entry) baseline {
 	if len(entries) == 0 {
 		return b
 	}

@@ -88,7 +88,7 @@ func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	current := secret(h, "s", refs.Env, data{"k": "now"}, "k")
 	other := secret(h, "other", refs.Env, data{"k": "1"}, "k")
 	decide := func(stored string, consumed ...Input) Decision {
-		return DecideWorkload(h, testUID, stored, consumed)
+		return Workload(h, testUID, stored, consumed)
 	}
 
 	d := decide("", current.stale(), other)
@@ -115,7 +115,7 @@ func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	require.Equal(t, spec.StepAdopt, decide(adopted.Baseline, other, initial.stale()).Step)
 
 	require.Equal(t, spec.StepAdopt, decide("v1:x:y", current.stale()).Step, "a baseline that cannot be read")
-	lost := DecideWorkload(testHasher(t, 2), testUID, d.Baseline, []Input{current.stale()})
+	lost := Workload(testHasher(t, 2), testUID, d.Baseline, []Input{current.stale()})
 	require.Equal(t, spec.ReasonOtherKey, lost.Reason, "a lost key restarts nothing")
 	require.Equal(t, spec.StepAdopt, lost.Step)
 	require.Equal(t, spec.StepAdopt, decide("", secret(h, "s", refs.Volume, data{"k": "now"}).under(spec.Restart).requiring(), other).Step)

@@ -51,7 +51,7 @@ type Input struct {
 	// Frozen is true while kubelets hold the object for immutable, as the pods
 	// that run found it: they look at none of its name again before no pod of
 	// their node reads it any more.
-	Frozen bool
+	pinned bool
 	// Released is true when no pod reads the object, so that kubelets have let go
 	// of it.
 	Released bool
@@ -94,6 +94,8 @@ func (c Input) known() bool { return c.Governed() && c.Exists && !c.lacking() }
 // Governed reports whether anybody wants something done about a change.
 func (c Input) Governed() bool { return c.Rule != "" || c.OptIn != "" }
 
+// Restarts reports whether a change of c's data restarts the workload, and the data is
+// known.
 func (c Input) Restarts() bool { return c.known() && c.OnChange().Step == spec.StepRestart }
 
 func (c Input) refreshes() bool { return c.known() && c.OnChange().Step == spec.StepRefresh }
@@ -109,6 +111,7 @@ func (c Input) startedWithout() bool {
 // the record would go stale, and a later change to Restart would act on it.
 func (c Input) holds() bool { return !c.known() || c.OnChange().Step != spec.StepRefresh }
 
+// FirstRule returns the first rule that governs one of inputs; empty if none does.
 func FirstRule(consumed []Input) string {
 	for _, c := range consumed {
 		if c.Rule != "" {
@@ -118,6 +121,7 @@ func FirstRule(consumed []Input) string {
 	return ""
 }
 
+// Names returns the objects of inputs as Kind/namespace/name, sorted, each once.
 func Names(changed []Input) []string {
 	refs := make([]string, 0, len(changed))
 	for _, c := range changed {
@@ -142,7 +146,7 @@ func (c Input) OnChange() Outcome {
 		return Outcome{spec.StepNothing, cmp.Or(c.Spared, spec.ReasonOff)}
 	case c.Mode.ByNode():
 		return Outcome{spec.StepNothing, spec.ReasonReadByNode}
-	case c.Mode != refs.Listed && (c.Immutable || c.Frozen):
+	case c.Mode != refs.Listed && (c.Immutable || c.pinned):
 		return c.restartUnlessOnlyRefresh(spec.ReasonImmutable)
 	case c.Action == spec.Restart:
 		return Outcome{spec.StepRestart, spec.ReasonAsked}

@@ -13,9 +13,9 @@ import (
 // volume by itself: it looks every 60 to 90 seconds.
 const KubeletSync = 2 * time.Minute
 
-// DecidePod decides whether the kubelet is to be asked to rewrite the volumes
+// Pod decides whether the kubelet is to be asked to rewrite the volumes
 // of pod. now is compared with the API server's clock.
-func DecidePod(hasher *digest.Hasher, pod *workload.Pod, stored string, consumed []Input, now time.Time) Decision {
+func Pod(hasher *digest.Hasher, pod *workload.Pod, stored string, consumed []Input, now time.Time) Decision {
 	if !pod.Running() {
 		return Decision{Step: spec.StepNothing, Reason: spec.ReasonNotRunning}
 	}
@@ -42,12 +42,12 @@ func DecidePod(hasher *digest.Hasher, pod *workload.Pod, stored string, consumed
 	}
 }
 
-// DecideConfirm decides whether the kubelet is to be asked once more for what
+// Confirm decides whether the kubelet is to be asked once more for what
 // pod was refreshed for. It hears of the pod and of the object by two watches,
 // and writes what was there before when the pod's comes first. confirmed is
 // what it was asked for twice already. last is the refresh, if it is known;
 // otherwise what changed of late says what it was for.
-func DecideConfirm(pod *workload.Pod, stored, confirmed string, consumed []Input, last Decision, now time.Time) Decision {
+func Confirm(pod *workload.Pod, stored, confirmed string, consumed []Input, last Decision, now time.Time) Decision {
 	recent := Filter(consumed, func(c Input) bool {
 		return c.refreshes() && !c.ChangedAt.IsZero() && now.Sub(c.ChangedAt) <= KubeletSync
 	})

@@ -37,7 +37,7 @@ func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			decision := DecideConfirm(test.pod, test.stored, test.confirmed, []Input{test.consumed}, Decision{}, now)
+			decision := Confirm(test.pod, test.stored, test.confirmed, []Input{test.consumed}, Decision{}, now)
 			require.Equal(t, test.want, decision.Step)
 			if test.want == spec.StepConfirm {
 				require.Equal(t, test.stored, decision.Baseline)
@@ -52,13 +52,13 @@ func TestAKnownRefreshIsConfirmedHoweverLateItWas(t *testing.T) {
 	now := birth.Add(time.Hour)
 	last := Decision{Step: spec.StepRefresh, Rule: "r", Changed: []string{"Secret/ns/s"}, Baseline: "b", Posts: []spec.HTTPPost{{Port: 80, Path: "/"}}}
 	old := []Input{secret(h, "s", refs.Volume, data{"a": "1"}).changedAt(birth)}
-	decision := DecideConfirm(testPod(), "b", "a", old, last, now)
+	decision := Confirm(testPod(), "b", "a", old, last, now)
 	require.Equal(t, spec.StepConfirm, decision.Step)
 	require.Equal(t, last.Posts, decision.Posts)
 	require.Equal(t, last.Changed, decision.Changed)
-	require.Equal(t, spec.StepNothing, DecideConfirm(testPod(), "b", "b", old, last, now).Step)
+	require.Equal(t, spec.StepNothing, Confirm(testPod(), "b", "b", old, last, now).Step)
 	last.Baseline = "another"
-	require.Equal(t, spec.StepNothing, DecideConfirm(testPod(), "b", "a", old, last, now).Step)
+	require.Equal(t, spec.StepNothing, Confirm(testPod(), "b", "a", old, last, now).Step)
 }
 
 func TestEachPostIsAskedForOnce(t *testing.T) {
@@ -69,12 +69,12 @@ func TestEachPostIsAskedForOnce(t *testing.T) {
 		c.Post = &spec.HTTPPost{Port: 80, Path: path}
 		return c
 	}
-	decision := DecideConfirm(testPod(), "b", "a", []Input{
+	decision := Confirm(testPod(), "b", "a", []Input{
 		posting("one", "/reload", time.Second), posting("two", "/reload", time.Second), posting("three", "/other", time.Second),
 		posting("four", "/long-ago", time.Hour), secret(h, "five", refs.Volume, data{}).changedAt(now),
 	}, Decision{}, now)
 	require.Equal(t, []spec.HTTPPost{{Port: 80, Path: "/reload"}, {Port: 80, Path: "/other"}}, decision.Posts)
 
-	refresh := DecidePod(h, testPod(), "", []Input{posting("one", "/reload", time.Second)}, now)
+	refresh := Pod(h, testPod(), "", []Input{posting("one", "/reload", time.Second)}, now)
 	require.Equal(t, []spec.HTTPPost{{Port: 80, Path: "/reload"}}, refresh.Posts)
 }

@@ -35,11 +35,11 @@ func TestDecidePod(t *testing.T) {
 		for i := range consumed {
 			consumed[i] = consumed[i].changedAt(recent)
 		}
-		decision := DecidePod(h, testPod(), "", consumed, long)
+		decision := Pod(h, testPod(), "", consumed, long)
 		require.Equal(t, spec.StepRefresh, decision.Step)
 		return decision.Baseline
 	}
-	ofLostKey := DecidePod(lost, testPod(), "", []Input{secret(lost, "s", refs.Volume, v1).changedAt(recent)}, long).Baseline
+	ofLostKey := Pod(lost, testPod(), "", []Input{secret(lost, "s", refs.Volume, v1).changedAt(recent)}, long).Baseline
 	tests := map[string]struct {
 		pod    *workload.Pod
 		stored string
@@ -162,11 +162,11 @@ func TestDecidePod(t *testing.T) {
 			if test.pod == nil {
 				test.pod = testPod()
 			}
-			decision := DecidePod(h, test.pod, test.stored, test.now, long)
+			decision := Pod(h, test.pod, test.stored, test.now, long)
 			require.Equal(t, test.step, decision.Step)
 			if decision.Step == spec.StepRefresh {
 				require.Equal(t, []string{"Secret/ns/s"}, decision.Changed)
-				again := DecidePod(h, test.pod, decision.Baseline, test.now, long)
+				again := Pod(h, test.pod, decision.Baseline, test.now, long)
 				require.Equal(t, spec.StepNothing, again.Step, "what was done is not done again")
 			}
 		})
@@ -178,12 +178,12 @@ func TestVolumeThatWasGoneForAMomentIsNotRefreshed(t *testing.T) {
 	now := birth.Add(time.Hour)
 	one := secret(h, "s", refs.Volume, data{"a": "1"}).changedAt(now)
 	two := secret(h, "t", refs.Volume, data{"a": "1"}).changedAt(now)
-	stored := DecidePod(h, testPod(), "", []Input{one, two}, now).Baseline
+	stored := Pod(h, testPod(), "", []Input{one, two}, now).Baseline
 
 	changed := two
 	changed.Digests = digests(h, data{"a": "2"})
-	stored = DecidePod(h, testPod(), stored, []Input{one.missing(), changed}, now).Baseline
-	require.Equal(t, spec.StepNothing, DecidePod(h, testPod(), stored, []Input{one, changed}, now).Step)
+	stored = Pod(h, testPod(), stored, []Input{one.missing(), changed}, now).Baseline
+	require.Equal(t, spec.StepNothing, Pod(h, testPod(), stored, []Input{one, changed}, now).Step)
 }
 
 func TestRestartThatReplacesThePod(t *testing.T) {

@@ -15,8 +15,8 @@ func TestStandingOfAWorkload(t *testing.T) {
 	h := testHasher(t, 1)
 	v1, v2 := data{"a": "1"}, data{"a": "2"}
 	env := secret(h, "s", refs.Env, v1, "a")
-	recorded := DecideWorkload(h, testUID, "", []Input{env}).Baseline
-	byOther := DecideWorkload(testHasher(t, 2), testUID, "", []Input{env}).Baseline
+	recorded := Workload(h, testUID, "", []Input{env}).Baseline
+	byOther := Workload(testHasher(t, 2), testUID, "", []Input{env}).Baseline
 	tests := map[string]struct {
 		stored string
 		now    Input
@@ -49,7 +49,7 @@ func TestStandingOfAPod(t *testing.T) {
 	now := birth.Add(time.Hour)
 	volume := secret(h, "s", refs.Volume, v1)
 	pod := testPod(func(*workload.Pod) {})
-	recorded := DecidePod(h, pod, "", []Input{volume.changedAt(now)}, now).Baseline
+	recorded := Pod(h, pod, "", []Input{volume.changedAt(now)}, now).Baseline
 	require.NotEmpty(t, recorded)
 	tests := map[string]struct {
 		pod    *workload.Pod

@@ -36,8 +36,8 @@ func (r Record) Undone(hasher *digest.Hasher, w *workload.Workload) Undone {
 
 // isOurs reports whether text is a baseline that was made with the key in use.
 func isOurs(hasher *digest.Hasher, text string) bool {
-	b, err := ParseBaseline(text)
-	return err == nil && b.KeyID == hasher.ID()
+	b, err := parseBaseline(text)
+	return err == nil && b.keyID == hasher.ID()
 }
 
 // Runs is the baseline of what pods of the workload run: where the restart was taken
@@ -46,7 +46,7 @@ func (r Record) Runs(undone Undone) string {
 	if undone == "" || len(r.Replaced) == 0 {
 		return r.Baseline
 	}
-	b, err := ParseBaseline(r.Baseline)
+	b, err := parseBaseline(r.Baseline)
 	if err != nil {
 		return r.Baseline
 	}
@@ -60,11 +60,11 @@ func (r Record) Runs(undone Undone) string {
 // has not reached every pod either, nothing says what pods run.
 func (r Record) Restarted(d Decision, restarts mark.Restarts, now workload.Stamp, recordedAt time.Time) Record {
 	next := Record{Baseline: d.Baseline, Stamp: now, Restarts: restarts, RecordedAt: recordedAt, Undos: r.UndosBy(d.Undone)}
-	was, err := ParseBaseline(d.BaselineWhileWaiting)
+	was, err := parseBaseline(d.BaselineWhileWaiting)
 	if err != nil {
 		return next
 	}
-	is, err := ParseBaseline(d.Baseline)
+	is, err := parseBaseline(d.Baseline)
 	if err != nil {
 		return next
 	}
@@ -101,7 +101,7 @@ func Found(w *workload.Workload, rollout *workload.Rollout) Record {
 	if w.Stamp == 0 || rollout.HasReplaced() {
 		return r
 	}
-	b, err := ParseBaseline(r.Baseline)
+	b, err := parseBaseline(r.Baseline)
 	if err != nil {
 		return r
 	}

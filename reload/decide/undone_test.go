@@ -15,9 +15,9 @@ import (
 
 func TestWhatSomebodyDidToARestart(t *testing.T) {
 	h := testHasher(t, 1)
-	old := DecideWorkload(h, testUID, "", []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}).Baseline
-	now := DecideWorkload(h, testUID, old, []Input{secret(h, "s", refs.Env, data{"k": "2"}, "k")}).Baseline
-	foreign := DecideWorkload(testHasher(t, 2), testUID, "", []Input{secret(testHasher(t, 2), "s", refs.Env, data{"k": "1"}, "k")}).Baseline
+	old := Workload(h, testUID, "", []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}).Baseline
+	now := Workload(h, testUID, old, []Input{secret(h, "s", refs.Env, data{"k": "2"}, "k")}).Baseline
+	foreign := Workload(testHasher(t, 2), testUID, "", []Input{secret(testHasher(t, 2), "s", refs.Env, data{"k": "1"}, "k")}).Baseline
 	last := Record{Baseline: now, Stamp: 7}
 	for sentence, test := range map[string]struct {
 		baseline string
@@ -46,7 +46,7 @@ func TestARestartThatIsTakenBackIsDueAgainWhileTheDataDiffers(t *testing.T) {
 	of := func(value string) []Input {
 		return []Input{secret(h, "s", refs.Env, data{"k": value}, "k"), secret(h, "other", refs.Env, data{"k": "1"}, "k")}
 	}
-	decide := func(stored, value string) Decision { return DecideWorkload(h, testUID, stored, of(value)) }
+	decide := func(stored, value string) Decision { return Workload(h, testUID, stored, of(value)) }
 	adopted := Record{Baseline: decide("", "1").Baseline}
 	restart := decide(adopted.Baseline, "2")
 	once := adopted.Restarted(restart, mark.Restarts{birth}, 7, birth)
@@ -70,12 +70,12 @@ func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 	h := testHasher(t, 1)
 	now := []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}
 	w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		mark.Baseline: DecideWorkload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(birth), mark.RestartedBefore: "30",
+		mark.Baseline: Workload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(birth), mark.RestartedBefore: "30",
 	}}, Stamp: 7}
 	progressing := &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 1}
 	r := Found(w, progressing)
-	require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, r.Runs(UndoneStripped), now).Step)
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, r.Runs(""), now).Step)
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, r.Runs(UndoneStripped), now).Step)
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, r.Runs(""), now).Step)
 	require.Len(t, r.Restarts, 2)
 	require.False(t, r.IsBehind(w))
 	next := *w

@@ -52,6 +52,7 @@ const (
 	WaitMissing WaitReason = "missing"
 )
 
+// WaitReasons returns every WaitReason, in the order in which a restart checks them.
 func WaitReasons() []WaitReason {
 	return []WaitReason{WaitOwner, WaitWindow, WaitBreaker, WaitInterval, WaitRollouts, WaitMissing}
 }

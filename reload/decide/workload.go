@@ -9,11 +9,11 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// DecideWorkload compares what a workload consumes with its stored baseline.
+// Workload compares what a workload consumes with its stored baseline.
 // The first sight of a reference is no change, unless the pods are known to have
 // started without it, or before its data was written. A restart that would leave
 // its pods without what they need is held.
-func DecideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Input) Decision {
+func Workload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Input) Decision {
 	known, trouble := parseStored(hasher, stored)
 	entries := entriesOf(hasher, uid, known, consumed)
 	if trouble == "" || trouble == spec.ReasonFirstSight {
@@ -34,7 +34,7 @@ func DecideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 		brought = next.String()
 		afterRestart(hasher, next, entries)
 	}
-	decision := Decision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged, Rule: FirstRule(consumed), Frozen: frozen(entries)}
+	decision := Decision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged, Rule: FirstRule(consumed), Pinned: frozen(entries)}
 	if len(next.entries) > 0 {
 		decision.Baseline = next.String()
 	}
@@ -56,7 +56,7 @@ func DecideWorkload(hasher *digest.Hasher, uid types.UID, stored string, consume
 
 // heldFor names what the pods lack when something is held for it: the restart
 // for what changed, or for the very thing that is missing, were it a change.
-func heldFor(known Baseline, entries []entry, changed bool) []string {
+func heldFor(known baseline, entries []entry, changed bool) []string {
 	var missing []string
 	held := changed
 	for _, e := range entries {
@@ -73,9 +73,10 @@ func heldFor(known Baseline, entries []entry, changed bool) []string {
 }
 
 func frozen(entries []entry) []string {
-	return Names(consumedBy(Filter(entries, func(e entry) bool { return e.Frozen })))
+	return Names(consumedBy(Filter(entries, func(e entry) bool { return e.pinned })))
 }
 
+// Filter returns the elements of all that wanted accepts, in their order.
 func Filter[T any](all []T, wanted func(T) bool) []T {
 	var out []T
 	for _, one := range all {

@@ -295,16 +295,16 @@ func TestDecideWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := ""
 			if test.before != nil {
-				stored = DecideWorkload(h, testUID, "", test.before).Baseline
+				stored = Workload(h, testUID, "", test.before).Baseline
 			}
-			decision := DecideWorkload(h, testUID, stored, test.now)
+			decision := Workload(h, testUID, stored, test.now)
 			require.Equal(t, test.step, decision.Step)
 			require.Equal(t, test.reason, decision.Reason)
 			require.Equal(t, test.changed, decision.Changed)
 			require.Equal(t, test.missing, decision.Missing)
 			require.Equal(t, test.gone, decision.Baseline == "")
 
-			after := DecideWorkload(h, testUID, decision.Baseline, test.now)
+			after := Workload(h, testUID, decision.Baseline, test.now)
 			require.Contains(t, []spec.Step{spec.StepNothing, spec.StepHold}, after.Step, "what was done is not done again")
 			require.Equal(t, decision.Baseline, after.Baseline)
 		})
@@ -314,25 +314,25 @@ func TestDecideWorkload(t *testing.T) {
 func TestKeyThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
 	h := testHasher(t, 1)
 	with := func(content data) []Input { return []Input{secret(h, "s", refs.Env, content, "a").requiring("a")} }
-	stored := DecideWorkload(h, testUID, "", with(data{"a": "1"})).Baseline
-	held := DecideWorkload(h, testUID, stored, with(nil))
+	stored := Workload(h, testUID, "", with(data{"a": "1"})).Baseline
+	held := Workload(h, testUID, stored, with(nil))
 	require.Equal(t, spec.StepHold, held.Step)
 
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, held.Baseline, with(data{"a": "1"})).Step)
-	require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, held.Baseline, with(data{"a": "2"})).Step)
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, held.Baseline, with(data{"a": "1"})).Step)
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, held.Baseline, with(data{"a": "2"})).Step)
 }
 
 func TestChangeThatWasHeldIsActedOnOnceWhatIsMissingIsBack(t *testing.T) {
 	h := testHasher(t, 1)
 	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "t", refs.EnvFrom, data{"a": "1"})
 	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
-	stored := DecideWorkload(h, testUID, "", []Input{gone, changes}).Baseline
-	held := DecideWorkload(h, testUID, stored, []Input{gone.missing(), changed})
+	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
+	held := Workload(h, testUID, stored, []Input{gone.missing(), changed})
 	require.Equal(t, spec.StepHold, held.Step)
 	require.Equal(t, stored, held.Baseline)
 
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, held.Baseline, []Input{gone, changes}).Step)
-	restart := DecideWorkload(h, testUID, held.Baseline, []Input{gone, changed})
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, held.Baseline, []Input{gone, changes}).Step)
+	restart := Workload(h, testUID, held.Baseline, []Input{gone, changed})
 	require.Equal(t, spec.StepRestart, restart.Step)
 	require.Equal(t, []string{"Secret/ns/t"}, restart.Changed)
 }
@@ -340,37 +340,37 @@ func TestChangeThatWasHeldIsActedOnOnceWhatIsMissingIsBack(t *testing.T) {
 func TestWhatIsNewWhileARestartWaitsIsOnRecordFromThenOn(t *testing.T) {
 	h := testHasher(t, 1)
 	was, is, back := data{"a": "1"}, data{"a": "2"}, data{"a": "1"}
-	stored := DecideWorkload(h, testUID, "", []Input{secret(h, "s", refs.EnvFrom, was)}).Baseline
-	waits := DecideWorkload(h, testUID, stored, []Input{secret(h, "s", refs.EnvFrom, is), secret(h, "t", refs.EnvFrom, was)})
+	stored := Workload(h, testUID, "", []Input{secret(h, "s", refs.EnvFrom, was)}).Baseline
+	waits := Workload(h, testUID, stored, []Input{secret(h, "s", refs.EnvFrom, is), secret(h, "t", refs.EnvFrom, was)})
 	require.Equal(t, spec.StepRestart, waits.Step)
 
-	again := DecideWorkload(h, testUID, waits.BaselineWhileWaiting, []Input{secret(h, "s", refs.EnvFrom, is), secret(h, "t", refs.EnvFrom, was)})
+	again := Workload(h, testUID, waits.BaselineWhileWaiting, []Input{secret(h, "s", refs.EnvFrom, is), secret(h, "t", refs.EnvFrom, was)})
 	require.Equal(t, []string{"Secret/ns/s"}, again.Changed, "it is still due")
 	require.Equal(t, waits.BaselineWhileWaiting, again.BaselineWhileWaiting, "what was noted is not noted again")
-	other := DecideWorkload(h, testUID, waits.BaselineWhileWaiting, []Input{secret(h, "s", refs.EnvFrom, back), secret(h, "t", refs.EnvFrom, is)})
+	other := Workload(h, testUID, waits.BaselineWhileWaiting, []Input{secret(h, "s", refs.EnvFrom, back), secret(h, "t", refs.EnvFrom, is)})
 	require.Equal(t, []string{"Secret/ns/t"}, other.Changed, "what is new is not first seen when the wait is over")
 }
 
 func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
 	h := testHasher(t, 1)
 	was, is := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "s", refs.EnvFrom, data{"a": "2"})
-	stored := DecideWorkload(h, testUID, "", []Input{was}).Baseline
-	stored = DecideWorkload(h, testUID, stored, []Input{was.missing()}).Baseline
+	stored := Workload(h, testUID, "", []Input{was}).Baseline
+	stored = Workload(h, testUID, stored, []Input{was.missing()}).Baseline
 
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, stored, []Input{was}).Step)
-	require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, stored, []Input{is}).Step)
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, stored, []Input{was}).Step)
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, stored, []Input{is}).Step)
 }
 
 func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
 	h := testHasher(t, 1)
 	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, data{"a": "1"})
 	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
-	stored := DecideWorkload(h, testUID, "", []Input{gone, changes}).Baseline
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, stored, []Input{gone.without(), changes}).Step)
-	restart := DecideWorkload(h, testUID, stored, []Input{gone.without(), changed})
+	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, stored, []Input{gone.without(), changes}).Step)
+	restart := Workload(h, testUID, stored, []Input{gone.without(), changed})
 	require.Equal(t, spec.StepRestart, restart.Step)
 
-	back := DecideWorkload(h, testUID, restart.Baseline, []Input{gone, changed})
+	back := Workload(h, testUID, restart.Baseline, []Input{gone, changed})
 	require.Equal(t, spec.StepRestart, back.Step)
 	require.Equal(t, []string{"Secret/ns/s"}, back.Changed)
 }
@@ -378,14 +378,14 @@ func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
 func TestPodsThatCameWhileSomethingWasGoneAreRestartedWhenItIsBack(t *testing.T) {
 	h := testHasher(t, 1)
 	was := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional()
-	stored := DecideWorkload(h, testUID, "", []Input{was}).Baseline
+	stored := Workload(h, testUID, "", []Input{was}).Baseline
 	for sentence, gone := range map[string]Input{"governed": was.without(), "while no rule is about it": was.without().ungoverned()} {
 		t.Run(sentence, func(t *testing.T) {
 			gone.Lacked = true
-			noted := DecideWorkload(h, testUID, stored, []Input{gone})
+			noted := Workload(h, testUID, stored, []Input{gone})
 			require.Equal(t, spec.StepAdopt, noted.Step)
-			require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, noted.Baseline, []Input{gone}).Step)
-			require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, noted.Baseline, []Input{was}).Step)
+			require.Equal(t, spec.StepNothing, Workload(h, testUID, noted.Baseline, []Input{gone}).Step)
+			require.Equal(t, spec.StepRestart, Workload(h, testUID, noted.Baseline, []Input{was}).Step)
 		})
 	}
 }
@@ -395,15 +395,15 @@ func TestWhereARolloutBroughtTheChangeWhatIsGoneStaysOnRecord(t *testing.T) {
 	h := testHasher(t, 1)
 	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, data{"a": "1"})
 	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
-	stored := DecideWorkload(h, testUID, "", []Input{gone, changes}).Baseline
-	brought := DecideWorkload(h, testUID, stored, []Input{gone.without(), changed}).Delivered()
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, brought.Baseline, []Input{gone, changed}).Step)
+	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
+	brought := Workload(h, testUID, stored, []Input{gone.without(), changed}).Delivered()
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, brought.Baseline, []Input{gone, changed}).Step)
 }
 
 func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *testing.T) {
 	h := testHasher(t, 1)
 	volume := func(value string) Input { return secret(h, "s", refs.Volume, data{"a": value}) }
-	look := func(stored string, now Input) Decision { return DecideWorkload(h, testUID, stored, []Input{now}) }
+	look := func(stored string, now Input) Decision { return Workload(h, testUID, stored, []Input{now}) }
 	stored := look("", volume("1").frozen()).Baseline
 	gone := look(stored, volume("1").missing())
 	require.Equal(t, spec.StepHold, gone.Step)
@@ -421,13 +421,13 @@ func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *tes
 func TestWhatNoPodReadsIsImmutableNoMore(t *testing.T) {
 	h := testHasher(t, 1)
 	env := func(value string) Input { return secret(h, "s", refs.EnvFrom, data{"a": value}) }
-	look := func(stored string, now Input) Decision { return DecideWorkload(h, testUID, stored, []Input{now}) }
+	look := func(stored string, now Input) Decision { return Workload(h, testUID, stored, []Input{now}) }
 	stored := look("", env("1").frozen()).Baseline
-	require.Equal(t, []string{"Secret/ns/s"}, look(stored, env("1")).Frozen)
+	require.Equal(t, []string{"Secret/ns/s"}, look(stored, env("1")).Pinned)
 
 	thawed := look(stored, env("1").released())
 	require.Equal(t, spec.StepAdopt, thawed.Step)
-	require.Empty(t, look(thawed.Baseline, env("1")).Frozen)
+	require.Empty(t, look(thawed.Baseline, env("1")).Pinned)
 	require.Equal(t, spec.StepRestart, look(thawed.Baseline, env("2")).Step)
 
 	onItsWay := look(stored, env("2").released())
@@ -468,13 +468,13 @@ func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			beside := secret(h, "beside", refs.EnvFrom, data{"a": "1"}).frozen()
-			stored := DecideWorkload(h, testUID, "", []Input{beside, test.before}).Baseline
-			first := DecideWorkload(h, testUID, stored, []Input{beside, test.now})
+			stored := Workload(h, testUID, "", []Input{beside, test.before}).Baseline
+			first := Workload(h, testUID, stored, []Input{beside, test.now})
 			require.Equal(t, spec.StepRestart, first.Step)
 			require.ElementsMatch(t, test.frozen, first.MayReadOld())
 			require.ElementsMatch(t, test.frozen, first.Delivered().MayReadOld())
-			require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, first.Baseline, []Input{beside, test.now}).Step)
-			second := DecideWorkload(h, testUID, first.Baseline, []Input{beside, test.next})
+			require.Equal(t, spec.StepNothing, Workload(h, testUID, first.Baseline, []Input{beside, test.now}).Step)
+			second := Workload(h, testUID, first.Baseline, []Input{beside, test.next})
 			require.Equal(t, spec.StepRestart, second.Step)
 			require.ElementsMatch(t, test.then, second.MayReadOld())
 		})
@@ -485,20 +485,20 @@ func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
 func TestAnImmutableVolumeOnRecordAsAnyOtherIsCompared(t *testing.T) {
 	h := testHasher(t, 1)
 	was, is := secret(h, "s", refs.Volume, data{"a": "1"}), secret(h, "s", refs.Volume, data{"a": "2"})
-	stored := DecideWorkload(h, testUID, "", []Input{was.under(spec.Restart)}).Baseline
-	require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, stored, []Input{is.frozen()}).Step)
+	stored := Workload(h, testUID, "", []Input{was.under(spec.Restart)}).Baseline
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, stored, []Input{is.frozen()}).Step)
 	require.Equal(t, Behind, StatusOf(h, testUID, stored, AsRecorded(h, testUID, stored, is.frozen())))
-	same := DecideWorkload(h, testUID, stored, []Input{was.frozen()})
+	same := Workload(h, testUID, stored, []Input{was.frozen()})
 	require.Equal(t, spec.StepAdopt, same.Step)
-	require.Equal(t, spec.StepRestart, DecideWorkload(h, testUID, same.Baseline, []Input{is}).Step)
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, same.Baseline, []Input{is}).Step)
 	require.Equal(t, Behind, StatusOf(h, testUID, same.Baseline, AsRecorded(h, testUID, same.Baseline, is)))
 }
 
 func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {
 	h, lost := testHasher(t, 1), testHasher(t, 2)
 	now := []Input{secret(h, "s", refs.EnvFrom, data{"a": "2"})}
-	ofOther := DecideWorkload(lost, testUID, "", []Input{secret(lost, "s", refs.EnvFrom, data{"a": "1"})}).Baseline
-	ofCopy := DecideWorkload(h, "another-uid", "", []Input{secret(h, "s", refs.EnvFrom, data{"a": "1"})}).Baseline
+	ofOther := Workload(lost, testUID, "", []Input{secret(lost, "s", refs.EnvFrom, data{"a": "1"})}).Baseline
+	ofCopy := Workload(h, "another-uid", "", []Input{secret(h, "s", refs.EnvFrom, data{"a": "1"})}).Baseline
 	tests := map[string]struct {
 		stored string
 		reason spec.Reason
@@ -512,21 +512,21 @@ func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			decision := DecideWorkload(h, testUID, test.stored, now)
+			decision := Workload(h, testUID, test.stored, now)
 			require.Equal(t, spec.StepAdopt, decision.Step)
 			require.Equal(t, test.reason, decision.Reason)
 			require.Equal(t, test.loud, decision.LostBaseline())
-			require.Equal(t, DecideWorkload(h, testUID, "", now).Baseline, decision.Baseline)
+			require.Equal(t, Workload(h, testUID, "", now).Baseline, decision.Baseline)
 		})
 	}
-	require.Equal(t, spec.StepNothing, DecideWorkload(h, testUID, "garbage", nil).Step, "nothing governed: not ours to touch")
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, "garbage", nil).Step, "nothing governed: not ours to touch")
 }
 
 func TestTheRuleOfTheFirstChangeIsNamed(t *testing.T) {
 	h := testHasher(t, 1)
 	one, two := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "t", refs.EnvFrom, data{"a": "1"})
 	two.Rule = "second"
-	stored := DecideWorkload(h, testUID, "", []Input{one, two}).Baseline
+	stored := Workload(h, testUID, "", []Input{one, two}).Baseline
 	two.Digests = digests(h, data{"a": "2"})
-	require.Equal(t, "second", DecideWorkload(h, testUID, stored, []Input{one, two}).Rule)
+	require.Equal(t, "second", Workload(h, testUID, stored, []Input{one, two}).Rule)
 }

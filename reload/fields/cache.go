@@ -32,6 +32,7 @@ type SetTarget struct {
 	Set map[string][]string
 }
 
+// LabelSet returns the labels of the object.
 func (t *SetTarget) LabelSet() labels.Set { return t.Labels }
 
 // key names t among the targets of rule.

@@ -60,6 +60,8 @@ type Params struct {
 	Log       *zap.Logger
 }
 
+// NewController allocates a Controller and registers its cache and metrics. A nil
+// definitions disables the watch of CustomResourceDefinitions.
 func NewController(p Params, definitions *informers.View[*informers.Definition]) *Controller {
 	s := &Controller{
 		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),

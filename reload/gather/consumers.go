@@ -152,6 +152,8 @@ func podInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 		func(options *metav1.ListOptions) { options.FieldSelector = running })
 }
 
+// IndexValues returns the values under which a consumer with these references is
+// indexed: object.Ref.String of each referenced object.
 func IndexValues(namespace string, references []refs.Reference) []string {
 	values := make([]string, 0, len(references))
 	for _, r := range references {

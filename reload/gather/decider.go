@@ -62,9 +62,9 @@ func (d Decider) Workload(w *workload.Workload, g *Gatherer) decide.Decision {
 	}
 	g.Installed = d.Memory.InstalledAt(w)
 	consumed := g.StampedGroup(d.Consumers, d.Consumers.StampedGroup(w), d.Settings)
-	decision := decide.DecideWorkload(g.Hasher, w.UID, stored, consumed)
-	if d.release(consumed, decision.Frozen) {
-		decision = decide.DecideWorkload(g.Hasher, w.UID, stored, consumed)
+	decision := decide.Workload(g.Hasher, w.UID, stored, consumed)
+	if d.release(consumed, decision.Pinned) {
+		decision = decide.Workload(g.Hasher, w.UID, stored, consumed)
 	}
 	decision.Incomplete = g.Reading || decide.AwaitsData(consumed)
 	return d.Memory.Amended(w, stored, undone, decision)
@@ -91,7 +91,7 @@ func (d Decider) Pace(w *workload.Workload, due decide.Decision) (decide.Decisio
 	if w.Kind == kinds.KindCronJob {
 		return due, decide.Wait{} // its stamp replaces no pod
 	}
-	delivery := d.Consumers.Coverage(w, due.Data, d.Memory.RecordedAt(w, due), d.Memory.TemplateVersion(w), d.Now)
+	delivery := d.Consumers.coverage(w, due.Data, d.Memory.RecordedAt(w, due), d.Memory.TemplateVersion(w), d.Now)
 	if delivery == decide.Delivered {
 		return due.Delivered(), decide.Wait{}
 	}
@@ -111,7 +111,7 @@ func (d Decider) ConsumedByPod(pod *workload.Pod, g *Gatherer) []decide.Input {
 
 // Pod decides about pod, which consumes this.
 func (d Decider) Pod(pod *workload.Pod, consumed []decide.Input, g *Gatherer) decide.Decision {
-	decision := decide.DecidePod(g.Hasher, pod, d.Memory.RefreshedFor(pod), consumed, d.Now)
+	decision := decide.Pod(g.Hasher, pod, d.Memory.RefreshedFor(pod), consumed, d.Now)
 	if decision.Step == spec.StepRefresh && d.replaced(pod, g) {
 		return decide.Decision{Step: spec.StepNothing, Reason: spec.ReasonReplaced}
 	}

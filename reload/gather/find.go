@@ -169,9 +169,9 @@ func selectsTarget(t spec.CompiledTarget, w *workload.Workload) bool {
 	return w.Kind == t.Info.ConsumerKind() && t.Selector.Matches(labels.Set(w.Labels))
 }
 
-// Coverage says what a rollout that somebody else began does about data; see
+// coverage says what a rollout that somebody else began does about data; see
 // CoverageOf.
-func (c *Consumers) Coverage(w *workload.Workload, data decide.Written, recordedAt time.Time, templateVersion string, now time.Time) decide.RolloutCoverage {
+func (c *Consumers) coverage(w *workload.Workload, data decide.Written, recordedAt time.Time, templateVersion string, now time.Time) decide.RolloutCoverage {
 	w = c.EffectiveRollout(w)
 	if !w.Rollout.ReplacesPods() {
 		return decide.Undelivered // spare the look at its pods

@@ -199,6 +199,7 @@ type looked struct {
 	unsynced bool
 }
 
+// Look reads what the caches hold of ref. It sends no request.
 func (g *Gatherer) Look(ref object.Ref) looked {
 	o := looked{ref: ref}
 	o.clone, _ = g.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)

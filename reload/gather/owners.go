@@ -25,6 +25,7 @@ func (c *Consumers) RootOwner(w *workload.Workload) workload.RootOwner {
 	})
 }
 
+// Lookup finds an owner in the caches, and says why it is not found.
 func (c *Consumers) Lookup(namespace string, owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
 	if _, every := c.Workloads[owner.Kind]; !every {
 		switch c.Optional.Status(owner.Kind.GroupKind()) {

@@ -42,6 +42,7 @@ type Reader struct {
 	known sync.Map // from object.Ref to *object.Digested
 }
 
+// NewReader allocates a Reader. The caller sets Wanted and Done before Queue runs.
 func NewReader(clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, registry *prometheus.Registry, log *zap.Logger) *Reader {
 	r := &Reader{reader: kube.NewReader(clients), caches: caches, key: key, Labels: func() bool { return false }}
 	r.Queue = queue.New(queue.Options{Name: "reload-reads", Workers: readWorkers, Log: log, Registry: registry}, r.Reconcile)
@@ -118,6 +119,8 @@ func (r *Reader) reviewKnown(ref object.Ref) {
 	}
 }
 
+// Reconcile reads ref if its cached version is newer than the stored digests. It
+// forgets ref if it was deleted or no consumer needs it any more.
 func (r *Reader) Reconcile(ctx context.Context, ref object.Ref) error {
 	foreign, found := r.caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
 	if !found || !r.Wanted(ref) {

@@ -131,6 +131,7 @@ func (g *Gatherer) OfRule(rule spec.Rule, ref object.Ref) *object.Digested {
 	return clone
 }
 
+// CloneOfRule reports whether the annotations of clone name rule as its rule.
 func CloneOfRule(clone metav1.Object, rule spec.Rule) bool {
 	marks, readable := mark.Of(clone)
 	return readable && marks.Rule == rule.Name

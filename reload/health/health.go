@@ -125,6 +125,8 @@ func ofRollout(recent []*workload.Pod, restartedAt time.Time) []*workload.Pod {
 	return recent
 }
 
+// LastBound returns when the last of pods was bound to its node, but no earlier than
+// restartedAt.
 func LastBound(pods []*workload.Pod, restartedAt time.Time) time.Time {
 	last := restartedAt
 	for _, pod := range pods {

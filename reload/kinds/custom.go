@@ -50,10 +50,12 @@ func (k CustomKind) resource() string {
 	return cmp.Or(k.Resource, guess.Resource)
 }
 
+// Info describes the kind, without a pod template.
 func (k CustomKind) Info() *Info {
 	return &Info{GroupVersionKind: k.groupVersionKind(), Resource: k.resource()}
 }
 
+// Info describes the kind, with the path to its pod template.
 func (k WorkloadKind) Info() *Info {
 	form := k.CustomKind.Info()
 	form.Template, _ = splitPath(cmp.Or(k.Template, defaultTemplate)) // Validate told what is wrong with it
@@ -67,6 +69,7 @@ var (
 	vowelAndY      = regexp.MustCompile(`[aeiou]y$`)
 )
 
+// Validate reports everything that is wrong with k.
 func (k CustomKind) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if k.Group != "" {
@@ -88,6 +91,7 @@ func (k CustomKind) Validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// ValidateWorkloadKinds reports everything that is wrong with the declared kinds.
 func ValidateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[Kind]bool{}
@@ -111,6 +115,7 @@ func ValidateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorL
 	return errs
 }
 
+// IsKnown reports whether Headwater supports kind without a declaration.
 func IsKnown(kind Kind) bool {
 	_, typed := Typed[kind]
 	return typed || slices.ContainsFunc(Known(), func(form *Info) bool { return form.ConsumerKind() == kind })

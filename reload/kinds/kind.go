@@ -71,6 +71,7 @@ type Info struct {
 // ConsumerKind names the kind of the objects.
 func (f *Info) ConsumerKind() Kind { return Of(f.GroupKind()) }
 
+// PodTemplate returns the path to the pod template in most kinds of workload.
 func PodTemplate() []string { return []string{"spec", "template"} }
 
 // Typed are those of the kinds that every cluster has. They are never

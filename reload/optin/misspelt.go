@@ -19,6 +19,7 @@ func UnknownOn(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) []stri
 	return slices.Clip(slices.Compact(unknown))
 }
 
+// NoneOfThatName says why annotation is ignored, and suggests the closest known name.
 func NoneOfThatName(annotation string) string {
 	var names []string
 	for _, known := range mark.OwnerAnnotations() {

@@ -19,8 +19,10 @@ type SectionOptIn struct {
 	ignores  bool
 }
 
+// Tool implements OptIn.
 func (a SectionOptIn) Tool() spec.Tool { return spec.Sections }
 
+// Action implements OptIn.
 func (a SectionOptIn) Action() spec.Action { return a.Section.Action }
 
 func (a SectionOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {

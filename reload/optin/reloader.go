@@ -42,6 +42,7 @@ type ReloaderOptIn struct {
 	faults []Fault
 }
 
+// ReadReloader reads the Reloader annotations of a workload and of its pod template.
 func ReadReloader(kind kinds.Kind, namespace string, annotations, template map[string]string) *ReloaderOptIn {
 	a := &ReloaderOptIn{
 		Auto: map[object.Kind]bool{}, Search: map[object.Kind]bool{}, declines: map[object.Kind]bool{}, excluded: map[object.Kind][]string{},
@@ -144,8 +145,10 @@ func (a *ReloaderOptIn) fault(annotation, problem string) {
 	}
 }
 
+// Tool implements OptIn.
 func (a *ReloaderOptIn) Tool() spec.Tool { return spec.Reloader }
 
+// Action implements OptIn. Reloader only restarts.
 func (a *ReloaderOptIn) Action() spec.Action { return spec.Restart }
 
 func (a *ReloaderOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {

@@ -29,6 +29,7 @@ type Pattern struct {
 	name *regexp.Regexp
 }
 
+// Matches reports whether ref has the kind of p and a name that its expression matches.
 func (p Pattern) Matches(ref object.Ref) bool {
 	return p.kind == ref.Kind && p.name.MatchString(ref.Name)
 }

@@ -42,6 +42,7 @@ func References(spec *corev1.PodSpec) []Reference {
 	return found.Merged()
 }
 
+// PullSecret is the reference to an image pull secret. A pod starts without it.
 func PullSecret(named corev1.LocalObjectReference) Reference {
 	return Reference{Kind: object.Secret, Name: named.Name, Mode: ImagePull, Optional: true}
 }
@@ -49,6 +50,7 @@ func PullSecret(named corev1.LocalObjectReference) Reference {
 // ReferenceList collects what was found, with repeats.
 type ReferenceList []Reference
 
+// Add appends a reference. It ignores one without a name.
 func (r *ReferenceList) Add(reference Reference) {
 	if reference.Name == "" {
 		return // the API server accepts it, but there is no such object

@@ -8,8 +8,13 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Results of a POST.
-const Delivered, Undelivered = "delivered", "failed"
+// The results of a POST, as the metric headwater_reload_posts_total labels them.
+const (
+	// PostDelivered is the result of a POST that the pod answered with a 2xx status.
+	PostDelivered = "delivered"
+	// PostFailed is the result of a POST after its last attempt failed.
+	PostFailed = "failed"
+)
 
 // Metrics counts what was done and how long it took.
 type Metrics struct {
@@ -24,6 +29,7 @@ type Metrics struct {
 	becameStuck *prometheus.CounterVec
 }
 
+// NewMetrics registers the metrics of reload with registry.
 func NewMetrics(registry *prometheus.Registry) *Metrics {
 	factory := promauto.With(registry)
 	m := &Metrics{
@@ -61,7 +67,7 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 			Help: "How often a rollout that Headwater began was found not to complete, by the rule of the restart and by reason.",
 		}, []string{"rule", "reason"}),
 	}
-	for _, result := range []string{Delivered, Undelivered} {
+	for _, result := range []string{PostDelivered, PostFailed} {
 		m.Posts.WithLabelValues(result) // there from the start, so that the first increase is seen
 	}
 	return m

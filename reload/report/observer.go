@@ -24,12 +24,12 @@ type Reloaded struct {
 // notifyObserver tells of what a change has brought about. That data was adopted, or a
 // kubelet asked once more, is no news.
 func (r *Reporter) notifyObserver(k kinds.Key, decision decide.Decision) {
-	if r.Observer == nil {
+	if r.observer == nil {
 		return
 	}
 	switch decision.Step {
 	case spec.StepRestart, spec.StepRefresh:
-		r.Observer.Reloaded(Reloaded{Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed})
+		r.observer.Reloaded(Reloaded{Step: decision.Step, Consumer: k.String(), Rule: decision.Rule, Changed: decision.Changed})
 	default:
 	}
 }

@@ -17,7 +17,7 @@ func (s *shown) Reloaded(reloaded Reloaded) { *s = append(*s, reloaded) }
 func TestWhoLooksOnIsToldWhatAChangeBroughtAbout(t *testing.T) {
 	k := kinds.Key{Kind: kinds.KindPod, Namespace: "team-a", Name: "web"}
 	var onlooker shown
-	c := &Reporter{Observer: &onlooker}
+	c := &Reporter{observer: &onlooker}
 	for _, step := range []spec.Step{spec.StepNothing, spec.StepAdopt, spec.StepRestart, spec.StepRefresh, spec.StepConfirm, spec.StepHold} {
 		c.notifyObserver(k, decide.Decision{Step: step, Rule: "blog", Changed: []string{"Secret/team-a/blog"}})
 	}

@@ -15,12 +15,12 @@ import (
 // Overtaken reports whether somebody else wrote, replaced or deleted the consumer
 // at the same moment. A webhook may refuse by the same codes.
 func Overtaken(err error) bool {
-	return (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || UidRefused(err)) && !admission.Refused(err)
+	return (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || UIDRefused(err)) && !admission.Refused(err)
 }
 
-// UidRefused reports whether another object has taken the name of the one that
+// UIDRefused reports whether another object has taken the name of the one that
 // was to be patched: to the API server the patch looks like a change of UID.
-func UidRefused(err error) bool {
+func UIDRefused(err error) bool {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) || refusal.Status().Details == nil {
 		return false

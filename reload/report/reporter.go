@@ -36,12 +36,12 @@ type Reporter struct {
 	events    *events.Recorder
 	metrics   *Metrics
 	// onlooker, when there is one, is told of what was done.
-	Observer Observer
+	observer Observer
 	log      *zap.Logger
 	now      func() time.Time
 
 	Repeats Repeats
-	tallies *locked.Value[Summaries]
+	tallies *locked.Value[summaries]
 	Sights  track.SourceChangeTimes
 }
 
@@ -63,7 +63,7 @@ type ReporterParams struct {
 func NewReporter(p ReporterParams) *Reporter {
 	return &Reporter{
 		Caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
-		Observer: p.Onlooker, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, tallies: locked.New(Summaries{}),
+		observer: p.Onlooker, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, tallies: locked.New(summaries{}),
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *Reporter) Done(to workload.Consumer, decision decide.Decision) {
 // the restarts that wait because of each.
 func (r *Reporter) EmitSummaries(waiting func() map[decide.Cause]track.WaitCount) {
 	var due []summary
-	r.tallies.Use(func(t Summaries) {
+	r.tallies.Use(func(t summaries) {
 		if len(t) > 0 {
 			due = t.take(r.now(), waiting())
 		}
@@ -224,8 +224,9 @@ func (r *Reporter) Origins(causes []decide.Cause) []decide.Cause {
 	return origins
 }
 
+// Count adds the result that a change of the objects had for k to their summaries.
 func (r *Reporter) Count(origins []decide.Cause, k kinds.Key, came outcomeKind) {
-	r.tallies.Use(func(t Summaries) { t.add(origins, k, came, r.now()) })
+	r.tallies.Use(func(t summaries) { t.add(origins, k, came, r.now()) })
 }
 
 // reference names ref, with its UID where that is known: kubectl describe selects

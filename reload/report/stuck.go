@@ -98,6 +98,7 @@ type Watched struct {
 	Health  health.RolloutHealth
 }
 
+// NewRolloutWatch allocates a RolloutWatch that reports to the gauges of m.
 func NewRolloutWatch(m *Metrics) *RolloutWatch {
 	return &RolloutWatch{gauge: m.stuck, counter: m.becameStuck, watched: map[kinds.Key]*Watched{}, told: map[decide.Cause]toldStuck{}}
 }
@@ -255,6 +256,7 @@ func (r *RolloutWatch) Notes(now time.Time) map[decide.Cause]string {
 	return due
 }
 
+// EmitStuck records an Event that the rollout of w is stuck, if one is due.
 func (r *Reporter) EmitStuck(w *workload.Workload, one Watched) {
 	event := rolloutStuck(w, one)
 	if say, _ := r.Repeats.ShouldEmit(w.Key(), Stuck, event.Note); say {

@@ -41,11 +41,11 @@ func outcomeOf(to workload.Consumer, step spec.Step) (came outcomeKind, news boo
 	}
 }
 
-// Summaries sum up what came of the changes of objects until it is told, so that a
+// summaries sum up what came of the changes of objects until it is told, so that a
 // thousand consumers are one piece of news. They know no clock: the time is told.
 // They are lost with the process, and an object is dropped as soon as there is
 // nothing to tell of it.
-type Summaries map[decide.Cause]*summaryOf
+type summaries map[decide.Cause]*summaryOf
 
 // summaryOf is that of one object.
 type summaryOf struct {
@@ -71,7 +71,7 @@ const (
 )
 
 // add takes in what came of changes of those objects for k.
-func (t Summaries) add(causes []decide.Cause, k kinds.Key, came outcomeKind, now time.Time) {
+func (t summaries) add(causes []decide.Cause, k kinds.Key, came outcomeKind, now time.Time) {
 	for _, cause := range causes {
 		of := t[cause]
 		if of == nil {
@@ -102,7 +102,7 @@ type summary struct {
 }
 
 // take returns what is due at now, while so many wait.
-func (t Summaries) take(now time.Time, waits map[decide.Cause]track.WaitCount) []summary {
+func (t summaries) take(now time.Time, waits map[decide.Cause]track.WaitCount) []summary {
 	var due []summary
 	for cause, of := range t {
 		wait := waits[cause]

@@ -16,7 +16,7 @@ import (
 var shared = decide.Cause{Object: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "shared"}, Rule: "blog"}
 
 // notes are what is told at that time after birth while so many wait.
-func (t Summaries) notes(after time.Duration, wait track.WaitCount) []string {
+func (t summaries) notes(after time.Duration, wait track.WaitCount) []string {
 	var notes []string
 	for _, one := range t.take(birth.Add(after), map[decide.Cause]track.WaitCount{shared: wait}) {
 		notes = append(notes, one.note)
@@ -24,14 +24,14 @@ func (t Summaries) notes(after time.Duration, wait track.WaitCount) []string {
 	return notes
 }
 
-func (t Summaries) came(came outcomeKind, after time.Duration, names ...string) {
+func (t summaries) came(came outcomeKind, after time.Duration, names ...string) {
 	for _, name := range names {
 		t.add([]decide.Cause{shared}, kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: name}, came, birth.Add(after))
 	}
 }
 
 func TestAThousandConsumersAreOnePieceOfNews(t *testing.T) {
-	all := Summaries{}
+	all := summaries{}
 	for i := range 1000 {
 		all.came(outcomeRestarted, time.Duration(i)*time.Millisecond, fmt.Sprint("web-", i))
 	}
@@ -41,7 +41,7 @@ func TestAThousandConsumersAreOnePieceOfNews(t *testing.T) {
 }
 
 func TestATallySaysWhatCameOfIt(t *testing.T) {
-	all := Summaries{}
+	all := summaries{}
 	all.came(outcomeRestarted, 0, "a", "b")
 	all.came(outcomeRefreshed, 0, "c")
 	all.came(outcomeFailed, 0, "d")
@@ -61,7 +61,7 @@ func TestATallySaysWhatCameOfIt(t *testing.T) {
 }
 
 func TestThoseWhoTakeTurnsAreNotToldOneByOne(t *testing.T) {
-	all := Summaries{}
+	all := summaries{}
 	all.came(outcomeRestarted, 0, "a")
 	all.came(OutcomeWaits, 0, "b", "c", "d")
 	require.Equal(t, []string{"1 restarted, 3 waiting: Deployment/ns/a, Deployment/ns/b and others"}, all.notes(tallyQuiet, track.WaitCount{Waiting: 3}))
@@ -75,7 +75,7 @@ func TestThoseWhoTakeTurnsAreNotToldOneByOne(t *testing.T) {
 }
 
 func TestWhatNeverComesToRestIsToldNowAndThen(t *testing.T) {
-	all, told := Summaries{}, 0
+	all, told := summaries{}, 0
 	for second := range 1000 {
 		all.came(outcomeRefreshed, time.Duration(second)*time.Second, "a")
 		told += len(all.notes(time.Duration(second)*time.Second, track.WaitCount{}))

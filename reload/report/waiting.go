@@ -48,6 +48,7 @@ func restartWaits(w *workload.Workload, due decide.Decision, wait decide.Wait) e
 	return event
 }
 
+// WaitNote is the text that tells the owner of a workload what its restart waits for.
 func WaitNote(due decide.Decision, wait decide.Wait) string {
 	at := wait.Until.UTC().Format(time.RFC3339)
 	var why string

@@ -59,6 +59,8 @@ type Workloads struct {
 }
 
 const (
+	// MaxDebounce is the longest debounce, and the longest time that further changes
+	// can postpone a restart.
 	MaxDebounce               = 10 * time.Second
 	defaultMinInterval        = 30 * time.Second
 	maxMinInterval            = time.Hour

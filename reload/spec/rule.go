@@ -25,10 +25,9 @@ func LongestDebounce(governing []Rule) time.Duration {
 	return longest
 }
 
-const (
-	DefaultWorkers  = 32
-	DefaultDebounce = time.Second
-)
+// DefaultDebounce applies if a rule sets no debounce, and to changes that no rule
+// governs.
+const DefaultDebounce = time.Second
 
 func (r Rule) debounce() time.Duration {
 	if r.Debounce == nil {
@@ -37,6 +36,7 @@ func (r Rule) debounce() time.Duration {
 	return r.Debounce.Duration
 }
 
+// SelectsWorkload reports whether the rule applies to a workload with these labels.
 func (r Rule) SelectsWorkload(of labels.Set) bool {
 	return r.workloads == nil || r.workloads.Matches(of)
 }

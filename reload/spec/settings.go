@@ -104,6 +104,7 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	return append(errs, kinds.ValidateWorkloadKinds(at.Child("workloads"), s.Workloads)...)
 }
 
+// OptsIn reports whether workloads may opt in by annotations.
 func (s Settings) OptsIn() bool { return s.OptIn != nil && *s.OptIn }
 
 // WithoutRules reports whether workloads may be reloaded for what no rule governs.

@@ -81,7 +81,7 @@ func validateTargets(at *field.Path, targets []Target) field.ErrorList {
 }
 
 func (t Target) validate(at *field.Path) field.ErrorList {
-	errs := t.CustomKind.Validate(at)
+	errs := t.Validate(at)
 	errs = append(errs, rules.ValidateSelector(at.Child("selector"), t.Selector)...)
 	if t.Annotate == (len(t.Set) > 0) {
 		errs = append(errs, field.Forbidden(at, "write either annotate: true, or set with what to copy"))
@@ -132,6 +132,7 @@ type FieldFrom struct {
 // Name is the path as people write it.
 func (f FieldFrom) Name() string { return f.Path.String() }
 
+// CompileTarget prepares a validated Target.
 func CompileTarget(t Target) (CompiledTarget, error) {
 	compiled := CompiledTarget{Info: t.Info(), Selector: labels.Everything(), Force: t.Force}
 	if t.Selector != nil {
@@ -164,6 +165,7 @@ func TargetsOf(set *rules.Set[Rule]) []RuleTarget {
 	return all
 }
 
+// RuleTarget is a compiled target and the rule that it belongs to.
 type RuleTarget struct {
 	Rule Rule
 	CompiledTarget

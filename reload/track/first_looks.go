@@ -21,6 +21,7 @@ func (f *FirstLooks) Observe(change informers.Change[*workload.Workload]) {
 	}
 }
 
+// Has reports whether this leader has not yet decided about w.
 func (f *FirstLooks) Has(w *workload.Workload) bool {
 	uid, found := f.due.Load(w.Key())
 	return found && uid == w.UID
@@ -29,4 +30,5 @@ func (f *FirstLooks) Has(w *workload.Workload) bool {
 // Over says that what was decided at the first look at w was carried out.
 func (f *FirstLooks) Over(w *workload.Workload) { f.due.CompareAndDelete(w.Key(), w.UID) }
 
+// Forget drops a deleted workload.
 func (f *FirstLooks) Forget(k kinds.Key) { f.due.Delete(k) }

@@ -126,6 +126,7 @@ func VersionOf(one *object.Digested) *Version {
 	return &Version{one.Digests, one.ChangedAt}
 }
 
+// VersionOfSource returns what is compared of a source; nil for none.
 func VersionOfSource(one *object.Full) *Version {
 	if one == nil {
 		return nil

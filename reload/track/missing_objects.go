@@ -15,6 +15,7 @@ import (
 // lost with the process, but by then such pods are on record with their workloads.
 type MissingObjects struct{ Pods sync.Map } // from object.Ref to map[types.UID]bool
 
+// Begin records that an object was deleted while these pods consumed it.
 func (a *MissingObjects) Begin(of object.Ref, pods []*workload.Pod) {
 	there := map[types.UID]bool{}
 	for _, pod := range pods {
@@ -23,8 +24,10 @@ func (a *MissingObjects) Begin(of object.Ref, pods []*workload.Pod) {
 	a.Pods.LoadOrStore(of, there)
 }
 
+// End records that the object exists again.
 func (a *MissingObjects) End(of object.Ref) { a.Pods.Delete(of) }
 
+// Has reports whether a deleted object has not been recreated.
 func (a *MissingObjects) Has(of object.Ref) bool { _, found := a.Pods.Load(of); return found }
 
 // StartedWithout reports whether any of pods came after the object went. Without absences

@@ -41,6 +41,8 @@ type running struct {
 	version string
 }
 
+// NewRollouts allocates Rollouts. It calls wake for each waiting workload whose restart
+// may start.
 func NewRollouts(settings *live.Value[*spec.Compiled], wake func(kinds.Key), now func() time.Time) *Rollouts {
 	return &Rollouts{
 		settings: settings, wake: wake, now: now,

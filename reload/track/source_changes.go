@@ -15,6 +15,7 @@ import (
 // stands in for them.
 type SourceChangeTimes struct{ seen sync.Map } // from object.Ref to time.Time
 
+// Observe records the time of a change of a source's data.
 func (s *SourceChangeTimes) Observe(change informers.Change[*object.Full], now time.Time) {
 	ref := change.Latest().Ref()
 	switch {

@@ -26,6 +26,7 @@ type Waiting struct {
 	Since time.Time
 }
 
+// All returns every waiting restart, in no order.
 func (w *Waits) All() []Waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,6 +46,7 @@ type Waits struct {
 	waiters map[kinds.Key]Waiter
 }
 
+// Waiter is a waiting restart, and what the controller needs to resume it.
 type Waiter struct {
 	Waiting
 
@@ -57,6 +59,7 @@ type Waiter struct {
 // WaitCount is how many wait for what is missing, and for their time.
 type WaitCount struct{ Held, Waiting int }
 
+// NewWaits allocates Waits, and sets gauge to 0 for every reason.
 func NewWaits(gauge *prometheus.GaugeVec) *Waits {
 	for _, reason := range decide.WaitReasons() {
 		gauge.WithLabelValues(string(reason)).Set(0)

@@ -55,7 +55,7 @@ func TestAMisspeltAnnotationHasANearestName(t *testing.T) {
 		"headwater.dev/reload_on":   "did you mean headwater.dev/reload-on?",
 		"headwater.dev/enabled":     "Headwater reads headwater.dev/reload, headwater.dev/reload-on, headwater.dev/reload-keys",
 	} {
-		faults := (&Workload{Unknown: []string{annotation}}).Misspelt()
+		faults := (&Workload{unknown: []string{annotation}}).Misspelt()
 		require.Len(t, faults, 1)
 		require.Equal(t, annotation, faults[0].Annotation)
 		require.Equal(t, "there is none of that name; "+want, faults[0].Problem)

@@ -41,10 +41,9 @@ type RootOwner struct {
 // maxOwners bounds the walk: owner references may be made to go in a circle.
 const maxOwners = 8
 
-// RootOwner walks from w up to the highest owner that holds a pod template.
-// What made a workload would set the workload's template back to its own, so
-// the stamp belongs there. look tells what is known of an owner in w's
-// namespace.
+// FindRootOwner walks from w up to the highest owner that holds a pod template. An
+// owner resets the pod template of what it controls, so the stamp must be written
+// there. lookup finds an owner in the namespace of w.
 func FindRootOwner(w *Workload, look func(Owner) (*Workload, OwnerLookup)) RootOwner {
 	s := RootOwner{Root: w}
 	for range maxOwners {

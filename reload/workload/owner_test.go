@@ -33,7 +33,7 @@ func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
 	bare := controlled("app", nil)
 	bare.NoTemplate = true
 	target := controlled("app", nil)
-	target.Custom = kinds.CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.Info()
+	target.custom = kinds.CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.Info()
 	circle := controlled("app", &Owner{Kind: kinds.KindDeployment, Name: "web", UID: "uid-web"})
 	for sentence, test := range map[string]struct {
 		owner    *Owner
@@ -71,10 +71,10 @@ func TestWhoUndoesARestart(t *testing.T) {
 	require.False(t, w.StampReverted("2026-01-01T00:00:00Z"))
 	w.Stamp, w.Owner = 0, nil
 	require.False(t, w.StampReverted("2026-01-01T00:00:00Z"), "a person did")
-	w.Kind, w.Custom = "App.example.com", appInfo()
+	w.Kind, w.custom = "App.example.com", appInfo()
 	require.True(t, w.StampReverted("2026-01-01T00:00:00Z"), "the schema of a declared kind may drop it")
-	w.Custom = kinds.CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.Info()
+	w.custom = kinds.CustomKind{Group: "example.com", Version: "v1", Kind: "App"}.Info()
 	require.False(t, w.StampReverted("2026-01-01T00:00:00Z"), "a target has no pod template")
-	w.Kind, w.Custom = kinds.KindRollout, kinds.Known()[0]
+	w.Kind, w.custom = kinds.KindRollout, kinds.Known()[0]
 	require.False(t, w.StampReverted("2026-01-01T00:00:00Z"), "a person did")
 }

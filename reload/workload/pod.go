@@ -17,12 +17,15 @@ import (
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
 
+// Key names the pod as a consumer.
 func (p *Pod) Key() kinds.Key {
 	return kinds.Key{Kind: kinds.KindPod, Namespace: p.Namespace, Name: p.Name}
 }
 
+// Info says how pods are read and written.
 func (p *Pod) Info() *kinds.Info { return kinds.Typed[kinds.KindPod] }
 
+// Relevant reports whether the pod consumes anything.
 func (p *Pod) Relevant() bool { return len(p.References) > 0 }
 
 // Running reports whether the pod has, or is about to have, volumes on a node.
@@ -79,6 +82,7 @@ type Pod struct {
 	Controller PodController
 }
 
+// KeepPod reduces a Pod to what the cache keeps of it. It fails on any other object.
 func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 	o, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -184,6 +188,7 @@ func scheduledFrom(job string) string {
 	return job[:at]
 }
 
+// SameInputs reports whether p and other lead to the same decision.
 func (p *Pod) SameInputs(other *Pod) bool {
 	return sameMeta(&p.ObjectMeta, &other.ObjectMeta) &&
 		p.Bound == other.Bound && p.Phase == other.Phase &&

@@ -20,6 +20,7 @@ type Consumer interface {
 	Info() *kinds.Info
 }
 
+// Key names the workload as a consumer.
 func (w *Workload) Key() kinds.Key {
 	return kinds.Key{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 }
@@ -27,7 +28,7 @@ func (w *Workload) Key() kinds.Key {
 // Relevant reports whether there may be something to do about w, or about what
 // it controls.
 func (w *Workload) Relevant() bool {
-	return len(w.References) > 0 || len(w.Annotations) > 0 || w.ThirdParty != nil || w.Custom != nil || w.Unknown != nil
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.ThirdParty != nil || w.custom != nil || w.unknown != nil
 }
 
 // IsFollowed reports whether Headwater was there for the whole life of w: it was
@@ -82,7 +83,7 @@ func (p *Pod) Recovers() time.Time {
 // that they are for Headwater.
 func (w *Workload) Misspelt() []optin.Fault {
 	var faults []optin.Fault
-	for _, annotation := range w.Unknown {
+	for _, annotation := range w.unknown {
 		faults = append(faults, optin.Fault{Annotation: annotation, Problem: optin.NoneOfThatName(annotation)})
 	}
 	return faults
@@ -115,7 +116,7 @@ func (w *Workload) StampReverted(restartedAt string) bool {
 // IsOwnStamp reports whether w keeps what is written on its pod template, unless a
 // person or a tool takes it off: nothing controls w, and its kind keeps annotations.
 func (w *Workload) IsOwnStamp() bool {
-	declared := w.Custom != nil && !kinds.IsKnown(w.Kind)
+	declared := w.custom != nil && !kinds.IsKnown(w.Kind)
 	return w.Owner == nil && !declared
 }
 
@@ -125,6 +126,7 @@ func (p *Pod) StartedAfter(written time.Time) bool {
 	return !written.IsZero() && p.BoundAt.Truncate(time.Second).After(written)
 }
 
+// Preferences reads the owner's preferences from the annotations of w.
 func (w *Workload) Preferences(settings spec.Settings) optin.Preferences {
 	of, _ := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, settings)
 	return of
@@ -133,7 +135,7 @@ func (w *Workload) Preferences(settings spec.Settings) optin.Preferences {
 // IsTarget reports whether w is an object of a kind without pod templates, that
 // some rule annotates. In all else it is a workload: it has a baseline, and a
 // stamp, on itself.
-func (w *Workload) IsTarget() bool { return w.Custom != nil && w.Custom.Template == nil }
+func (w *Workload) IsTarget() bool { return w.custom != nil && w.custom.Template == nil }
 
 // Templated reports whether w holds a pod template.
 func (w *Workload) Templated() bool { return !w.NoTemplate && !w.IsTarget() }

@@ -136,14 +136,14 @@ func (r *Rollout) HasReplaced() bool {
 	return r == nil || r.Observed >= r.Generation && r.Old <= r.Kept
 }
 
-// InProgress reports whether pods are being replaced.
-func (r *Rollout) InProgress() bool { return r.ReplacesPods() && !r.Stalled && !r.Complete() }
+// inProgress reports whether pods are being replaced.
+func (r *Rollout) inProgress() bool { return r.ReplacesPods() && !r.Stalled && !r.Complete() }
 
 // CountsUntil is until when a rollout that Headwater began counts as one; zero
 // when it does not, or not any more.
 func (w *Workload) CountsUntil() time.Time {
 	began := mark.ParseTime(w.Annotations[mark.RestartedAt])
-	if began.IsZero() || !w.Rollout.InProgress() {
+	if began.IsZero() || !w.Rollout.inProgress() {
 		return time.Time{}
 	}
 	return began.Add(RolloutPatience)

@@ -73,7 +73,7 @@ func TestHowFarARolloutIs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := &Workload{Rollout: rolloutOf(test.obj)}
-			require.Equal(t, test.underWay, w.Rollout.InProgress())
+			require.Equal(t, test.underWay, w.Rollout.inProgress())
 			require.Zero(t, w.CountsUntil(), "Headwater has not restarted it")
 
 			w.Annotations = map[string]string{mark.RestartedAt: mark.FormatTime(birth)}

@@ -28,6 +28,7 @@ const (
 	StuckInvalidImage StuckReason = "InvalidImageName"
 )
 
+// StuckReasons returns every StuckReason. Trouble is an index into it, from 1.
 func StuckReasons() []StuckReason {
 	return []StuckReason{
 		StuckDeadline, StuckNoProgress, StuckCrashing, StuckConfig, StuckNotCreated, StuckNotRun, StuckImagePull, StuckInvalidImage,
@@ -48,6 +49,7 @@ const (
 // 1; 0 is none.
 type Trouble uint8
 
+// Reason is the inverse of TroubleOf. t must not be 0.
 func (t Trouble) Reason() StuckReason { return StuckReasons()[t-1] }
 
 // TroubleOf reads why a container does not run from the reason of its waiting

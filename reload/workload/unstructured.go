@@ -23,7 +23,7 @@ func KeepCustom(form *kinds.Info, keeps KeptReferences) func(any) (*Workload, er
 			return nil, fmt.Errorf("object of type %T is no custom resource", obj)
 		}
 		meta := MetaOf(custom)
-		kept := &Workload{Kind: form.ConsumerKind(), Custom: form, Owner: controllerOf(meta)}
+		kept := &Workload{Kind: form.ConsumerKind(), custom: form, Owner: controllerOf(meta)}
 		if kept.IsTarget() {
 			kept.ObjectMeta, kept.Owner = keepMeta(meta, true), nil
 			return kept, nil
@@ -33,7 +33,7 @@ func KeepCustom(form *kinds.Info, keeps KeptReferences) func(any) (*Workload, er
 			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)
 		}
 		if template != nil {
-			kept.Unknown = optin.UnknownOn(meta, template)
+			kept.unknown = optin.UnknownOn(meta, template)
 			meta = withWishes(meta, template)
 			kept.References = append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...)
 			kept.ThirdParty = optin.ReadThirdParty(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)

@@ -84,7 +84,7 @@ spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {na
 			kept, err := KeepCustom(test.form, ActedOn)(custom(t, customMeta+test.spec))
 			require.NoError(t, err)
 			want := test.want
-			want.ObjectMeta, want.Kind, want.Custom, want.Owner = meta, "App.example.com", test.form, owner
+			want.ObjectMeta, want.Kind, want.custom, want.Owner = meta, "App.example.com", test.form, owner
 			require.Empty(t, kept.References[len(want.References):])
 			if len(want.References) == 0 {
 				want.References = kept.References

@@ -22,6 +22,8 @@ import (
 // Stamp tells the stamp on a pod template from any other; zero is none.
 type Stamp uint64
 
+// StampOf returns the stamp in the annotations of a pod template; zero if there is
+// none.
 func StampOf(annotations map[string]string) Stamp {
 	text, stamped := annotations[mark.RestartedFor]
 	if !stamped {
@@ -48,9 +50,9 @@ type Workload struct {
 	ThirdParty *optin.ThirdParty
 	// Unknown are annotations of it, or of its pod template, with Headwater's prefix
 	// that mean nothing; mostly nil.
-	Unknown []string
+	unknown []string
 	// Info is nil for the kinds that every cluster has; see form.
-	Custom *kinds.Info
+	custom *kinds.Info
 	// Owner is the controller that made it; nil: nobody's, or nothing is done
 	// about it anyway.
 	Owner *Owner
@@ -72,8 +74,8 @@ type Workload struct {
 
 // Info is how objects of w's kind are read and written.
 func (w *Workload) Info() *kinds.Info {
-	if w.Custom != nil {
-		return w.Custom
+	if w.custom != nil {
+		return w.custom
 	}
 	return kinds.Typed[w.Kind]
 }
@@ -98,7 +100,7 @@ func newWorkload(kind kinds.Kind, meta *metav1.ObjectMeta, template *corev1.PodT
 	meta = withWishes(meta, template)
 	refs := slices.Clip(append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...))
 	theirs := optin.ReadThirdParty(kind, meta.Namespace, meta.Annotations, template.Annotations)
-	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, ThirdParty: theirs, Unknown: unknown}
+	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, ThirdParty: theirs, unknown: unknown}
 	kept.UID = meta.UID // by it an object is known as the owner of others
 	kept.Stamp = StampOf(template.Annotations)
 	if kept.Relevant() {
@@ -175,7 +177,7 @@ const (
 // status changes often, and is of no interest.
 func (w *Workload) SameInputs(other *Workload) bool {
 	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.ThirdParty.Equal(other.ThirdParty) && w.Stamp == other.Stamp && w.NoTemplate == other.NoTemplate &&
-		slices.Equal(w.Unknown, other.Unknown) &&
+		slices.Equal(w.unknown, other.unknown) &&
 		same(w.Owner, other.Owner) && same(w.TemplateFrom, other.TemplateFrom) &&
 		slices.EqualFunc(w.References, other.References, refs.Reference.Equal)
 }
