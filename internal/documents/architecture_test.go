@@ -86,8 +86,8 @@ func testComments(t *testing.T) map[string]string {
 	return all
 }
 
-// Each folder that has a row imports only what stands in that row or below it, and
-// nothing of another module.
+// Each folder of the product has a row. It imports only what stands in that row or
+// below it, and nothing of another module.
 func TestImportsGoDownTheTable(t *testing.T) {
 	row := map[string]int{}
 	for i, line := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(section(t, read(t, "ARCHITECTURE.md"), "Rooms"), -1) {
@@ -102,15 +102,13 @@ func TestImportsGoDownTheTable(t *testing.T) {
 			return
 		}
 		seen[folder] = true
-		if row[folder] == 0 {
-			return // a new folder gets its row when it is complete
-		}
+		require.NotZero(t, row[folder], "%s has no row in ARCHITECTURE.md", folder)
 		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 		require.NoError(t, err)
 		for _, spec := range file.Imports {
 			path, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)
-			if imported, ours := strings.CutPrefix(path, module); ours && has(row, imported) {
+			if imported, ours := strings.CutPrefix(path, module); ours && imported != "configs" {
 				require.GreaterOrEqual(t, row[imported], row[folder], "%s imports %s", name, imported)
 				require.False(t, otherModule(folder, imported), "%s imports %s", name, imported)
 			}
@@ -136,7 +134,7 @@ func isProduct(folder string) bool {
 	case "cmd", "sync", "protect", "reload":
 		return true
 	case "internal":
-		return rest != "documents"
+		return rest != "documents" && rest != "app/pins" // which hold tests alone
 	default:
 		return false
 	}
