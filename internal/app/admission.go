@@ -4,13 +4,13 @@ import (
 	"errors"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/protect/decide"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 )
 
 // ownConfiguration is the ConfigMap of the configuration in namespace,
 // Headwater's own, and how the webhook checks it.
-func ownConfiguration(namespace string) decide.OwnConfiguration {
-	return decide.OwnConfiguration{
+func ownConfiguration(namespace string) protectdecide.OwnConfiguration {
+	return protectdecide.OwnConfiguration{
 		Namespace: namespace, Name: config.ConfigMapName, Key: config.ConfigMapKey,
 		Check: func(text []byte) (problems, notes []string) {
 			parsed, err := config.ParseIn(namespace, config.ConfigMapKey, text)

@@ -26,7 +26,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Options is the whole graph. It is static: a module that no rule asks for is
@@ -55,7 +55,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func(s Settings) sync.Options {
 				return sync.Options{Workers: s.Workers, Namespace: s.Namespace, Policies: manifests.PolicyNames()}
 			},
-			func(c *config.Config) *live.Value[spec.Safety] { return live.New(c.Safety) },
+			func(c *config.Config) *live.Value[syncspec.Safety] { return live.New(c.Safety) },
 			func(c *config.Config) *live.Value[*reloadspec.Compiled] { return live.New(c.Reload.Compile()) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
 			func(s Settings) protect.Options {
@@ -131,7 +131,7 @@ func newRegistry(clients *kube.Clients) *prometheus.Registry {
 type liveRules struct {
 	fx.Out
 
-	Sync    *rules.Live[spec.Rule]
+	Sync    *rules.Live[syncspec.Rule]
 	Protect *rules.Live[protectspec.Rule]
 	Reload  *rules.Live[reloadspec.Rule]
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/protect/prove"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/reload/decide"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/sync"
 )
@@ -35,7 +35,7 @@ func (c conditions) Conditions() page.Conditions {
 	}
 	return page.Conditions{
 		File: fileOf(c.reloader.settings.ConfigFile, c.reloader.invalid.Load()), Rules: c.rules(), Waits: page.NewWaits(waits),
-		Namespaces: c.namespaces(), Refusals: c.protect.Engine() == spec.EngineWebhook,
+		Namespaces: c.namespaces(), Refusals: c.protect.Engine() == protectspec.EngineWebhook,
 	}
 }
 
@@ -82,10 +82,10 @@ func (c conditions) rules() []page.Rule {
 
 // showProtection says on rule how it protects; known is false where nothing was
 // tried.
-func showProtection(rule *page.Rule, mode spec.Mode, standing prove.Status, known bool) {
+func showProtection(rule *page.Rule, mode protectspec.Mode, standing prove.Status, known bool) {
 	rule.Mode = string(mode)
 	switch {
-	case mode != spec.Enforce:
+	case mode != protectspec.Enforce:
 	case !known:
 		rule.Proof = page.Untried
 	case standing.Proven:
@@ -97,7 +97,7 @@ func showProtection(rule *page.Rule, mode spec.Mode, standing prove.Status, know
 
 func waitOf(w track.Waiting) page.Wait {
 	wait := page.Wait{Consumer: w.Consumer, Rule: w.Rule, What: "waits", Why: whyWaiting(w), Since: w.Since, Until: w.Until}
-	if w.Reason == decide.WaitMissing {
+	if w.Reason == reloaddecide.WaitMissing {
 		wait.What = "held"
 	}
 	return wait
@@ -106,17 +106,17 @@ func waitOf(w track.Waiting) page.Wait {
 func whyWaiting(w track.Waiting) string {
 	var why string
 	switch w.Reason {
-	case decide.WaitOwner:
+	case reloaddecide.WaitOwner:
 		why = "a rollout of its own is under way, which may bring the change"
-	case decide.WaitWindow:
+	case reloaddecide.WaitWindow:
 		why = "no window of reload.windows is open"
-	case decide.WaitBreaker:
+	case reloaddecide.WaitBreaker:
 		why = "restarted as often within an hour as maxRestartsPerHour allows"
-	case decide.WaitInterval:
+	case reloaddecide.WaitInterval:
 		why = "restarted less than its minInterval ago"
-	case decide.WaitRollouts:
+	case reloaddecide.WaitRollouts:
 		why = "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
-	case decide.WaitMissing:
+	case reloaddecide.WaitMissing:
 		return "its pods could not start; missing: " + strings.Join(w.Missing, ", ")
 	}
 	return why + "; changed: " + strings.Join(w.Changed, ", ")

@@ -11,8 +11,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/protect/prove"
-	"github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload/decide"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/track"
 )
 
@@ -47,15 +47,15 @@ notify:
 func TestThePageIsToldHowARuleProtects(t *testing.T) {
 	since := time.Unix(1000, 0)
 	for sentence, test := range map[string]struct {
-		mode     spec.Mode
+		mode     protectspec.Mode
 		standing prove.Status
 		known    bool
 		want     page.Rule
 	}{
-		"proven":                       {spec.Enforce, prove.Status{Proven: true, Since: since}, true, page.Rule{Mode: "Enforce", Proof: page.Proven, Since: since}},
-		"not proven":                   {spec.Enforce, prove.Status{Since: since, Why: "let pass"}, true, page.Rule{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "let pass"}},
-		"not tried":                    {spec.Enforce, prove.Status{}, false, page.Rule{Mode: "Enforce", Proof: page.Untried}},
-		"nothing to prove of warnings": {spec.Warn, prove.Status{Proven: true, Since: since}, true, page.Rule{Mode: "Warn"}},
+		"proven":                       {protectspec.Enforce, prove.Status{Proven: true, Since: since}, true, page.Rule{Mode: "Enforce", Proof: page.Proven, Since: since}},
+		"not proven":                   {protectspec.Enforce, prove.Status{Since: since, Why: "let pass"}, true, page.Rule{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "let pass"}},
+		"not tried":                    {protectspec.Enforce, prove.Status{}, false, page.Rule{Mode: "Enforce", Proof: page.Untried}},
+		"nothing to prove of warnings": {protectspec.Warn, prove.Status{Proven: true, Since: since}, true, page.Rule{Mode: "Warn"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var rule page.Rule
@@ -68,11 +68,11 @@ func TestThePageIsToldHowARuleProtects(t *testing.T) {
 func TestThePageIsToldWhyARestartWaits(t *testing.T) {
 	since, until := time.Unix(1000, 0), time.Unix(2000, 0)
 	told := map[string]bool{}
-	for _, reason := range []decide.WaitReason{
-		decide.WaitOwner, decide.WaitWindow, decide.WaitBreaker, decide.WaitInterval, decide.WaitRollouts,
+	for _, reason := range []reloaddecide.WaitReason{
+		reloaddecide.WaitOwner, reloaddecide.WaitWindow, reloaddecide.WaitBreaker, reloaddecide.WaitInterval, reloaddecide.WaitRollouts,
 	} {
 		wait := waitOf(track.Waiting{
-			Wait: decide.Wait{Reason: reason, Until: until}, Consumer: "Deployment/a/web", Rule: "blog", Changed: []string{"Secret/a/s"}, Since: since,
+			Wait: reloaddecide.Wait{Reason: reason, Until: until}, Consumer: "Deployment/a/web", Rule: "blog", Changed: []string{"Secret/a/s"}, Since: since,
 		})
 		require.Regexp(t, `^\S.+; changed: Secret/a/s$`, wait.Why, reason)
 		require.False(t, told[wait.Why], reason)
@@ -80,6 +80,6 @@ func TestThePageIsToldWhyARestartWaits(t *testing.T) {
 		wait.Why = ""
 		require.Equal(t, page.Wait{Consumer: "Deployment/a/web", Rule: "blog", What: "waits", Since: since, Until: until}, wait)
 	}
-	held := waitOf(track.Waiting{Wait: decide.Wait{Reason: decide.WaitMissing}, Missing: []string{"Secret/a/s"}})
+	held := waitOf(track.Waiting{Wait: reloaddecide.Wait{Reason: reloaddecide.WaitMissing}, Missing: []string{"Secret/a/s"}})
 	require.Equal(t, page.Wait{What: "held", Why: "its pods could not start; missing: Secret/a/s"}, held)
 }

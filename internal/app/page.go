@@ -14,7 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/reload/report"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -72,7 +72,7 @@ func (o onlooker) Violated(v protect.Violation) {
 }
 
 // stepWords are those of reload.Reloaded.
-var stepWords = map[spec.Step]string{spec.StepRestart: "restarted", spec.StepRefresh: "refreshed"}
+var stepWords = map[reloadspec.Step]string{reloadspec.StepRestart: "restarted", reloadspec.StepRefresh: "refreshed"}
 
 // Reloaded implements reload.Onlooker.
 func (o onlooker) Reloaded(r report.Reloaded) {

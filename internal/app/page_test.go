@@ -9,7 +9,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page/grid"
 	"github.com/headwater-k8s/headwater/reload/report"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -44,8 +44,8 @@ func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
 		told report.Reloaded
 		want string
 	}{
-		"a rule":    {report.Reloaded{Step: spec.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
-		"the owner": {report.Reloaded{Step: spec.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
+		"a rule":    {report.Reloaded{Step: reloadspec.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
+		"the owner": {report.Reloaded{Step: reloadspec.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whyReloaded(tc.told)) })
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // reloader puts a changed configuration file in force. A file that is not
@@ -41,11 +41,11 @@ type reloader struct {
 
 	current    *config.Config
 	sets       config.Sets
-	safety     *live.Value[spec.Safety]
+	safety     *live.Value[syncspec.Safety]
 	notifier   *notify.Notifier
 	protection *live.Value[protectspec.Settings]
 	pace       *live.Value[*reloadspec.Compiled]
-	sync       *rules.Live[spec.Rule]
+	sync       *rules.Live[syncspec.Rule]
 	protect    *rules.Live[protectspec.Rule]
 	reload     *rules.Live[reloadspec.Rule]
 }
@@ -68,11 +68,11 @@ type reloaderParams struct {
 	Kept       *lastValid
 	Registry   *prometheus.Registry
 	Log        *zap.Logger
-	Safety     *live.Value[spec.Safety]
+	Safety     *live.Value[syncspec.Safety]
 	Notifier   *notify.Notifier
 	Protection *live.Value[protectspec.Settings]
 	Pace       *live.Value[*reloadspec.Compiled]
-	Sync       *rules.Live[spec.Rule]
+	Sync       *rules.Live[syncspec.Rule]
 	Protect    *rules.Live[protectspec.Rule]
 	Reload     *rules.Live[reloadspec.Rule]
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // Settings are the process's own settings, from flags and environment. What
@@ -46,7 +46,7 @@ func (s Settings) Validate() error {
 	for _, problem := range validation.IsDNS1123Label(s.Namespace) {
 		errs = append(errs, fmt.Errorf("--namespace %q: %s", s.Namespace, problem))
 	}
-	if _, err := spec.NewEndpoint(s.WebhookURL, s.Namespace); err != nil {
+	if _, err := protectspec.NewEndpoint(s.WebhookURL, s.Namespace); err != nil {
 		errs = append(errs, err)
 	}
 	if s.WebhookDrain < 0 {

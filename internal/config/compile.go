@@ -8,14 +8,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Sets are the rules as each module sees them.
 type Sets struct {
 	// Bases are those of all rules, in the file's order.
 	Bases   []rules.Base
-	Sync    *rules.Set[spec.Rule]
+	Sync    *rules.Set[syncspec.Rule]
 	Protect *rules.Set[protectspec.Rule]
 	Reload  *rules.Set[reloadspec.Rule]
 }
@@ -25,7 +25,7 @@ type Sets struct {
 func (c *Config) Compile(ownNamespace string) (Sets, error) {
 	var (
 		bases    []rules.Base
-		syncs    []spec.Rule
+		syncs    []syncspec.Rule
 		protects []protectspec.Rule
 		reloads  []reloadspec.Rule
 	)
@@ -36,7 +36,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		}
 		bases = append(bases, base)
 		if rule.Sync != nil {
-			compiled, err := spec.Compile(base, *rule.Sync, ownNamespace)
+			compiled, err := syncspec.Compile(base, *rule.Sync, ownNamespace)
 			if err != nil {
 				return Sets{}, err
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // APIVersion and Kind are what every configuration file must say it is.
@@ -28,7 +28,7 @@ type Config struct {
 	Rules      []Rule               `json:"rules,omitzero"`
 	Protect    protectspec.Settings `json:"protect"`
 	Reload     reloadspec.Settings  `json:"reload"`
-	Safety     spec.Safety          `json:"safety"`
+	Safety     syncspec.Safety          `json:"safety"`
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
@@ -43,7 +43,7 @@ type Config struct {
 type Rule struct {
 	Name    string              `json:"name"`
 	Source  rules.Source        `json:"source"`
-	Sync    *spec.Config        `json:"sync,omitempty"`
+	Sync    *syncspec.Config        `json:"sync,omitempty"`
 	Protect *protectspec.Config `json:"protect,omitempty"`
 	Reload  *reloadspec.Config  `json:"reload,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect/manifests"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // checkMeaning reports what the schema cannot know. It is silent about keys
@@ -48,7 +48,7 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	if r.Protect != nil {
 		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)
 		errs = append(errs, manifests.CheckSelector(at.Child("source"), r.Source)...)
-		if r.Protect.Clones == spec.Deny && r.Sync == nil {
+		if r.Protect.Clones == protectspec.Deny && r.Sync == nil {
 			errs = append(errs, field.Forbidden(at.Child("protect", "clones"), "the rule makes no clones; add sync: {}, or remove it"))
 		}
 	}

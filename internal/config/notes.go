@@ -11,7 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
@@ -43,7 +43,7 @@ func takeNotes(doc *document, config *Config, own string) {
 	}
 }
 
-func allowsNobody(allow spec.Allow) bool {
+func allowsNobody(allow protectspec.Allow) bool {
 	return len(allow.ClusterRoles)+len(allow.Users)+len(allow.Groups)+len(allow.ServiceAccounts) == 0
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // file is a configuration file with these lines below its header, so that the
@@ -45,12 +45,12 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 	want := config.Rule{
 		Name:   "a",
 		Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"},
-		Sync: &spec.Config{
+		Sync: &syncspec.Config{
 			Namespaces:           rules.Namespaces{Include: []string{"*"}, Exclude: []string{"kube-*"}},
-			OnConflict:           spec.ConflictSkip,
-			OnSourceDeleted:      spec.Retain,
-			OnRuleRemoved:        spec.Retain,
-			OnNamespaceUnmatched: spec.Delete,
+			OnConflict:           syncspec.ConflictSkip,
+			OnSourceDeleted:      syncspec.Retain,
+			OnRuleRemoved:        syncspec.Retain,
+			OnNamespaceUnmatched: syncspec.Delete,
 		},
 		Protect: &protectspec.Config{
 			Operations:     protectspec.Operations(),

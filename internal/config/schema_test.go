@@ -17,7 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // place is one node of the schema, with $ref followed.
@@ -172,9 +172,9 @@ func TestSchemaListsEveryValue(t *testing.T) {
 		return s.at(append([]string{"rules", "[]"}, path...)...)["enum"].([]any)
 	}
 	require.Equal(t, texts(object.Kinds...), rule("source", "kind"))
-	require.Equal(t, texts(spec.ConflictSkip, spec.ConflictAdoptIfEqual, spec.ConflictOverwrite), rule("sync", "onConflict"))
+	require.Equal(t, texts(syncspec.ConflictSkip, syncspec.ConflictAdoptIfEqual, syncspec.ConflictOverwrite), rule("sync", "onConflict"))
 	for _, key := range []string{"onSourceDeleted", "onRuleRemoved", "onNamespaceUnmatched"} {
-		require.Equal(t, texts(spec.Retain, spec.Delete), rule("sync", key))
+		require.Equal(t, texts(syncspec.Retain, syncspec.Delete), rule("sync", key))
 	}
 	require.Equal(t, texts(protectspec.Operations()...), rule("protect", "operations", "[]"))
 	require.Equal(t, texts(protectspec.Enforce, protectspec.Warn, protectspec.Audit), rule("protect", "mode"))

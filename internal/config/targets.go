@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/reload/kinds"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // checkTargets reports what the targets of several rules, and the declared
@@ -36,7 +36,7 @@ func checkTargets(doc *document, config *Config) field.ErrorList {
 }
 
 // forcedOnce refuses that two rules take one field from each other for ever.
-func forcedOnce(doc *document, forced map[string]*field.Path, at *field.Path, target spec.Target) field.ErrorList {
+func forcedOnce(doc *document, forced map[string]*field.Path, at *field.Path, target reloadspec.Target) field.ErrorList {
 	var errs field.ErrorList
 	for i, set := range target.Set {
 		if !target.Force {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // serviceAccountName is that of deploy/rbac.yaml.
@@ -24,7 +24,7 @@ const serviceAccountName = "headwater"
 type Editors struct {
 	Rule    string          `json:"rule"`
 	Source  string          `json:"source"`
-	Editors []decide.Editor `json:"editors"`
+	Editors []protectdecide.Editor `json:"editors"`
 	// Notes say who may besides, and what the list does not hold.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -48,10 +48,10 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	if err != nil {
 		return Editors{}, fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
-	headwater := spec.ServiceAccount{Namespace: options.Namespace, Name: serviceAccountName}
+	headwater := protectspec.ServiceAccount{Namespace: options.Namespace, Name: serviceAccountName}
 	return Editors{
 		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule, roles.Items),
-		Editors: decide.Editors(*rule, headwater, roles.Items, bindings.Items),
+		Editors: protectdecide.Editors(*rule, headwater, roles.Items, bindings.Items),
 	}, nil
 }
 
@@ -71,17 +71,17 @@ func rolePermissions() []kube.Permission {
 	}
 }
 
-func notes(rule spec.Rule, roles []rbacv1.ClusterRole) []string {
+func notes(rule protectspec.Rule, roles []rbacv1.ClusterRole) []string {
 	var notes []string
 	for _, name := range rule.Allow.ClusterRoles {
 		if !slices.ContainsFunc(roles, func(role rbacv1.ClusterRole) bool { return role.Name == name }) {
 			notes = append(notes, fmt.Sprintf("the rule allows ClusterRole %s, which does not exist; correct protect.allow.clusterRoles, or make it", name))
 		}
 	}
-	if rule.Mode != spec.Enforce {
+	if rule.Mode != protectspec.Enforce {
 		notes = append(notes, fmt.Sprintf("the rule's mode is %s, which refuses nobody", rule.Mode))
 	}
-	for _, operation := range spec.Operations() {
+	for _, operation := range protectspec.Operations() {
 		if !slices.Contains(rule.Operations, operation) {
 			notes = append(notes, fmt.Sprintf("the rule does not protect the operation %s, which is open to anybody with the permission", operation))
 		}

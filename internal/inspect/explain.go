@@ -16,11 +16,11 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/reload/decide"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/reload/kinds"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // Explanation is what a workload or pod consumes, and what a change of each of
@@ -152,24 +152,24 @@ func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey
 }
 
 // words say for people why something is done, or not.
-func words(reason spec.Reason) string {
-	known := map[spec.Reason]string{
-		spec.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
-		spec.ReasonOff:         "switched off, by rule or annotation",
-		spec.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
-		spec.ReasonExcluded:    "excluded by an annotation of Reloader",
-		spec.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
-		spec.ReasonReadByNode:  "no container sees it; the node reads it anew",
-		spec.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
-		spec.ReasonAsked:       "a restart is asked for",
-		spec.ReasonReadAtStart: "read when containers start, and never again",
-		spec.ReasonReadByInit:  "an init container reads the files, and has ended",
-		spec.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
-		spec.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
-		spec.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
-		spec.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
-		spec.ReasonMounted:     "the kubelet rewrites the files",
-		spec.ReasonKept:        "the rule keeps its fields at the values",
+func words(reason reloadspec.Reason) string {
+	known := map[reloadspec.Reason]string{
+		reloadspec.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
+		reloadspec.ReasonOff:         "switched off, by rule or annotation",
+		reloadspec.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
+		reloadspec.ReasonExcluded:    "excluded by an annotation of Reloader",
+		reloadspec.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
+		reloadspec.ReasonReadByNode:  "no container sees it; the node reads it anew",
+		reloadspec.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
+		reloadspec.ReasonAsked:       "a restart is asked for",
+		reloadspec.ReasonReadAtStart: "read when containers start, and never again",
+		reloadspec.ReasonReadByInit:  "an init container reads the files, and has ended",
+		reloadspec.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
+		reloadspec.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
+		reloadspec.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
+		reloadspec.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
+		reloadspec.ReasonMounted:     "the kubelet rewrites the files",
+		reloadspec.ReasonKept:        "the rule keeps its fields at the values",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
@@ -200,13 +200,13 @@ func (e Explanation) headline() string {
 		return text + "never restarted itself; " + e.Stamped + " is, in its place"
 	case len(e.Uses) == 0:
 		return text + "consumes no Secret or ConfigMap that could be of interest"
-	case e.Step == spec.StepRestart:
+	case e.Step == reloadspec.StepRestart:
 		text += "to be restarted, since this changed: " + objects
-	case e.Step == spec.StepHold:
+	case e.Step == reloadspec.StepHold:
 		text += "not restarted, since this is missing: " + objects
-	case e.Step == spec.StepRefresh:
+	case e.Step == reloadspec.StepRefresh:
 		text += "volumes to be refreshed, since this changed: " + objects
-	case e.Step == spec.StepAdopt:
+	case e.Step == reloadspec.StepAdopt:
 		text += "the data of now is to be put on record as what it runs"
 	case e.Rollout != nil && (e.Rollout.PodsBehind > 0 || e.Rollout.Health == health.Stuck):
 		text += rollingOut(*e.Rollout)
@@ -265,13 +265,13 @@ func kept(reason health.KeptReason) string {
 }
 
 // waits says for people why a restart waits.
-func waits(reason decide.WaitReason) string {
-	known := map[decide.WaitReason]string{
-		decide.WaitOwner:    "the rollout that is under way may bring it to every pod before",
-		decide.WaitWindow:   "no window of reload.windows is open",
-		decide.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
-		decide.WaitInterval: "its last restart was too recent, see minInterval",
-		decide.WaitRollouts: "as many rollouts are in progress as maxConcurrentRollouts and maxConcurrentRolloutsPerNamespace allow",
+func waits(reason reloaddecide.WaitReason) string {
+	known := map[reloaddecide.WaitReason]string{
+		reloaddecide.WaitOwner:    "the rollout that is under way may bring it to every pod before",
+		reloaddecide.WaitWindow:   "no window of reload.windows is open",
+		reloaddecide.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
+		reloaddecide.WaitInterval: "its last restart was too recent, see minInterval",
+		reloaddecide.WaitRollouts: "as many rollouts are in progress as maxConcurrentRollouts and maxConcurrentRolloutsPerNamespace allow",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
@@ -286,9 +286,9 @@ func cells(use explain.Use) []string {
 	switch {
 	case use.Rule != "":
 		by = "rule " + use.Rule
-	case use.OptIn == spec.Headwater:
+	case use.OptIn == reloadspec.Headwater:
 		by = "annotation"
-	case use.OptIn == spec.Sections:
+	case use.OptIn == reloadspec.Sections:
 		by = "reload.namespaces"
 	case use.OptIn != "":
 		by = "annotation of " + string(use.OptIn)

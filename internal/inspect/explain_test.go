@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/reload/decide"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
 	"github.com/headwater-k8s/headwater/reload/refs"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestObjectsAsPeopleWriteThem(t *testing.T) {
@@ -42,10 +42,10 @@ func TestANamespaceThatIsCalledLikeAKind(t *testing.T) {
 
 func TestWhyARestartWaitsInWords(t *testing.T) {
 	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for reason, want := range map[decide.WaitReason]string{
-		decide.WaitOwner: "the rollout that is under way", decide.WaitWindow: "no window", decide.WaitBreaker: "maxRestartsPerHour", decide.WaitInterval: "minInterval",
+	for reason, want := range map[reloaddecide.WaitReason]string{
+		reloaddecide.WaitOwner: "the rollout that is under way", reloaddecide.WaitWindow: "no window", reloaddecide.WaitBreaker: "maxRestartsPerHour", reloaddecide.WaitInterval: "minInterval",
 	} {
-		e := Explanation{Explanation: explain.Explanation{Step: spec.StepRestart, Uses: []explain.Use{{}}, Waits: reason, WaitsUntil: &until}}
+		e := Explanation{Explanation: explain.Explanation{Step: reloadspec.StepRestart, Uses: []explain.Use{{}}, Waits: reason, WaitsUntil: &until}}
 		require.Contains(t, e.headline(), "; it waits until 2026-01-02T03:04:05Z: ")
 		require.Contains(t, e.headline(), want)
 	}
@@ -65,13 +65,13 @@ func TestConsumersOfClonesAreToldWithTheirObject(t *testing.T) {
 }
 
 func TestWhatIsDoneNowInWords(t *testing.T) {
-	uses := []explain.Use{{Object: "Secret/team/s", Mode: refs.Env, Keys: []string{"k"}, Containers: []string{"app", "setup (init)"}, OptIn: spec.Reloader, OnChange: spec.StepRestart, Reason: spec.ReasonAsked}}
-	for step, want := range map[spec.Step]string{
-		spec.StepRestart: "to be restarted, since this changed: Secret/team/s",
-		spec.StepHold:    "not restarted, since this is missing: Secret/team/s",
-		spec.StepRefresh: "volumes to be refreshed, since this changed: Secret/team/s",
-		spec.StepAdopt:   "the data of now is to be put on record as what it runs",
-		spec.StepNothing: "nothing to do now",
+	uses := []explain.Use{{Object: "Secret/team/s", Mode: refs.Env, Keys: []string{"k"}, Containers: []string{"app", "setup (init)"}, OptIn: reloadspec.Reloader, OnChange: reloadspec.StepRestart, Reason: reloadspec.ReasonAsked}}
+	for step, want := range map[reloadspec.Step]string{
+		reloadspec.StepRestart: "to be restarted, since this changed: Secret/team/s",
+		reloadspec.StepHold:    "not restarted, since this is missing: Secret/team/s",
+		reloadspec.StepRefresh: "volumes to be refreshed, since this changed: Secret/team/s",
+		reloadspec.StepAdopt:   "the data of now is to be put on record as what it runs",
+		reloadspec.StepNothing: "nothing to do now",
 	} {
 		e := Explanation{Explanation: explain.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}
 		require.Equal(t, "Deployment/team/web: "+want, e.headline())
@@ -86,17 +86,17 @@ func TestTheTableOfConsumersUsesTheWordsOfExplain(t *testing.T) {
 	require.NoError(t, err)
 	for sentence, row := range map[string]struct {
 		modes []refs.Mode
-		step  spec.Step
-		why   spec.Reason
+		step  reloadspec.Step
+		why   reloadspec.Reason
 	}{
-		"variables":                     {[]refs.Mode{refs.Env, refs.EnvFrom}, spec.StepRestart, spec.ReasonReadAtStart},
-		"a subPath":                     {[]refs.Mode{refs.SubPath}, spec.StepRestart, spec.ReasonReadAtStart},
-		"an init container's volume":    {[]refs.Mode{refs.InitVolume}, spec.StepRestart, spec.ReasonReadByInit},
-		"a volume":                      {[]refs.Mode{refs.Volume}, spec.StepRefresh, spec.ReasonMounted},
-		"an immutable object":           {nil, spec.StepRestart, spec.ReasonImmutable},
-		"an object that an owner lists": {[]refs.Mode{refs.Listed}, spec.StepRestart, spec.ReasonListed},
-		"what the node reads":           {[]refs.Mode{refs.ImagePull, refs.CSI, refs.Mount}, spec.StepNothing, spec.ReasonReadByNode},
-		"what a driver provides":        {[]refs.Mode{refs.Provided}, spec.StepNothing, spec.ReasonProvided},
+		"variables":                     {[]refs.Mode{refs.Env, refs.EnvFrom}, reloadspec.StepRestart, reloadspec.ReasonReadAtStart},
+		"a subPath":                     {[]refs.Mode{refs.SubPath}, reloadspec.StepRestart, reloadspec.ReasonReadAtStart},
+		"an init container's volume":    {[]refs.Mode{refs.InitVolume}, reloadspec.StepRestart, reloadspec.ReasonReadByInit},
+		"a volume":                      {[]refs.Mode{refs.Volume}, reloadspec.StepRefresh, reloadspec.ReasonMounted},
+		"an immutable object":           {nil, reloadspec.StepRestart, reloadspec.ReasonImmutable},
+		"an object that an owner lists": {[]refs.Mode{refs.Listed}, reloadspec.StepRestart, reloadspec.ReasonListed},
+		"what the node reads":           {[]refs.Mode{refs.ImagePull, refs.CSI, refs.Mount}, reloadspec.StepNothing, reloadspec.ReasonReadByNode},
+		"what a driver provides":        {[]refs.Mode{refs.Provided}, reloadspec.StepNothing, reloadspec.ReasonProvided},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var names []string
@@ -108,5 +108,5 @@ func TestTheTableOfConsumersUsesTheWordsOfExplain(t *testing.T) {
 			require.Regexp(t, `(?m)^\| `+first+`.*`+last+`$`, string(document))
 		})
 	}
-	require.Contains(t, string(document), `"`+words(spec.ReasonOnlyRefresh)+`"`)
+	require.Contains(t, string(document), `"`+words(reloadspec.ReasonOnlyRefresh)+`"`)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -43,7 +43,7 @@ type Inspector struct {
 	user       string
 	clients    *kube.Clients
 	config     *config.Config
-	rules      *rules.Set[spec.Rule]
+	rules      *rules.Set[syncspec.Rule]
 	protecting *rules.Set[protectspec.Rule]
 	bases      []rules.Base
 	observer   *survey.Reader

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/protect/prove"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // Protection is whether the sources of a rule are protected, as the running
 // service has tried it.
 type Protection struct {
 	Rule string    `json:"rule"`
-	Mode spec.Mode `json:"mode"`
+	Mode protectspec.Mode `json:"mode"`
 	// Proven is nil where nothing was tried: the rule refuses nothing, or has
 	// no source, or the service has not come to it yet.
 	Proven *bool `json:"proven,omitempty"`
@@ -52,7 +52,7 @@ func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protec
 			continue // protection is about sources, not about target namespaces
 		}
 		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.observer.MissingSource(rule.Base)}
-		if text, known := recorded[rule.Name]; known && rule.Mode == spec.Enforce {
+		if text, known := recorded[rule.Name]; known && rule.Mode == protectspec.Enforce {
 			standing, err := prove.ParseStatus(text)
 			if err != nil {
 				p.Why = err.Error()
@@ -81,7 +81,7 @@ func (p Protection) words(leader *Leadership) string {
 	switch {
 	case p.Proven == nil && p.Why != "":
 		return "unknown: " + p.Why
-	case p.Proven == nil && p.Mode != spec.Enforce:
+	case p.Proven == nil && p.Mode != protectspec.Enforce:
 		return "refuses nothing"
 	case p.Proven == nil:
 		return p.untried(leader)

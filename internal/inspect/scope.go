@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -47,7 +47,7 @@ func (s Scope) names() []string {
 }
 
 // reaches reports whether rule selects a namespace of the scope.
-func (i *Inspector) reaches(scope Scope, rule spec.Rule) bool {
+func (i *Inspector) reaches(scope Scope, rule syncspec.Rule) bool {
 	if len(scope.Namespaces) == 0 {
 		return true
 	}

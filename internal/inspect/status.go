@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -148,7 +148,7 @@ func (r *RuleStatus) take(finding survey.CloneStatus, failure failure) {
 	}
 }
 
-func (i *Inspector) sources(rule spec.Rule, told told) []SourceStatus {
+func (i *Inspector) sources(rule syncspec.Rule, told told) []SourceStatus {
 	states := i.observer.SourceStates(rule)
 	sources := make([]SourceStatus, 0, len(states))
 	for _, state := range states {

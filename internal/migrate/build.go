@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // builder puts findings together into rules.
@@ -106,7 +106,7 @@ func (b *builder) addProtect(f finding) {
 		return
 	}
 	if f.Everywhere {
-		f.Protect.Clones = spec.Deny
+		f.Protect.Clones = protectspec.Deny
 		f.note("the policy is about every %s of that name; this protects the source and its clones", f.Source.Kind)
 	} else if len(about) == 0 {
 		b.newRule(f)
@@ -158,7 +158,7 @@ func (p *protectPart) join(other protectPart) bool {
 	if p.Mode != other.Mode || p.Message != other.Message || p.Clones != other.Clones || !reflect.DeepEqual(p.Allow, other.Allow) {
 		return false
 	}
-	p.Operations = slices.DeleteFunc(spec.Operations(), func(operation spec.Operation) bool {
+	p.Operations = slices.DeleteFunc(protectspec.Operations(), func(operation protectspec.Operation) bool {
 		return !slices.Contains(p.Operations, operation) && !slices.Contains(other.Operations, operation)
 	})
 	return true

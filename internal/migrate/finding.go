@@ -11,7 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Tool is where something comes from.
@@ -74,7 +74,7 @@ type syncPart struct {
 	Where           where
 	TargetName      string
 	CopyLabels      bool
-	OnSourceDeleted spec.OnGone
+	OnSourceDeleted syncspec.OnGone
 }
 
 type protectPart struct {

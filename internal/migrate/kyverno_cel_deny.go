@@ -11,7 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // deny translates a policy that lets only certain people change a Secret or
@@ -26,7 +26,7 @@ func (p CELPolicy) deny() ([]finding, error) {
 	var found []finding
 	for _, source := range sources {
 		f := finding{From: p.name(), Source: source, Everywhere: everywhere, Protect: &protectPart{
-			Operations: operations, Mode: p.mode(), Clones: spec.Revert, Allow: allow,
+			Operations: operations, Mode: p.mode(), Clones: protectspec.Revert, Allow: allow,
 		}}
 		if err != nil {
 			f.off("%s", err)
@@ -45,15 +45,15 @@ func (p CELPolicy) deny() ([]finding, error) {
 	return found, nil
 }
 
-func (p CELPolicy) mode() spec.Mode {
+func (p CELPolicy) mode() protectspec.Mode {
 	actions := p.Spec.ValidationActions
 	switch {
 	case len(actions) == 0, slices.Contains(actions, "Deny"):
-		return spec.Enforce
+		return protectspec.Enforce
 	case slices.Contains(actions, "Warn"):
-		return spec.Warn
+		return protectspec.Warn
 	default:
-		return spec.Audit
+		return protectspec.Audit
 	}
 }
 
@@ -107,7 +107,7 @@ var (
 
 // allowed is whom the policy lets pass: by its one validation, or because it
 // does not ask about them. recognised is false if it asks anything else.
-func (p CELPolicy) allowed() (allow spec.Allow, recognised bool) {
+func (p CELPolicy) allowed() (allow protectspec.Allow, recognised bool) {
 	allow.ClusterRoles = []string{}
 	if len(p.Spec.Validations) != 1 {
 		return allow, false
@@ -128,7 +128,7 @@ func (p CELPolicy) allowed() (allow spec.Allow, recognised bool) {
 }
 
 // exemptedBy adds to allow those of whom the condition does not hold.
-func exemptedBy(condition string, allow *spec.Allow) bool {
+func exemptedBy(condition string, allow *protectspec.Allow) bool {
 	if not := celNotUser.FindStringSubmatch(condition); not != nil {
 		allowUser(not[1], allow)
 		return true
@@ -146,7 +146,7 @@ func exemptedBy(condition string, allow *spec.Allow) bool {
 }
 
 // exempted adds to allow those of whom the expression holds.
-func exempted(expression string, allow *spec.Allow) bool {
+func exempted(expression string, allow *protectspec.Allow) bool {
 	if group := celGroup.FindStringSubmatch(expression); group != nil {
 		allow.Groups = append(allow.Groups, strings.Trim(group[1], `"'`))
 		return true
@@ -164,10 +164,10 @@ func exempted(expression string, allow *spec.Allow) bool {
 	return true
 }
 
-func allowUser(literal string, allow *spec.Allow) {
+func allowUser(literal string, allow *protectspec.Allow) {
 	name := strings.Trim(literal, `"'`)
 	if account := accountOfCEL.FindStringSubmatch(name); account != nil {
-		allow.ServiceAccounts = append(allow.ServiceAccounts, spec.ServiceAccount{Namespace: account[1], Name: account[2]})
+		allow.ServiceAccounts = append(allow.ServiceAccounts, protectspec.ServiceAccount{Namespace: account[1], Name: account[2]})
 		return
 	}
 	allow.Users = append(allow.Users, name)

@@ -6,22 +6,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // What is not understood must exempt nobody.
 func TestWhoACELPolicyLetsPassIsRecognisedSurelyOrNotAtAll(t *testing.T) {
-	none := spec.Allow{ClusterRoles: []string{}}
-	users := func(names ...string) spec.Allow { return spec.Allow{ClusterRoles: []string{}, Users: names} }
+	none := protectspec.Allow{ClusterRoles: []string{}}
+	users := func(names ...string) protectspec.Allow { return protectspec.Allow{ClusterRoles: []string{}, Users: names} }
 	for sentence, test := range map[string]struct {
 		condition, validation string
-		want                  *spec.Allow // nil: the rule is a comment
+		want                  *protectspec.Allow // nil: the rule is a comment
 	}{
 		"nobody":                          {validation: "false", want: &none},
 		"a user":                          {validation: "(request.userInfo.username == 'a')", want: new(users("a"))},
 		"one of two":                      {validation: "request.userInfo.username=='a'||(request.userInfo.username in ['b'])", want: new(users("a", "b"))},
 		"whom it does not ask about":      {condition: "!(request.userInfo.username in ['a', 'b'])", validation: "false", want: new(users("a", "b"))},
-		"a group":                         {condition: "!('g' in request.userInfo.groups)", validation: "false", want: &spec.Allow{ClusterRoles: []string{}, Groups: []string{"g"}}},
+		"a group":                         {condition: "!('g' in request.userInfo.groups)", validation: "false", want: &protectspec.Allow{ClusterRoles: []string{}, Groups: []string{"g"}}},
 		"a user for some objects":         {validation: "request.userInfo.username == 'a' && object.metadata.name == 'b'"},
 		"a user, or an object":            {validation: "request.userInfo.username == 'a' || object.metadata.name == 'b'"},
 		"everybody":                       {validation: "true"},

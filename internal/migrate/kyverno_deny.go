@@ -10,7 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // deny translates a rule that refuses changes.
@@ -38,7 +38,7 @@ func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []L
 		}
 		for _, source := range sources {
 			one := finding{From: from, Source: source, Everywhere: everywhere, Protect: &protectPart{
-				Operations: operations, Mode: p.mode(rule), Message: rule.Validate.Message, Clones: spec.Revert,
+				Operations: operations, Mode: p.mode(rule), Message: rule.Validate.Message, Clones: protectspec.Revert,
 			}}
 			p.describe(&one, rule, f)
 			if err != nil {
@@ -69,18 +69,18 @@ func (p Policy) describe(f *finding, rule kyvernoRule, matched filter) {
 	f.note(overrideMay)
 }
 
-func (p Policy) mode(rule kyvernoRule) spec.Mode {
+func (p Policy) mode(rule kyvernoRule) protectspec.Mode {
 	action := rule.Validate.FailureAction
 	if action == "" {
 		action = p.Spec.ValidationFailureAction
 	}
 	switch {
-	case strings.EqualFold(action, string(spec.Enforce)):
-		return spec.Enforce
+	case strings.EqualFold(action, string(protectspec.Enforce)):
+		return protectspec.Enforce
 	case p.Spec.EmitWarning:
-		return spec.Warn
+		return protectspec.Warn
 	default:
-		return spec.Audit
+		return protectspec.Audit
 	}
 }
 
@@ -143,31 +143,31 @@ func (f filter) sourcesIn(kind object.Kind, namespace string) []rules.Source {
 }
 
 // protectedOperations are those that are matched and that the conditions name.
-func protectedOperations(matched []string, raw json.RawMessage) ([]spec.Operation, error) {
+func protectedOperations(matched []string, raw json.RawMessage) ([]protectspec.Operation, error) {
 	named, err := conditioned(raw)
 	if err != nil {
-		return spec.Operations(), err
+		return protectspec.Operations(), err
 	}
 	if len(matched) == 0 { // what Kyverno asks for where a rule does not say
 		matched = append([]string{"CREATE", "UPDATE"}, named...)
 	}
-	var operations []spec.Operation
-	for _, operation := range spec.Operations() {
+	var operations []protectspec.Operation
+	for _, operation := range protectspec.Operations() {
 		upper := strings.ToUpper(string(operation))
 		if slices.Contains(matched, upper) && (named == nil || slices.Contains(named, upper)) {
 			operations = append(operations, operation)
 		}
 	}
 	if len(operations) == 0 {
-		return spec.Operations(), errors.New("it refuses neither that objects are made, nor updates nor deletions; Headwater guards those alone")
+		return protectspec.Operations(), errors.New("it refuses neither that objects are made, nor updates nor deletions; Headwater guards those alone")
 	}
 	return operations, nil
 }
 
 // allow is whom the rule exempts. Those who cannot be named here are refused,
 // and noted.
-func (p Policy) allow(f *finding, rule kyvernoRule) spec.Allow {
-	allow := spec.Allow{ClusterRoles: []string{}}
+func (p Policy) allow(f *finding, rule kyvernoRule) protectspec.Allow {
+	allow := protectspec.Allow{ClusterRoles: []string{}}
 	excluded, all := rule.Exclude.filters()
 	if all {
 		f.lose("exclude.all asks for several things at once and exempts nobody here")
@@ -218,7 +218,7 @@ func (f filter) onlyKinds(kind object.Kind) bool {
 }
 
 // exempt adds the people of the filter that can be named here.
-func (f filter) exempt(to *finding, allow *spec.Allow) {
+func (f filter) exempt(to *finding, allow *protectspec.Allow) {
 	if len(f.ClusterRoles) > 0 {
 		allow.ClusterRoles = append(allow.ClusterRoles, f.ClusterRoles...)
 		to.note("a ClusterRole counts when it is held through a ClusterRoleBinding, and not through a RoleBinding: whoever " +
@@ -236,7 +236,7 @@ func (f filter) exempt(to *finding, allow *spec.Allow) {
 		case subject.Kind == rbacv1.GroupKind:
 			allow.Groups = append(allow.Groups, subject.Name)
 		case subject.Kind == rbacv1.ServiceAccountKind:
-			allow.ServiceAccounts = append(allow.ServiceAccounts, spec.ServiceAccount{Namespace: subject.Namespace, Name: subject.Name})
+			allow.ServiceAccounts = append(allow.ServiceAccounts, protectspec.ServiceAccount{Namespace: subject.Namespace, Name: subject.Name})
 		}
 	}
 }

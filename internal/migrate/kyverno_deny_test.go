@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // What a deny asks beside the operation would be lost, and more be refused.
@@ -18,19 +18,19 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 		match         string
 		exclude       string
 		off           string // empty: in force
-		operations    []spec.Operation
+		operations    []protectspec.Operation
 	}{
-		"no conditions":      {operations: []spec.Operation{spec.Create, spec.Update}},
-		"a list of old form": {conditions: `[{key: "{{ request.operation }}", operator: Equals, value: DELETE}]`, operations: []spec.Operation{spec.Delete}},
+		"no conditions":      {operations: []protectspec.Operation{protectspec.Create, protectspec.Update}},
+		"a list of old form": {conditions: `[{key: "{{ request.operation }}", operator: Equals, value: DELETE}]`, operations: []protectspec.Operation{protectspec.Delete}},
 		"updates and deletions, but not that it is made": {
-			conditions: `[{key: "{{ request.operation }}", operator: In, value: [UPDATE, DELETE]}]`, operations: []spec.Operation{spec.Update, spec.Delete},
+			conditions: `[{key: "{{ request.operation }}", operator: In, value: [UPDATE, DELETE]}]`, operations: []protectspec.Operation{protectspec.Update, protectspec.Delete},
 		},
 		"all of them": {
-			conditions: `[{key: "{{ request.operation }}", operator: In, value: [CREATE, UPDATE, DELETE]}]`, operations: spec.Operations(),
+			conditions: `[{key: "{{ request.operation }}", operator: In, value: [CREATE, UPDATE, DELETE]}]`, operations: protectspec.Operations(),
 		},
 		"a default operation": {
 			conditions: `{any: [{key: "{{request.operation || 'BACKGROUND'}}", operator: AnyIn, value: [UPDATE]}]}`,
-			operations: []spec.Operation{spec.Update},
+			operations: []protectspec.Operation{protectspec.Update},
 		},
 		"it asks for a label": {
 			conditions: `{all: [{key: "{{request.object.metadata.labels.locked}}", operator: Equals, value: "yes"}]}`, off: "ask more than which operation",
@@ -39,12 +39,12 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 			conditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: DELETE}, {key: a, operator: Equals, value: a}]}`, off: "of a form that has no counterpart",
 		},
 		"an operator that negates": {
-			conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, operations: []spec.Operation{spec.Create, spec.Update},
+			conditions: `[{key: "{{request.operation}}", operator: NotEquals, value: DELETE}]`, operations: []protectspec.Operation{protectspec.Create, protectspec.Update},
 		},
 		"an operator that compares": {conditions: `[{key: "{{request.operation}}", operator: GreaterThan, value: DELETE}]`, off: "the operator GreaterThan"},
 		"preconditions ask which operation it is": {
 			preconditions: `{all: [{key: "{{ request.operation || 'BACKGROUND' }}", operator: Equals, value: DELETE}]}`,
-			operations:    []spec.Operation{spec.Delete},
+			operations:    []protectspec.Operation{protectspec.Delete},
 		},
 		"preconditions ask for another operation": {
 			preconditions: `{all: [{key: "{{request.operation}}", operator: Equals, value: UPDATE}]}`,
@@ -55,7 +55,7 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 		},
 		"only for some people":  {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain people"},
 		"but for some objects":  {exclude: "exclude: {any: [{resources: {names: [base]}}]}", off: "it excludes objects"},
-		"but for other objects": {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []spec.Operation{spec.Create, spec.Update}},
+		"but for other objects": {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protectspec.Operation{protectspec.Create, protectspec.Update}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			deny := "{}"
@@ -77,7 +77,7 @@ spec:
 			if test.off == "" {
 				require.Len(t, parsed.Rules, 1, text)
 				require.Equal(t, test.operations, parsed.Rules[0].Protect.Operations)
-				require.Equal(t, len(test.operations) < len(spec.Operations()), strings.Contains(text, "operations: ["), text)
+				require.Equal(t, len(test.operations) < len(protectspec.Operations()), strings.Contains(text, "operations: ["), text)
 				return
 			}
 			require.Empty(t, parsed.Rules)
@@ -99,11 +99,11 @@ func TestPoliciesAboutOneSourceBecomeOneRule(t *testing.T) {
 	result, _, parsed := translatedFrom(t, strings.NewReader(header+rule("a", "DELETE", "")+rule("b", "UPDATE", "")))
 	require.True(t, result.Carried())
 	require.Len(t, parsed.Rules, 1)
-	require.Equal(t, []spec.Operation{spec.Update, spec.Delete}, parsed.Rules[0].Protect.Operations)
+	require.Equal(t, []protectspec.Operation{protectspec.Update, protectspec.Delete}, parsed.Rules[0].Protect.Operations)
 
 	result, _, parsed = translatedFrom(t, strings.NewReader(header+rule("a", "DELETE", "")+rule("b", "UPDATE", "{clusterRoles: [editor]}")))
 	require.Len(t, parsed.Rules, 1)
-	require.Equal(t, []spec.Operation{spec.Delete}, parsed.Rules[0].Protect.Operations)
+	require.Equal(t, []protectspec.Operation{protectspec.Delete}, parsed.Rules[0].Protect.Operations)
 	require.Contains(t, result.Rules[1].Off, "p, rule a protects Secret/platform/base already")
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // cloning is what is cloned, and where to. unclear is why it is not known where
@@ -72,7 +72,7 @@ func (c cloning) findings() []finding {
 
 func (c cloning) finding(source rules.Source, w where) finding {
 	f := finding{From: c.from, Source: source, Sync: &syncPart{
-		Where: w, TargetName: c.target, CopyLabels: true, OnSourceDeleted: spec.Delete,
+		Where: w, TargetName: c.target, CopyLabels: true, OnSourceDeleted: syncspec.Delete,
 	}}
 	if len(c.others) > 0 {
 		f.lose("its cloneList takes %s as well, and Headwater clones Secrets and ConfigMaps alone: leave those to a policy of their own",

@@ -10,13 +10,13 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // sectionPart is a section of reload.namespaces.
 type sectionPart struct {
 	Where     where
-	Action    spec.Action
+	Action    reloadspec.Action
 	Workloads *metav1.LabelSelector
 	Kinds     []object.Kind
 	Names     []string
@@ -38,7 +38,7 @@ func (m mutation) annotatesPods() bool {
 // sectionAbout is a section about the objects of f, in whatever namespaces they
 // are.
 func (p Policy) sectionAbout(f filter) *sectionPart {
-	part := &sectionPart{Kinds: f.shared(), Objects: plainSelector(f.Resources.Selector), Action: spec.Refresh}
+	part := &sectionPart{Kinds: f.shared(), Objects: plainSelector(f.Resources.Selector), Action: reloadspec.Refresh}
 	part.Where.Selector = plainSelector(f.Resources.NamespaceSelector)
 	for _, namespace := range p.placesOf(f) {
 		part.Where.Names = append(part.Where.Names, ofWildcard(namespace))
@@ -92,10 +92,10 @@ func ownNamespace(text string) bool {
 
 // restartBy has f restart workloads of these kinds.
 func (m mutation) restartBy(f *finding, kinds []string) {
-	f.Section.Action = spec.Restart
+	f.Section.Action = reloadspec.Restart
 	for _, reference := range []string{"secretKeyRef", "configMapKeyRef", "secretRef", "configMapRef"} {
 		if strings.Contains(string(m.StrategicMerge), reference) { // it is about what is read at the start
-			f.Section.Action = spec.Auto
+			f.Section.Action = reloadspec.Auto
 		}
 	}
 	f.Section.Workloads = plainSelector(m.Targets[0].Selector)
@@ -153,13 +153,13 @@ func writtenAlike(s, other sectionPart) bool {
 
 // together is the action that does what both do: Auto restarts and refreshes, and
 // what restarts needs no refresh.
-func together(a, b spec.Action) spec.Action {
+func together(a, b reloadspec.Action) reloadspec.Action {
 	switch {
-	case a == b, a == spec.Restart:
+	case a == b, a == reloadspec.Restart:
 		return a
-	case b == spec.Restart:
+	case b == reloadspec.Restart:
 		return b
 	default:
-		return spec.Auto
+		return reloadspec.Auto
 	}
 }

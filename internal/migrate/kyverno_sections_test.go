@@ -10,7 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // watching is a rule of the form of Kyverno's samples refresh-volumes-in-pods and
@@ -52,46 +52,46 @@ func TestWhatWatchesObjectsOfEveryNamespaceBecomesASection(t *testing.T) {
 	label := &metav1.LabelSelector{MatchLabels: map[string]string{"kyverno.io/watch": "true"}}
 	for sentence, test := range map[string]struct {
 		policy string
-		want   []spec.NamespaceSection
+		want   []reloadspec.NamespaceSection
 	}{
 		"mounted volumes": {
 			watching("ConfigMap", watched, ownPods, ofVolumes),
-			[]spec.NamespaceSection{{
-				Namespaces: everywhere, Action: spec.Refresh,
-				Objects: spec.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"*"}, Selector: label},
+			[]reloadspec.NamespaceSection{{
+				Namespaces: everywhere, Action: reloadspec.Refresh,
+				Objects: reloadspec.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"*"}, Selector: label},
 			}},
 		},
 		"environment variables": {
 			watching("Secret", watched, ownWorkloads("Deployment", "StatefulSet", "DaemonSet"), ofEnvSecrets),
-			[]spec.NamespaceSection{{
-				Namespaces: everywhere, Action: spec.Auto,
-				Objects: spec.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label},
+			[]reloadspec.NamespaceSection{{
+				Namespaces: everywhere, Action: reloadspec.Auto,
+				Objects: reloadspec.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label},
 			}},
 		},
 		"both of the same objects": {
 			watching("Secret, ConfigMap", watched, ownPods, ofVolumes) + "---\n" +
 				watching("ConfigMap, Secret", watched, ownWorkloads("Deployment", "StatefulSet", "DaemonSet"), ofEnvSecrets),
-			[]spec.NamespaceSection{{
-				Namespaces: everywhere, Action: spec.Auto,
-				Objects: spec.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label},
+			[]reloadspec.NamespaceSection{{
+				Namespaces: everywhere, Action: reloadspec.Auto,
+				Objects: reloadspec.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label},
 			}},
 		},
 		"both, where an object is about to be of both": {
 			watching("Secret, ConfigMap", watched, ownPods, ofVolumes) + "---\n" +
 				watching("Secret", watched, ownWorkloads("Deployment", "StatefulSet", "DaemonSet"), ofEnvSecrets),
-			[]spec.NamespaceSection{
-				{Namespaces: everywhere, Action: spec.Auto, Objects: spec.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label}},
-				{Namespaces: everywhere, Action: spec.Refresh, Objects: spec.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label}},
+			[]reloadspec.NamespaceSection{
+				{Namespaces: everywhere, Action: reloadspec.Auto, Objects: reloadspec.Objects{Kinds: []object.Kind{object.Secret}, Include: []string{"*"}, Selector: label}},
+				{Namespaces: everywhere, Action: reloadspec.Refresh, Objects: reloadspec.Objects{Kinds: object.Kinds, Include: []string{"*"}, Selector: label}},
 			},
 		},
 		"names in some namespaces": {
 			watching("ConfigMap", ", names: ['app-*'], namespaces: ['team-*', shop], namespaceSelector: {matchLabels: {a: b}}", ownPods, ofVolumes),
-			[]spec.NamespaceSection{{
+			[]reloadspec.NamespaceSection{{
 				Namespaces: rules.Namespaces{
 					Include: []string{"team-*", "shop"}, Exclude: []string{"kube-*"}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 				},
-				Action:  spec.Refresh,
-				Objects: spec.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"app-*"}},
+				Action:  reloadspec.Refresh,
+				Objects: reloadspec.Objects{Kinds: []object.Kind{object.ConfigMap}, Include: []string{"app-*"}},
 			}},
 		},
 	} {

@@ -14,7 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/migrate"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // translated reads a file of testdata, and the configuration that comes of it
@@ -56,7 +56,7 @@ var cluster = map[string]map[string]string{
 // selected are the namespaces that get a clone, as the compiled rule says.
 func selected(t *testing.T, rule config.Rule) []string {
 	t.Helper()
-	require.Equal(t, spec.ConflictAdoptIfEqual, rule.Sync.OnConflict)
+	require.Equal(t, syncspec.ConflictAdoptIfEqual, rule.Sync.OnConflict)
 	matcher, err := rule.Sync.Namespaces.Compile("headwater-system", rule.Source.Namespace)
 	require.NoError(t, err)
 	var names []string

@@ -1,7 +1,7 @@
 package migrate
 
 import (
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Annotations of Reflector (emberstack), on sources and on mirrors.
@@ -65,7 +65,7 @@ func perTerm(base finding, terms []where, labels bool) []finding {
 	for _, term := range apart(terms) {
 		f := base
 		f.Notes = append([]string(nil), base.Notes...)
-		f.Sync = &syncPart{Where: wideExclude(&f, term), CopyLabels: labels, OnSourceDeleted: spec.Delete}
+		f.Sync = &syncPart{Where: wideExclude(&f, term), CopyLabels: labels, OnSourceDeleted: syncspec.Delete}
 		f.systemSource()
 		found = append(found, f)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // The keys of a rule that are written, in their order. What is left out has its
@@ -238,9 +238,9 @@ func namespaceKeys(w where) namespacesKeys {
 }
 
 func syncKeysOf(s syncPart) *syncKeys {
-	keys := &syncKeys{OnConflict: string(spec.ConflictAdoptIfEqual)}
-	if s.OnSourceDeleted == spec.Delete {
-		keys.OnSourceDeleted = string(spec.Delete)
+	keys := &syncKeys{OnConflict: string(syncspec.ConflictAdoptIfEqual)}
+	if s.OnSourceDeleted == syncspec.Delete {
+		keys.OnSourceDeleted = string(syncspec.Delete)
 	}
 	if namespaces := namespaceKeys(s.Where); namespaces.Include != nil || namespaces.Exclude != nil || namespaces.Selector != nil {
 		keys.Namespaces = &namespaces

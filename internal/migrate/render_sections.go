@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // Section is a section of reload.namespaces.
@@ -25,7 +25,7 @@ type (
 		Include   []string       `yaml:"include,omitempty,flow"`
 		Exclude   *[]string      `yaml:"exclude,omitempty,flow"`
 		Selector  *selectorKeys  `yaml:"selector,omitempty,flow"`
-		Action    spec.Action    `yaml:"action"`
+		Action    reloadspec.Action    `yaml:"action"`
 		Workloads *workloadsKeys `yaml:"workloads,omitempty,flow"`
 		Objects   *objectsKeys   `yaml:"objects,omitempty,flow"`
 	}
@@ -86,7 +86,7 @@ func (r Result) renderSections(out *bytes.Buffer) error {
 }
 
 func rank(s Section) int {
-	if s.Part.Action == spec.Refresh {
+	if s.Part.Action == reloadspec.Refresh {
 		return 1
 	}
 	return 0

@@ -11,9 +11,9 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/protect/decide"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/manifests"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 const (
@@ -25,14 +25,14 @@ const (
 )
 
 // quiet is a world in which everything is there, and no role is bound.
-func quiet(settings spec.Settings) decide.World {
-	return decide.World{
+func quiet(settings protectspec.Settings) protectdecide.World {
+	return protectdecide.World{
 		Headwater:        headwaterUser,
 		SystemIdentities: settings.SystemIdentities,
 		Terminating:      func(string) bool { return false },
-		Holds:            func(spec.Rule) bool { return true },
+		Holds:            func(protectspec.Rule) bool { return true },
 		Holders:          func(string) []string { return nil },
-		Bound:            func(decide.User, string) bool { return false },
+		Bound:            func(protectdecide.User, string) bool { return false },
 	}
 }
 
@@ -49,8 +49,8 @@ func generate(t testing.TB, parsed *config.Config) generated {
 	sets, err := parsed.Compile("headwater")
 	require.NoError(t, err)
 	world := quiet(parsed.Protect)
-	all := generated{policies: append(manifests.Policies(sets.Protect, world, spec.Enforce, spec.Warn, spec.Audit), manifests.SelfPolicy(world))}
-	endpoint, err := spec.NewEndpoint("", "headwater")
+	all := generated{policies: append(manifests.Policies(sets.Protect, world, protectspec.Enforce, protectspec.Warn, protectspec.Audit), manifests.SelfPolicy(world))}
+	endpoint, err := protectspec.NewEndpoint("", "headwater")
 	require.NoError(t, err)
 	for _, stance := range []manifests.FailureMode{manifests.Probe, manifests.FailClosed, manifests.FailOpen} {
 		configuration := manifests.Configuration(sets.Protect, headwaterUser, stance, endpoint, nil)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // dice draws from bytes, and what comes first once they are spent.
@@ -46,20 +46,20 @@ const (
 	boundUser = "bound"
 )
 
-func (d *dice) rules(t testing.TB) *rules.Set[spec.Rule] {
+func (d *dice) rules(t testing.TB) *rules.Set[protectspec.Rule] {
 	t.Helper()
-	var all []spec.Rule
+	var all []protectspec.Rule
 	for _, name := range []string{"r0", "r1", "r2"}[:1+d.one(3)] {
 		source := rules.Source{Kind: pick(d, object.Kinds...), Namespace: pick(d, "p", "q"), Name: pick(d, "a", "b")}
 		if selector := d.selector(); selector != nil {
 			source.Name, source.Selector = "", selector
 		}
-		if slices.ContainsFunc(all, func(r spec.Rule) bool { return source.Name != "" && r.Source.Ref() == source.Ref() }) {
+		if slices.ContainsFunc(all, func(r protectspec.Rule) bool { return source.Name != "" && r.Source.Ref() == source.Ref() }) {
 			continue // no configuration may
 		}
 		base, err := rules.NewBase(name, source)
 		require.NoError(t, err)
-		all = append(all, spec.Rule{Base: base, Config: d.config(), Copied: spec.Copied{Labels: d.globs(), Annotations: d.globs()}})
+		all = append(all, protectspec.Rule{Base: base, Config: d.config(), Copied: protectspec.Copied{Labels: d.globs(), Annotations: d.globs()}})
 	}
 	return rules.NewSet(all...)
 }
@@ -79,19 +79,19 @@ func (d *dice) selector() *metav1.LabelSelector {
 		expression(metav1.LabelSelectorOpIn, "yes", "no"), expression(metav1.LabelSelectorOpNotIn, "yes"))
 }
 
-func (d *dice) config() spec.Config {
+func (d *dice) config() protectspec.Config {
 	guard := d.one(2) == 1
-	config := spec.Config{
+	config := protectspec.Config{
 		Operations:     d.operations(),
-		Mode:           pick(d, spec.Enforce, spec.Warn, spec.Audit),
+		Mode:           pick(d, protectspec.Enforce, protectspec.Warn, protectspec.Audit),
 		Message:        pick(d, "", odd, "two\nlines"),
-		Clones:         pick(d, spec.Deny, spec.Revert),
+		Clones:         pick(d, protectspec.Deny, protectspec.Revert),
 		GuardNamespace: &guard,
-		Allow: spec.Allow{
+		Allow: protectspec.Allow{
 			ClusterRoles:    pick(d, []string{}, []string{"editor"}),
 			Users:           pick(d, nil, []string{"alice", odd}),
 			Groups:          pick(d, nil, []string{"staff"}),
-			ServiceAccounts: pick(d, nil, []spec.ServiceAccount{{Namespace: "ci", Name: "robot"}}),
+			ServiceAccounts: pick(d, nil, []protectspec.ServiceAccount{{Namespace: "ci", Name: "robot"}}),
 		},
 	}
 	config.Default()
@@ -99,26 +99,26 @@ func (d *dice) config() spec.Config {
 }
 
 // operations are the default, or any that a rule may list.
-func (d *dice) operations() []spec.Operation {
+func (d *dice) operations() []protectspec.Operation {
 	if d.one(3) == 0 {
 		return nil
 	}
-	return some(d, spec.Operations()...)
+	return some(d, protectspec.Operations()...)
 }
 
 // world binds the ClusterRole editor to a user and a group.
-func (d *dice) world() decide.World {
+func (d *dice) world() protectdecide.World {
 	terminating, holds := d.one(2) == 1, d.one(4) != 3
-	world := quiet(spec.Settings{SystemIdentities: pick(d, nil, []string{odd})})
+	world := quiet(protectspec.Settings{SystemIdentities: pick(d, nil, []string{odd})})
 	world.Terminating = func(namespace string) bool { return terminating && namespace == "p" }
-	world.Holds = func(spec.Rule) bool { return holds }
+	world.Holds = func(protectspec.Rule) bool { return holds }
 	world.Holders = func(role string) []string {
 		if role != "editor" {
 			return nil
 		}
 		return []string{"user " + boundUser, "group editors"}
 	}
-	world.Bound = func(user decide.User, role string) bool {
+	world.Bound = func(user protectdecide.User, role string) bool {
 		if role != "editor" {
 			return false
 		}
@@ -130,7 +130,7 @@ func (d *dice) world() decide.World {
 func (d *dice) request() request {
 	r := request{
 		operation: pick(d, admission.Update, admission.Delete, admission.Create),
-		kind:      pick(d, object.Secret, object.ConfigMap, object.Secret, object.ConfigMap, spec.KindNamespace),
+		kind:      pick(d, object.Secret, object.ConfigMap, object.Secret, object.ConfigMap, protectspec.KindNamespace),
 		user: user.DefaultInfo{
 			Name: pick(d, "mallory", "alice", odd, boundUser, headwaterUser, "system:serviceaccount:ci:robot",
 				"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller",
@@ -139,7 +139,7 @@ func (d *dice) request() request {
 		},
 		inNamespace: pick(d, "p", "q", "z"),
 	}
-	if r.kind == spec.KindNamespace {
+	if r.kind == protectspec.KindNamespace {
 		r.operation, r.name = admission.Delete, r.inNamespace
 		r.before = &object.Full{Kind: r.kind, ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 		if d.one(3) == 2 {

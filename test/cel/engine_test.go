@@ -22,7 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/headwater-k8s/headwater/protect/decide"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 )
 
@@ -151,9 +151,9 @@ func selects(t testing.TB, selector *metav1.LabelSelector, set map[string]string
 }
 
 // outcome is what becomes of what the policy refuses.
-func (p policy) outcome() decide.Outcome {
-	return map[admissionregistrationv1.ValidationAction]decide.Outcome{
-		admissionregistrationv1.Deny: decide.OutcomeDenied, admissionregistrationv1.Warn: decide.OutcomeWarned, admissionregistrationv1.Audit: decide.OutcomeAudited,
+func (p policy) outcome() protectdecide.Outcome {
+	return map[admissionregistrationv1.ValidationAction]protectdecide.Outcome{
+		admissionregistrationv1.Deny: protectdecide.OutcomeDenied, admissionregistrationv1.Warn: protectdecide.OutcomeWarned, admissionregistrationv1.Audit: protectdecide.OutcomeAudited,
 	}[p.Binding.Spec.ValidationActions[0]]
 }
 
@@ -183,8 +183,8 @@ func (p policy) judge(t testing.TB, attributes admission.Attributes, namespace *
 }
 
 // question is what the webhook asks.
-func (w webhook) question() decide.Scope {
-	return decide.ScopeAt(*w.definition.ClientConfig.Service.Path)
+func (w webhook) question() protectdecide.Scope {
+	return protectdecide.ScopeAt(*w.definition.ClientConfig.Service.Path)
 }
 
 // asked reports whether the API server asks the webhook about the request.

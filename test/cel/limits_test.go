@@ -13,9 +13,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/decide"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/manifests"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // long is a name of as many characters as one may have.
@@ -66,7 +66,7 @@ func many(count int) []string {
 // the largest objects there can be, two hundred rules and a requester of a
 // hundred groups stay below it, so that no request is refused for want of it.
 func TestTheLargestRequestIsWithinTheBudget(t *testing.T) {
-	set, world, before := manyRules(t), quiet(spec.Settings{}), large("v")
+	set, world, before := manyRules(t), quiet(protectspec.Settings{}), large("v")
 	policies, webhooks := compiled(t, set, world)
 	for sentence, after := range map[string]*object.Full{
 		"everything as it was": large("v"), "everything other than it was": large("w"), "gone": nil,
@@ -93,12 +93,12 @@ func TestTheLargestRequestIsWithinTheBudget(t *testing.T) {
 }
 
 // compiled is what the API server has of the engines at work alone.
-func compiled(t testing.TB, set *rules.Set[spec.Rule], world decide.World) (policies []policy, webhooks []webhook) {
+func compiled(t testing.TB, set *rules.Set[protectspec.Rule], world protectdecide.World) (policies []policy, webhooks []webhook) {
 	t.Helper()
-	for _, p := range manifests.Policies(set, world, spec.Enforce, spec.Warn, spec.Audit) {
+	for _, p := range manifests.Policies(set, world, protectspec.Enforce, protectspec.Warn, protectspec.Audit) {
 		policies = append(policies, compilePolicy(t, p))
 	}
-	endpoint, err := spec.NewEndpoint("", "headwater")
+	endpoint, err := protectspec.NewEndpoint("", "headwater")
 	require.NoError(t, err)
 	for _, w := range manifests.Configuration(set, world.Headwater, manifests.FailClosed, endpoint, nil).Webhooks {
 		webhooks = append(webhooks, compileWebhook(t, w))
@@ -126,9 +126,9 @@ func large(value string) *object.Full {
 	return full
 }
 
-func manyRules(t *testing.T) *rules.Set[spec.Rule] {
+func manyRules(t *testing.T) *rules.Set[protectspec.Rule] {
 	t.Helper()
-	var all []spec.Rule
+	var all []protectspec.Rule
 	for i := range 200 {
 		source := rules.Source{Kind: object.Secret, Namespace: "p", Name: "a"}
 		if i > 0 {
@@ -139,9 +139,9 @@ func manyRules(t *testing.T) *rules.Set[spec.Rule] {
 		}
 		base, err := rules.NewBase(long(63, i), source)
 		require.NoError(t, err)
-		rule := spec.Rule{
-			Base: base, Config: spec.Config{Clones: spec.Deny, Allow: spec.Allow{Users: many(100), Groups: many(10)}},
-			Copied: spec.Copied{Labels: []string{"*.example.org/*"}, Annotations: []string{"*-[0-9]?", long(63, i)}},
+		rule := protectspec.Rule{
+			Base: base, Config: protectspec.Config{Clones: protectspec.Deny, Allow: protectspec.Allow{Users: many(100), Groups: many(10)}},
+			Copied: protectspec.Copied{Labels: []string{"*.example.org/*"}, Annotations: []string{"*-[0-9]?", long(63, i)}},
 		}
 		rule.Default()
 		all = append(all, rule)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // maxSharing is how many rules may share something for single overrides to
@@ -27,8 +27,8 @@ func TestWhoHoldsTheOverridePassesHoweverManyRulesShareWhatTheyProtect(t *testin
 		before: shared("before"), after: shared("after"),
 	}
 	deleted := request{
-		operation: admission.Delete, kind: spec.KindNamespace, inNamespace: "p", name: "p", user: user.DefaultInfo{Name: "breaker"},
-		before: &object.Full{Kind: spec.KindNamespace, ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+		operation: admission.Delete, kind: protectspec.KindNamespace, inNamespace: "p", name: "p", user: user.DefaultInfo{Name: "breaker"},
+		before: &object.Full{Kind: protectspec.KindNamespace, ObjectMeta: metav1.ObjectMeta{Name: "p"}},
 	}
 	selected := &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}}
 	for sentence, tc := range map[string]struct {
@@ -72,12 +72,12 @@ func shared(value string) *object.Full {
 	}
 }
 
-func sharing(t *testing.T, count int, source func(i int) rules.Source) (all []spec.Rule, names overrides) {
+func sharing(t *testing.T, count int, source func(i int) rules.Source) (all []protectspec.Rule, names overrides) {
 	t.Helper()
 	for i := range count {
 		base, err := rules.NewBase(fmt.Sprintf("r%03d", i), source(i))
 		require.NoError(t, err)
-		rule := spec.Rule{Base: base}
+		rule := protectspec.Rule{Base: base}
 		rule.Default()
 		all, names = append(all, rule), append(names, base.Name)
 	}
@@ -88,12 +88,12 @@ func sharing(t *testing.T, count int, source func(i int) rules.Source) (all []sp
 type engines struct {
 	policies []policy
 	webhooks []webhook
-	world    decide.World
+	world    protectdecide.World
 }
 
-func newEngines(t *testing.T, set *rules.Set[spec.Rule]) engines {
+func newEngines(t *testing.T, set *rules.Set[protectspec.Rule]) engines {
 	t.Helper()
-	world := quiet(spec.Settings{})
+	world := quiet(protectspec.Settings{})
 	policies, webhooks := compiled(t, set, world)
 	return engines{policies, webhooks, world}
 }

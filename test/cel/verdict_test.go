@@ -15,8 +15,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // FuzzVerdicts holds every engine against protect.Decide, on the same rules and
@@ -37,7 +37,7 @@ func FuzzVerdicts(f *testing.F) {
 		want := expected(t, request, set, world, held)
 
 		policies, webhooks := compiled(t, set, world)
-		found := decide.OutcomeAllowed
+		found := protectdecide.OutcomeAllowed
 		for _, p := range policies {
 			refusals, failures := p.judge(t, request.attributes(), request.namespace(world), held)
 			require.Empty(t, failures, "%+v", request)
@@ -47,15 +47,15 @@ func FuzzVerdicts(f *testing.F) {
 		}
 		require.Equal(t, want, found, "policies, of %+v", request)
 
-		found = decide.OutcomeAllowed
+		found = protectdecide.OutcomeAllowed
 		for _, w := range webhooks {
 			if !w.asked(t, request.attributes(), held) {
 				continue
 			}
 			decided := request.decided(t)
 			decided.Scope = w.question()
-			verdict := decide.Decide(decided, set, world)
-			require.NotContains(t, []decide.Reason{decide.ReasonNotProtected, decide.ReasonOperationNotProtected, decide.ReasonByHeadwater},
+			verdict := protectdecide.Decide(decided, set, world)
+			require.NotContains(t, []protectdecide.Reason{protectdecide.ReasonNotProtected, protectdecide.ReasonOperationNotProtected, protectdecide.ReasonByHeadwater},
 				verdict.Reason, "%s is asked about what is none of its business: %+v", w.definition.Name, request)
 			found = stricter(found, verdict.Outcome())
 		}
@@ -65,10 +65,10 @@ func FuzzVerdicts(f *testing.F) {
 
 // expected is the outcome by protect.Decide, to which an override is as if the
 // rule allowed the requester, and the one for every rule lets all pass.
-func expected(t testing.TB, request request, set *rules.Set[spec.Rule], world decide.World, held overrides) decide.Outcome {
+func expected(t testing.TB, request request, set *rules.Set[protectspec.Rule], world protectdecide.World, held overrides) protectdecide.Outcome {
 	t.Helper()
 	if slices.Contains(held, every) {
-		return decide.OutcomeAllowed
+		return protectdecide.OutcomeAllowed
 	}
 	all := slices.Clone(set.All())
 	for i, rule := range all {
@@ -76,14 +76,14 @@ func expected(t testing.TB, request request, set *rules.Set[spec.Rule], world de
 			all[i].Allow.Users = append(slices.Clone(rule.Allow.Users), request.user.Name)
 		}
 	}
-	verdict := decide.Decide(request.decided(t), rules.NewSet(all...), world)
+	verdict := protectdecide.Decide(request.decided(t), rules.NewSet(all...), world)
 	return verdict.Outcome()
 }
 
 // byStrictness are the outcomes from the mildest on.
-var byStrictness = []decide.Outcome{decide.OutcomeAllowed, decide.OutcomeAudited, decide.OutcomeWarned, decide.OutcomeDenied}
+var byStrictness = []protectdecide.Outcome{protectdecide.OutcomeAllowed, protectdecide.OutcomeAudited, protectdecide.OutcomeWarned, protectdecide.OutcomeDenied}
 
-func stricter(a, b decide.Outcome) decide.Outcome {
+func stricter(a, b protectdecide.Outcome) protectdecide.Outcome {
 	return byStrictness[max(slices.Index(byStrictness, a), slices.Index(byStrictness, b))]
 }
 
@@ -101,7 +101,7 @@ type request struct {
 
 func (r request) attributes() admission.Attributes {
 	resource := corev1.SchemeGroupVersion.WithResource("namespaces")
-	if r.kind != spec.KindNamespace {
+	if r.kind != protectspec.KindNamespace {
 		resource = corev1.SchemeGroupVersion.WithResource(r.kind.Resource())
 	}
 	kind := schema.GroupVersionKind{Version: "v1", Kind: string(r.kind)}
@@ -126,22 +126,22 @@ func toAPI(full *object.Full) runtime.Object {
 }
 
 // decided is the request as the webhook makes it out.
-func (r request) decided(t testing.TB) decide.Request {
+func (r request) decided(t testing.TB) protectdecide.Request {
 	t.Helper()
-	operations := map[admission.Operation]spec.Operation{
-		admission.Create: spec.Create, admission.Update: spec.Update, admission.Delete: spec.Delete,
+	operations := map[admission.Operation]protectspec.Operation{
+		admission.Create: protectspec.Create, admission.Update: protectspec.Update, admission.Delete: protectspec.Delete,
 	}
 	operation, known := operations[r.operation]
 	require.True(t, known)
-	return decide.Request{
+	return protectdecide.Request{
 		Operation: operation, Kind: r.kind, Namespace: r.inNamespace, Name: r.name,
-		User: decide.User{Name: r.user.Name, Groups: r.user.Groups}, Old: r.before, New: r.after,
+		User: protectdecide.User{Name: r.user.Name, Groups: r.user.Groups}, Old: r.before, New: r.after,
 	}
 }
 
 // namespace is what policies see of the namespace of the request.
-func (r request) namespace(world decide.World) *corev1.Namespace {
-	if r.kind == spec.KindNamespace {
+func (r request) namespace(world protectdecide.World) *corev1.Namespace {
+	if r.kind == protectspec.KindNamespace {
 		return nil
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.inNamespace}}

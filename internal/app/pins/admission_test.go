@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/protect/decide"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/manifests"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 const (
@@ -28,11 +28,11 @@ func TestTextOfPoliciesAndWebhooks(t *testing.T) {
 	require.NoError(t, err)
 	sets, err := parsed.Compile(ownNamespace)
 	require.NoError(t, err)
-	world := decide.World{
+	world := protectdecide.World{
 		Headwater: ownUser, SystemIdentities: parsed.Protect.SystemIdentities,
 		Terminating: func(string) bool { return false },
-		Holds:       func(spec.Rule) bool { return true },
-		Bound:       func(decide.User, string) bool { return false },
+		Holds:       func(protectspec.Rule) bool { return true },
+		Bound:       func(protectdecide.User, string) bool { return false },
 		Holders: func(clusterRole string) []string {
 			return map[string][]string{
 				"cluster-admin": {"group system:masters"}, "secret-editor": {"user bob", "group editors", "user system:serviceaccount:a:b"},
@@ -45,16 +45,16 @@ func TestTextOfPoliciesAndWebhooks(t *testing.T) {
 		require.NoError(t, err)
 		out.WriteString("---\n# " + what + "\n" + string(text))
 	}
-	for _, policy := range append(manifests.Policies(sets.Protect, world, spec.Enforce, spec.Warn, spec.Audit), manifests.SelfPolicy(world)) {
+	for _, policy := range append(manifests.Policies(sets.Protect, world, protectspec.Enforce, protectspec.Warn, protectspec.Audit), manifests.SelfPolicy(world)) {
 		write("policy", policy.Definition)
 		write("binding", policy.Binding)
 	}
-	service, err := spec.NewEndpoint("", ownNamespace)
+	service, err := protectspec.NewEndpoint("", ownNamespace)
 	require.NoError(t, err)
 	for _, stance := range []manifests.FailureMode{manifests.Probe, manifests.FailClosed, manifests.FailOpen} {
 		write("webhooks, "+string(stance), manifests.Configuration(sets.Protect, ownUser, stance, service, []byte("CA")))
 	}
-	outside, err := spec.NewEndpoint("https://127.0.0.1:9443/headwater/", ownNamespace)
+	outside, err := protectspec.NewEndpoint("https://127.0.0.1:9443/headwater/", ownNamespace)
 	require.NoError(t, err)
 	write("webhooks at a URL", manifests.Configuration(sets.Protect, ownUser, manifests.FailOpen, outside, []byte("CA")))
 	requireGolden(t, "admission.yaml", out.String())

@@ -24,7 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/register"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -59,7 +59,7 @@ func TestNames(t *testing.T) {
 		{"rule of an Event", progress.EventRule},
 		{"Lease", leader.LeaseName},
 		{"Secret of the digest key", digestkey.DigestKeySecret},
-		{"Secret of the certificate", spec.CertificateSecret},
+		{"Secret of the certificate", protectspec.CertificateSecret},
 		{"ConfigMap of the configuration", config.ConfigMapName},
 		{"its key", config.ConfigMapKey},
 		{"ConfigMap of the last valid configuration", config.LastValidName},
@@ -69,11 +69,11 @@ func TestNames(t *testing.T) {
 		{"ConfigMap of proofs", prove.ProofsConfigMap},
 		{"its key of the last attempt", prove.LastTried},
 		{"service account of attempts", prove.ProverAccount},
-		{"Service of the webhook", spec.ServiceName},
-		{"webhook configuration", spec.ConfigurationName},
-		{"owner of what is registered", spec.OwnerName},
+		{"Service of the webhook", protectspec.ServiceName},
+		{"webhook configuration", protectspec.ConfigurationName},
+		{"owner of what is registered", protectspec.OwnerName},
 		{"policies and bindings", strings.Join(manifests.PolicyNames(), " ")},
-		{"path of reviews", spec.ReviewPath},
+		{"path of reviews", protectspec.ReviewPath},
 		{"path of the page", page.Path},
 		{"configuration", config.APIVersion},
 	} {

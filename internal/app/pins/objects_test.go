@@ -37,7 +37,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/register"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // What a service that leads creates for itself: names, labels, annotations, keys
@@ -62,9 +62,9 @@ func TestObjectsOfTheService(t *testing.T) {
 	var found map[string]string
 	missing := func() []string {
 		return slices.DeleteFunc([]string{
-			"leases " + leader.LeaseName, "secrets " + digestkey.DigestKeySecret, "secrets " + spec.CertificateSecret,
+			"leases " + leader.LeaseName, "secrets " + digestkey.DigestKeySecret, "secrets " + protectspec.CertificateSecret,
 			"configmaps " + config.LastValidName, "configmaps " + register.RegisteredConfigMap,
-			"validatingwebhookconfigurations " + spec.ConfigurationName,
+			"validatingwebhookconfigurations " + protectspec.ConfigurationName,
 			"validatingadmissionpolicies headwater-self", "validatingadmissionpolicybindings headwater-self",
 		}, func(name string) bool { return found[name] != "" })
 	}
@@ -88,7 +88,7 @@ func TestObjectsOfTheService(t *testing.T) {
 func fakeCluster(configuration []byte) *fake.Clientset {
 	typed := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ownNamespace}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: spec.OwnerName, UID: "uid"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: protectspec.OwnerName, UID: "uid"}},
 		&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: config.ConfigMapName},
 			Data:       map[string]string{config.ConfigMapKey: string(configuration)},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/reload/decide"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -64,9 +64,9 @@ func TestASectionReloadsAllWorkloadsOfItsNamespaces(t *testing.T) {
 	var explained inspect.Explanation
 	e.Answers(e.Viewer("sections-viewer"), &explained, "explain", "Deployment/sections-a/silent", "--config", e.ConfigFile(e2e.ReloadRule("sections")))
 	require.Len(t, explained.Uses, 1)
-	require.Equal(t, spec.Sections, explained.Uses[0].OptIn)
-	require.Equal(t, spec.StepRestart, explained.Uses[0].OnChange)
-	require.Equal(t, decide.Current, explained.Uses[0].Standing)
+	require.Equal(t, reloadspec.Sections, explained.Uses[0].OptIn)
+	require.Equal(t, reloadspec.StepRestart, explained.Uses[0].OnChange)
+	require.Equal(t, reloaddecide.Current, explained.Uses[0].Standing)
 	text, _, _ := e.Command("sections-viewer", "consumers", "Secret/sections-a/own", "--config", e.ConfigFile(e2e.ReloadRule("sections")))
 	require.Contains(t, text, "reload.namespaces")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // oracle says what must be there, from what the documents promise and not from
@@ -127,7 +127,7 @@ func (o oracle) selected(rule *config.Rule, source object.Ref) bool {
 
 // usable reports whether the source has every key that the rule asks for.
 func usable(rule *config.Rule, source *object.Full) bool {
-	return !slices.ContainsFunc(rule.Sync.Target.Keys, func(key spec.KeyMapping) bool {
+	return !slices.ContainsFunc(rule.Sync.Target.Keys, func(key syncspec.KeyMapping) bool {
 		_, found := source.Content.Data[key.From]
 		return !found
 	})
@@ -136,9 +136,9 @@ func usable(rule *config.Rule, source *object.Full) bool {
 // takes reports whether the rule makes a stranger's object its own.
 func takes(rule *config.Rule, source, found *object.Full) bool {
 	switch rule.Sync.OnConflict {
-	case spec.ConflictOverwrite:
+	case syncspec.ConflictOverwrite:
 		return true
-	case spec.ConflictAdoptIfEqual:
+	case syncspec.ConflictAdoptIfEqual:
 		return samePayload(wanted(rule, source).Content, found.Content)
 	default:
 		return false
@@ -157,19 +157,19 @@ func (o oracle) judgeLeftover(ref object.Ref, got *object.Full, winner *config.R
 	}
 	marks, marked := mark.Of(got)
 	policies := o.policies(ref, marks)
-	if !marked || len(policies) == 0 || slices.ContainsFunc(policies, func(p spec.OnGone) bool { return p != spec.Delete }) {
+	if !marked || len(policies) == 0 || slices.ContainsFunc(policies, func(p syncspec.OnGone) bool { return p != syncspec.Delete }) {
 		return nil
 	}
 	return fmt.Errorf("the clone of rule %s must be gone: %v (winner %v)", marks.Rule, policies, winner)
 }
 
 // policies are those that apply to a clone with these marks.
-func (o oracle) policies(ref object.Ref, marks mark.Clone) []spec.OnGone {
+func (o oracle) policies(ref object.Ref, marks mark.Clone) []syncspec.OnGone {
 	at := slices.IndexFunc(o.rules, func(rule config.Rule) bool { return rule.Name == marks.Rule })
 	if at < 0 {
-		return []spec.OnGone{spec.OnGone(marks.OnRuleRemoved)}
+		return []syncspec.OnGone{syncspec.OnGone(marks.OnRuleRemoved)}
 	}
-	var policies []spec.OnGone
+	var policies []syncspec.OnGone
 	rule := &o.rules[at]
 	source, reaches := sourceOf(*rule, ref)
 	if !reaches || source != marks.Source {
@@ -194,7 +194,7 @@ func wanted(rule *config.Rule, source *object.Full) *object.Full {
 	clone.Annotations[mark.Rule] = rule.Name
 	clone.Annotations[mark.Source] = source.Ref().String()
 	clone.Annotations[mark.SourceUID] = string(source.UID)
-	if rule.Sync.OnRuleRemoved == spec.Delete {
+	if rule.Sync.OnRuleRemoved == syncspec.Delete {
 		clone.Annotations[mark.OnRuleRemoved] = "Delete"
 	}
 	if len(target.Keys) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 var ruleNames = []string{"prop-1", "prop-2", "prop-3", "prop-4"}
@@ -55,13 +55,13 @@ func (w *world) randomRule() config.Rule {
 	rule := config.Rule{
 		Name:   pick(w, ruleNames),
 		Source: rules.Source{Kind: source.Kind, Namespace: source.Namespace, Name: source.Name},
-		Sync: &spec.Config{
+		Sync: &syncspec.Config{
 			Namespaces: rules.Namespaces{
 				Include: pick(w, [][]string{{"prop-*"}, {"prop-?1", "prop-b?"}, {"prop-a*"}}),
 				Exclude: pick(w, [][]string{{}, {"prop-src?"}, {"prop-b2"}}),
 			},
 			Target:     w.randomTarget(),
-			OnConflict: pick(w, []spec.OnConflict{spec.ConflictSkip, spec.ConflictSkip, spec.ConflictSkip, spec.ConflictAdoptIfEqual, spec.ConflictOverwrite}),
+			OnConflict: pick(w, []syncspec.OnConflict{syncspec.ConflictSkip, syncspec.ConflictSkip, syncspec.ConflictSkip, syncspec.ConflictAdoptIfEqual, syncspec.ConflictOverwrite}),
 		},
 	}
 	// A source namespace is nobody's target here: clones of clones have no end.
@@ -75,17 +75,17 @@ func (w *world) randomRule() config.Rule {
 	case 1:
 		rule.Sync.Target.Name = pick(w, cloneNames)
 	}
-	for _, policy := range []*spec.OnGone{&rule.Sync.OnSourceDeleted, &rule.Sync.OnRuleRemoved, &rule.Sync.OnNamespaceUnmatched} {
-		if *policy = spec.Retain; w.oneIn(2) && !w.gentle {
-			*policy = spec.Delete
+	for _, policy := range []*syncspec.OnGone{&rule.Sync.OnSourceDeleted, &rule.Sync.OnRuleRemoved, &rule.Sync.OnNamespaceUnmatched} {
+		if *policy = syncspec.Retain; w.oneIn(2) && !w.gentle {
+			*policy = syncspec.Delete
 		}
 	}
 	return rule
 }
 
-func (w *world) randomTarget() spec.Target {
-	return spec.Target{
-		Keys: pick(w, [][]spec.KeyMapping{
+func (w *world) randomTarget() syncspec.Target {
+	return syncspec.Target{
+		Keys: pick(w, [][]syncspec.KeyMapping{
 			nil, nil, {{From: "k1"}}, {{From: "k1", To: "renamed"}}, {{From: "k2", To: "k1"}, {From: "k1", To: "k2"}},
 		}),
 		Labels:          pick(w, []map[string]string{nil, {"team": "x"}, {"team": "y", "color": "ours"}}),
@@ -98,7 +98,7 @@ func (w *world) randomTarget() spec.Target {
 // noteTakeable remembers for which names a rule may take over what is there.
 func (w *world) noteTakeable() {
 	for _, rule := range w.rules {
-		if rule.Sync.OnConflict == spec.ConflictSkip {
+		if rule.Sync.OnConflict == syncspec.ConflictSkip {
 			continue
 		}
 		for _, name := range cloneNames {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/protect/spec"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -192,7 +192,7 @@ func (e *env) agree(ctx context.Context, holders []holder) (count int, err error
 	}
 	for i := range holdRoles {
 		role := fmt.Sprintf("hold-%d", i)
-		editors := decide.Editors(spec.Rule{Base: rules.Base{Name: role}}, spec.ServiceAccount{}, roles.Items, bindings.Items)
+		editors := protectdecide.Editors(protectspec.Rule{Base: rules.Base{Name: role}}, protectspec.ServiceAccount{}, roles.Items, bindings.Items)
 		for _, h := range holders {
 			held, err := e.reviewed(ctx, h, authorizationv1.ResourceAttributes{Group: holdGroup, Resource: "things", Name: role, Verb: "hold"})
 			if err != nil {
@@ -233,8 +233,8 @@ func (e *env) reviewed(ctx context.Context, h holder, asked authorizationv1.Reso
 }
 
 // isOverriding is whether editor is h, by a grant of the override.
-func (h holder) isOverriding(editor decide.Editor) bool {
-	if editor.Grant != decide.GrantOverride {
+func (h holder) isOverriding(editor protectdecide.Editor) bool {
+	if editor.Grant != protectdecide.GrantOverride {
 		return false
 	}
 	switch editor.Kind {

@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
-	"github.com/headwater-k8s/headwater/protect/decide"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/test/e2e"
 )
 
@@ -56,7 +56,7 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	var editors inspect.Editors
 	e.Answers(user, &editors, "who-can-edit", "whocan", "--config", file)
 	require.Equal(t, "Secret/whocan-src/shared", editors.Source)
-	require.Contains(t, editors.Editors, decide.Editor{Kind: "Group", Name: "whocan-ops", Grant: decide.GrantAllow})
+	require.Contains(t, editors.Editors, protectdecide.Editor{Kind: "Group", Name: "whocan-ops", Grant: protectdecide.GrantAllow})
 	out, _, exit = e.Command(user, "who-can-edit", "whocan", "--config", file, "-o", "yaml")
 	require.Zero(t, exit)
 	require.Contains(t, out, "rule: whocan")

@@ -9,15 +9,15 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/reload/decide"
-	"github.com/headwater-k8s/headwater/reload/spec"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // uses are the standings and outcomes of an explanation, by object.
-func (e *env) uses(user, consumer string) (step spec.Step, uses map[string]string) {
+func (e *env) uses(user, consumer string) (step reloadspec.Step, uses map[string]string) {
 	e.Helper()
 	var explained inspect.Explanation
 	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(e2e.ReloadRule("explain")))
@@ -65,24 +65,24 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 		"Deployment/explain-a/idle":   {},
 	} {
 		step, uses := e.uses(user, consumer)
-		require.Equal(t, spec.StepNothing, step, consumer)
+		require.Equal(t, reloadspec.StepNothing, step, consumer)
 		require.Equal(t, want, uses, consumer)
 	}
 
 	h.Stop()
 	e.SetKey(namespace, "own", "k", "s3cret2")
 	step, uses := e.uses(user, "Deployment/explain-a/asks")
-	require.Equal(t, spec.StepRestart, step)
+	require.Equal(t, reloadspec.StepRestart, step)
 	require.Equal(t, "Headwater Restart ReadAtStart Behind", uses[own])
 	var consumers inspect.Consumers
 	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(e2e.ReloadRule("explain")))
-	standings := map[string]decide.Status{}
+	standings := map[string]reloaddecide.Status{}
 	for _, use := range consumers.Consumers {
 		standings[use.Consumer] = use.Standing
 	}
-	require.Equal(t, map[string]decide.Status{
-		"Deployment/explain-a/asks": decide.Behind, "Deployment/explain-a/silent": decide.Untracked,
-		"Deployment/explain-a/off": decide.Untracked, "Deployment/explain-a/garbled": decide.Untracked,
+	require.Equal(t, map[string]reloaddecide.Status{
+		"Deployment/explain-a/asks": reloaddecide.Behind, "Deployment/explain-a/silent": reloaddecide.Untracked,
+		"Deployment/explain-a/off": reloaddecide.Untracked, "Deployment/explain-a/garbled": reloaddecide.Untracked,
 	}, standings)
 
 	requests, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool {

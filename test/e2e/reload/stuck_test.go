@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/reload/decide"
+	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/test/e2e"
@@ -136,7 +136,7 @@ func TestPodsThatARestartLeavesAreNotCurrent(t *testing.T) {
 	} {
 		e.Eventually(func(context.Context) error {
 			is, rollout := e.standing(viewer, file, workload)
-			if is.Standing != decide.RollingOut || is.Kept != want.kept || is.PodsBehind != want.pods || rollout.PodsBehind != want.pods {
+			if is.Standing != reloaddecide.RollingOut || is.Kept != want.kept || is.PodsBehind != want.pods || rollout.PodsBehind != want.pods {
 				return fmt.Errorf("%s: %+v, %+v", workload, is, rollout)
 			}
 			return nil
