@@ -13,6 +13,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/migrate"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
 var (
@@ -107,7 +108,7 @@ func readInto(found *migrate.Input, name string, stdin io.Reader) error {
 			err = readFile(found, path)
 		}
 		if err != nil && path != name {
-			found.Unread = append(found.Unread, migrate.Left{From: path, Why: err.Error()})
+			found.Unread = append(found.Unread, ir.Left{From: path, Why: err.Error()})
 			return nil
 		}
 		return err

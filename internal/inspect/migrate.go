@@ -13,6 +13,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/migrate"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
+	"github.com/headwater-k8s/headwater/internal/migrate/kyverno"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -37,7 +39,7 @@ func Migratable(ctx context.Context, options Options) (migrate.Input, error) {
 				return "", fmt.Errorf("list %s: %w", resource.Resource, err)
 			}
 			for _, item := range list.Items {
-				found.Objects = append(found.Objects, migrate.NewObject(kind, item.ObjectMeta))
+				found.Objects = append(found.Objects, ir.NewObject(kind, item.ObjectMeta))
 			}
 			return list.Continue, nil
 		})
@@ -66,7 +68,7 @@ func kyvernoServes(clients *kube.Clients) ([]schema.GroupVersionResource, error)
 	}
 	var served []schema.GroupVersionResource
 	for _, group := range groups.Groups {
-		if group.Name != migrate.KyvernoGroup && group.Name != migrate.KyvernoCELGroup {
+		if group.Name != kyverno.KyvernoGroup && group.Name != kyverno.KyvernoCELGroup {
 			continue
 		}
 		for _, version := range group.Versions {

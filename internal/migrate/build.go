@@ -3,34 +3,37 @@ package migrate
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
+	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // builder puts findings together into rules.
 type builder struct {
 	result *Result
-	off    []finding
+	off    []ir.Finding
 }
 
 // build makes rules of what clones first: the rest is about what they name.
-func (b *builder) build(found []finding) {
+func (b *builder) build(found []ir.Finding) {
 	for _, part := range []struct {
-		is  func(finding) bool
-		add func(finding)
+		is  func(ir.Finding) bool
+		add func(ir.Finding)
 	}{
-		{func(f finding) bool { return f.Sync != nil }, b.addSync},
-		{func(f finding) bool { return f.Protect != nil }, b.addProtect},
-		{func(f finding) bool { return f.Reload != nil }, b.addReload},
-		{func(f finding) bool { return f.Section != nil }, b.addSection},
-		{func(f finding) bool { return f.Sync == nil && f.Protect == nil && f.Reload == nil && f.Section == nil }, b.leave},
+		{func(f ir.Finding) bool { return f.Sync != nil }, b.addSync},
+		{func(f ir.Finding) bool { return f.Protect != nil }, b.addProtect},
+		{func(f ir.Finding) bool { return f.Reload != nil }, b.addReload},
+		{func(f ir.Finding) bool { return f.Section != nil }, b.addSection},
+		{func(f ir.Finding) bool {
+			return f.Sync == nil && f.Protect == nil && f.Reload == nil && f.Section == nil
+		}, b.leave},
 	} {
 		for _, f := range found {
 			if part.is(f) {
@@ -45,7 +48,7 @@ func (b *builder) build(found []finding) {
 }
 
 // sort puts aside what must not be in force.
-func (b *builder) sort(f finding, add func(finding)) {
+func (b *builder) sort(f ir.Finding, add func(ir.Finding)) {
 	switch {
 	case f.Off != "" && f.Everywhere:
 		b.leave(f)
@@ -56,27 +59,29 @@ func (b *builder) sort(f finding, add func(finding)) {
 	}
 }
 
-func (b *builder) leave(f finding) { b.result.Left = append(b.result.Left, Left{f.From, f.Off}) }
+func (b *builder) leave(f ir.Finding) {
+	b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: f.Off})
+}
 
-func (b *builder) newRule(f finding) {
+func (b *builder) newRule(f ir.Finding) {
 	if f.Off != "" && f.Reload != nil && f.Reload.Off != "" { // the section is in the comment that the rule is
-		f.note("%s", f.Reload.Off)
+		f.Note("%s", f.Reload.Off)
 		f.Reload.Off = ""
 	}
 	b.result.Rules = append(b.result.Rules, Rule{
-		From: []string{f.From}, Source: f.Source, Sync: f.Sync, Protect: f.Protect, Reload: f.Reload, Notes: distinct(f.Notes), Less: f.Less, Off: f.Off,
+		From: []string{f.From}, Source: f.Source, Sync: f.Sync, Protect: f.Protect, Reload: f.Reload, Notes: ir.Distinct(f.Notes), Less: f.Less, Off: f.Off,
 	})
 }
 
 // addTo adds what f says to rule.
-func addTo(rule *Rule, f finding) {
-	rule.From = distinct(rule.From, []string{f.From})
-	rule.Notes = distinct(rule.Notes, f.Notes)
+func addTo(rule *Rule, f ir.Finding) {
+	rule.From = ir.Distinct(rule.From, []string{f.From})
+	rule.Notes = ir.Distinct(rule.Notes, f.Notes)
 	rule.Less = rule.Less || f.Less
 }
 
 // addSync joins what differs in the names of namespaces alone.
-func (b *builder) addSync(f finding) {
+func (b *builder) addSync(f ir.Finding) {
 	for i := range b.result.Rules {
 		rule := &b.result.Rules[i]
 		have, more := rule.Sync, f.Sync
@@ -84,7 +89,7 @@ func (b *builder) addSync(f finding) {
 			have.OnSourceDeleted != more.OnSourceDeleted {
 			continue
 		}
-		if joined := joinNames([]where{have.Where, more.Where}); len(joined) == 1 {
+		if joined := ir.JoinNames([]ir.Where{have.Where, more.Where}); len(joined) == 1 {
 			have.Where = joined[0]
 			addTo(rule, f)
 			return
@@ -98,16 +103,16 @@ func sameSource(a, b rules.Source) bool { return a.String() == b.String() }
 // addProtect adds to the first rule of the source. A source with a name has one
 // protection; two policies about objects with a label get a rule each, and both
 // are asked then, as they are now.
-func (b *builder) addProtect(f finding) {
+func (b *builder) addProtect(f ir.Finding) {
 	about := b.rulesAbout(f)
 	if len(about) == 0 && f.Everywhere {
-		b.result.Left = append(b.result.Left, Left{f.From, fmt.Sprintf(
+		b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: fmt.Sprintf(
 			"it is about %s %s in every namespace, and nothing was found that clones it; name its namespace", f.Source.Kind, f.Source.Name)})
 		return
 	}
 	if f.Everywhere {
 		f.Protect.Clones = protectspec.Deny
-		f.note("the policy is about every %s of that name; this protects the source and its clones", f.Source.Kind)
+		f.Note("the policy is about every %s of that name; this protects the source and its clones", f.Source.Kind)
 	} else if len(about) == 0 {
 		b.newRule(f)
 		return
@@ -122,7 +127,7 @@ func (b *builder) addProtect(f finding) {
 }
 
 // rulesAbout are those that f is about, first those that protect already.
-func (b *builder) rulesAbout(f finding) []*Rule {
+func (b *builder) rulesAbout(f ir.Finding) []*Rule {
 	var protecting, others []*Rule
 	for i := range b.result.Rules {
 		switch rule := &b.result.Rules[i]; {
@@ -136,37 +141,26 @@ func (b *builder) rulesAbout(f finding) []*Rule {
 	return slices.Concat(protecting, others)
 }
 
-func (b *builder) protectBy(f finding, rule *Rule) {
+func (b *builder) protectBy(f ir.Finding, rule *Rule) {
 	adding := *f.Protect
 	switch {
 	case rule.Protect == nil:
 		rule.Protect = &adding
 		addTo(rule, f)
-	case rule.Protect.join(adding):
+	case rule.Protect.Join(adding):
 		addTo(rule, f)
 	case rule.Source.Selector != nil:
 		b.newRule(f)
 	default:
 		f.Source = rule.Source
-		f.off("%s protects %s already, and lets others pass; a source has one protect section: make one of both", strings.Join(rule.From, "; "), rule.Source)
+		f.Disable("%s protects %s already, and lets others pass; a source has one protect section: make one of both", strings.Join(rule.From, "; "), rule.Source)
 		b.off = append(b.off, f)
 	}
 }
 
-// join adds the operations of another policy that is the same otherwise.
-func (p *protectPart) join(other protectPart) bool {
-	if p.Mode != other.Mode || p.Message != other.Message || p.Clones != other.Clones || !reflect.DeepEqual(p.Allow, other.Allow) {
-		return false
-	}
-	p.Operations = slices.DeleteFunc(protectspec.Operations(), func(operation protectspec.Operation) bool {
-		return !slices.Contains(p.Operations, operation) && !slices.Contains(other.Operations, operation)
-	})
-	return true
-}
-
 // isAbout reports whether f is about the source of rule; of one in every
 // namespace, about its clones as well.
-func isAbout(f finding, rule Rule) bool {
+func isAbout(f ir.Finding, rule Rule) bool {
 	if !f.Everywhere {
 		return sameSource(rule.Source, f.Source)
 	}
@@ -177,7 +171,7 @@ func isAbout(f finding, rule Rule) bool {
 // addReload adds to every rule that makes clones that f is about. One that is
 // isAbout the source's namespace alone gets a rule of its own, which reaches no
 // clone.
-func (b *builder) addReload(f finding) {
+func (b *builder) addReload(f ir.Finding) {
 	known, added := false, false
 	for i := range b.result.Rules {
 		rule := &b.result.Rules[i]
@@ -195,20 +189,20 @@ func (b *builder) addReload(f finding) {
 		f.Off, f.Reload.Off = f.Reload.Off, "" // the rule would do nothing else
 		b.newRule(f)
 	case known:
-		b.result.Left = append(b.result.Left, Left{f.From, "another policy restarts for the same object, with another selector; write a rule for it"})
+		b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: "another policy restarts for the same object, with another selector; write a rule for it"})
 	default:
-		b.result.Left = append(b.result.Left, Left{f.From, fmt.Sprintf(
+		b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: fmt.Sprintf(
 			"it restarts for %s %s of every namespace, and nothing was found that clones it; name its namespace, or have the owners "+
 				"of workloads ask by annotation", f.Source.Kind, f.Source.Name)})
 	}
 }
 
 // reloadBy adds what f restarts, unless that needs a rule of its own.
-func (rule *Rule) reloadBy(f finding) bool {
+func (rule *Rule) reloadBy(f ir.Finding) bool {
 	if rule.Reload == nil {
 		reloading := *f.Reload
 		rule.Reload = &reloading
-	} else if !rule.Reload.join(*f.Reload) {
+	} else if !rule.Reload.Join(*f.Reload) {
 		return false
 	}
 	addTo(rule, f)
@@ -236,5 +230,41 @@ func (b *builder) name() {
 			rule.Name = fmt.Sprintf("%s-%d", base, n)
 		}
 		taken[rule.Name] = true
+	}
+}
+
+// addSection joins what differs in the action alone.
+func (b *builder) addSection(f ir.Finding) {
+	for i := range b.result.Sections {
+		section := &b.result.Sections[i]
+		have := section.Part
+		have.Action = f.Section.Action
+		if section.Off != f.Off || !writtenAlike(have, *f.Section) {
+			continue
+		}
+		section.Part.Action = together(section.Part.Action, f.Section.Action)
+		section.From, section.Notes = ir.Distinct(section.From, []string{f.From}), ir.Distinct(section.Notes, f.Notes)
+		return
+	}
+	b.result.Sections = append(b.result.Sections, Section{From: []string{f.From}, Part: *f.Section, Notes: f.Notes, Off: f.Off})
+}
+
+// writtenAlike reports whether s and other give the same YAML.
+func writtenAlike(s, other ir.SectionPart) bool {
+	one, err := encode(sectionKeysOf(s))
+	another, otherErr := encode(sectionKeysOf(other))
+	return err == nil && otherErr == nil && one == another
+}
+
+// together is the action that does what both do: Auto restarts and refreshes, and
+// what restarts needs no refresh.
+func together(a, b reloadspec.Action) reloadspec.Action {
+	switch {
+	case a == b, a == reloadspec.Restart:
+		return a
+	case b == reloadspec.Restart:
+		return b
+	default:
+		return reloadspec.Auto
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
 // document is one of a file: its text, and the line in which that begins.
@@ -44,7 +46,7 @@ func startsNothing(rest []byte) bool {
 
 // values are what the document holds, as JSON: one, or any number where it is
 // JSON. Those before a fault are returned with it.
-func (d document) values() ([]json.RawMessage, *Left) {
+func (d document) values() ([]json.RawMessage, *ir.Left) {
 	if values, err := d.json(); len(values) > 0 {
 		return values, err
 	}
@@ -58,7 +60,7 @@ func (d document) values() ([]json.RawMessage, *Left) {
 	return []json.RawMessage{value}, nil
 }
 
-func (d document) json() ([]json.RawMessage, *Left) {
+func (d document) json() ([]json.RawMessage, *ir.Left) {
 	if !bytes.HasPrefix(bytes.TrimSpace(d.raw), []byte("{")) {
 		return nil, nil
 	}
@@ -83,7 +85,7 @@ var (
 
 // syntax words an error of the YAML parser. Where that quotes what the file
 // holds, it is left out.
-func (d document) syntax(err error) *Left {
+func (d document) syntax(err error) *ir.Left {
 	message, line := strings.TrimPrefix(err.Error(), "yaml: "), d.line
 	if found := lineOfError.FindStringSubmatch(message); found != nil {
 		message = strings.TrimPrefix(message, found[0])
@@ -101,7 +103,7 @@ func (d document) syntax(err error) *Left {
 
 // misfit words that what is at path, in a list or at the top, is no object of
 // Kubernetes.
-func (d document) misfit(path []string, err error) *Left {
+func (d document) misfit(path []string, err error) *ir.Left {
 	why := "a field of it does not hold what Kubernetes takes there; mend it"
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -158,6 +160,6 @@ func below(node *yamlv3.Node, key string, line int) (*yamlv3.Node, int) {
 }
 
 // fault is what cannot be read at line, and why.
-func (d document) fault(line int, format string, args ...any) *Left {
-	return &Left{From: fmt.Sprintf("%s:%d", d.file, line), Why: fmt.Sprintf(format, args...)}
+func (d document) fault(line int, format string, args ...any) *ir.Left {
+	return &ir.Left{From: fmt.Sprintf("%s:%d", d.file, line), Why: fmt.Sprintf(format, args...)}
 }

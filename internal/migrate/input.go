@@ -11,42 +11,23 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/migrate/annotations"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
+	"github.com/headwater-k8s/headwater/internal/migrate/kyverno"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // Input is what there is to translate.
 type Input struct {
-	Objects     []Object
-	Policies    []Policy
-	CELPolicies []CELPolicy
-	Exceptions  []PolicyException
+	Objects     []ir.Object
+	Policies    []kyverno.Policy
+	CELPolicies []kyverno.CELPolicy
+	Exceptions  []kyverno.PolicyException
 	// Elsewhere are objects of other kinds that ask Reflector or
 	// kubernetes-replicator for something.
-	Elsewhere []Left
+	Elsewhere []ir.Left
 	// Unread is what could not be read.
-	Unread []Left
-}
-
-// Object is a Secret or ConfigMap without what it holds.
-type Object struct {
-	object.Ref
-	Labels      map[string]string
-	Annotations map[string]string
-}
-
-// NewObject takes what is needed of an object's metadata.
-func NewObject(kind object.Kind, meta metav1.ObjectMeta) Object {
-	return Object{
-		Ref:    object.Ref{Kind: kind, Namespace: meta.Namespace, Name: meta.Name},
-		Labels: meta.Labels, Annotations: meta.Annotations,
-	}
-}
-
-// isClone reports whether a tool, or Headwater, made the object.
-func isClone(o Object) bool {
-	_, kyverno := o.Labels["generate.kyverno.io/policy-name"]
-	return kyverno || o.Labels[mark.CloneLabel] == "true" || isTrue(o.Annotations[reflectorAuto])
+	Unread []ir.Left
 }
 
 // manifest is any object of a file; of a Secret no more than its metadata.
@@ -88,11 +69,11 @@ func (in *Input) add(doc document, path []string, raw json.RawMessage) {
 	case strings.HasSuffix(read.Kind, "List"):
 		in.addAll(doc, path, strings.TrimSuffix(read.Kind, "List"), read)
 	case read.APIVersion == "v1" && (read.Kind == string(object.Secret) || read.Kind == string(object.ConfigMap)):
-		in.Objects = append(in.Objects, NewObject(object.Kind(read.Kind), read.Metadata))
+		in.Objects = append(in.Objects, ir.NewObject(object.Kind(read.Kind), read.Metadata))
 	case IsPolicy(group, read.Kind):
 		err = in.AddPolicy(group, read.Kind, raw)
 	case asksForCopies(raw):
-		in.Elsewhere = append(in.Elsewhere, Left{policyName(read.Kind, read.Metadata), otherKind})
+		in.Elsewhere = append(in.Elsewhere, ir.Left{From: kyverno.PolicyName(read.Kind, read.Metadata), Why: otherKind})
 	}
 	if err != nil {
 		in.Unread = append(in.Unread, *doc.misfit(path, err))
@@ -104,17 +85,17 @@ const otherKind = "it holds annotations of Reflector or kubernetes-replicator, a
 	"Where it makes one, as a Certificate does, run headwater migrate on the cluster; what is of another kind stays with that tool"
 
 func asksForCopies(raw []byte) bool {
-	return bytes.Contains(raw, []byte(reflectorPrefix)) || bytes.Contains(raw, []byte(replicatorPrefix))
+	return bytes.Contains(raw, []byte(annotations.ReflectorPrefix)) || bytes.Contains(raw, []byte(annotations.ReplicatorPrefix))
 }
 
 // IsPolicy reports whether objects of that group and kind are policies of
 // Kyverno's that may be translated, or exceptions to them.
 func IsPolicy(group, kind string) bool {
 	switch group {
-	case KyvernoGroup:
-		return kind == ClusterPolicyKind || kind == PolicyKind || kind == exceptionKind
-	case KyvernoCELGroup:
-		return isCELPolicy(kind) || kind == exceptionKind
+	case kyverno.KyvernoGroup:
+		return kind == kyverno.ClusterPolicyKind || kind == kyverno.PolicyKind || kind == kyverno.ExceptionKind
+	case kyverno.KyvernoCELGroup:
+		return kyverno.IsCELPolicy(kind) || kind == kyverno.ExceptionKind
 	default:
 		return false
 	}
@@ -125,9 +106,9 @@ func (in *Input) AddPolicy(group, kind string, raw []byte) (err error) {
 	switch {
 	case !IsPolicy(group, kind):
 		return nil
-	case kind == exceptionKind:
+	case kind == kyverno.ExceptionKind:
 		in.Exceptions, err = decoded(in.Exceptions, raw)
-	case group == KyvernoGroup:
+	case group == kyverno.KyvernoGroup:
 		in.Policies, err = decoded(in.Policies, raw)
 	default:
 		in.CELPolicies, err = decoded(in.CELPolicies, raw)
@@ -160,5 +141,3 @@ func (in *Input) addAll(doc document, path []string, kind string, list manifest)
 		in.add(doc, at, whole)
 	}
 }
-
-func isTrue(annotation string) bool { return strings.EqualFold(strings.TrimSpace(annotation), "true") }

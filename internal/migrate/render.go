@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
@@ -114,7 +115,7 @@ func (r Result) Render() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func list(out *bytes.Buffer, title string, all []Left) {
+func list(out *bytes.Buffer, title string, all []ir.Left) {
 	if len(all) > 0 {
 		out.WriteString("\n# " + title + ":\n")
 	}
@@ -218,7 +219,7 @@ func sourceOf(s rules.Source) sourceKeys {
 }
 
 func selectorKeysOf(s *metav1.LabelSelector) *selectorKeys {
-	if plainSelector(s) == nil {
+	if ir.PlainSelector(s) == nil {
 		return nil
 	}
 	keys := &selectorKeys{MatchLabels: s.MatchLabels}
@@ -228,16 +229,16 @@ func selectorKeysOf(s *metav1.LabelSelector) *selectorKeys {
 	return keys
 }
 
-func namespaceKeys(w where) namespacesKeys {
+func namespaceKeys(w ir.Where) namespacesKeys {
 	keys := namespacesKeys{Include: w.Names, Selector: selectorKeysOf(w.Selector)}
 	exclude := append([]string{}, w.Exclude...)
-	if !slices.Equal(exclude, []string{"kube-*"}) && (len(exclude) > 0 || w.reachesKube()) {
+	if !slices.Equal(exclude, []string{"kube-*"}) && (len(exclude) > 0 || w.ReachesKube()) {
 		keys.Exclude = &exclude
 	}
 	return keys
 }
 
-func syncKeysOf(s syncPart) *syncKeys {
+func syncKeysOf(s ir.SyncPart) *syncKeys {
 	keys := &syncKeys{OnConflict: string(syncspec.ConflictAdoptIfEqual)}
 	if s.OnSourceDeleted == syncspec.Delete {
 		keys.OnSourceDeleted = string(syncspec.Delete)
@@ -255,7 +256,7 @@ func syncKeysOf(s syncPart) *syncKeys {
 	return keys
 }
 
-func protectKeysOf(p protectPart) *protectKeys {
+func protectKeysOf(p ir.ProtectPart) *protectKeys {
 	keys := &protectKeys{Message: p.Message, Allow: allowKeys{ClusterRoles: p.Allow.ClusterRoles, Users: p.Allow.Users, Groups: p.Allow.Groups}}
 	if !slices.Equal(p.Operations, protectspec.Operations()) {
 		keys.Operations = p.Operations
@@ -272,7 +273,7 @@ func protectKeysOf(p protectPart) *protectKeys {
 	return keys
 }
 
-func reloadKeysOf(r reloadPart) *reloadKeys {
+func reloadKeysOf(r ir.ReloadPart) *reloadKeys {
 	keys := &reloadKeys{Action: "Restart"}
 	if selector := selectorKeysOf(r.Selector); selector != nil {
 		keys.Workloads = &workloadsKeys{Selector: selector}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -13,7 +14,7 @@ import (
 // Section is a section of reload.namespaces.
 type Section struct {
 	From []string
-	Part sectionPart
+	Part ir.SectionPart
 	// Notes say what is not as it was.
 	Notes []string
 	// Off is why the section is a comment; empty: it is in force.
@@ -22,12 +23,12 @@ type Section struct {
 
 type (
 	sectionKeys struct {
-		Include   []string       `yaml:"include,omitempty,flow"`
-		Exclude   *[]string      `yaml:"exclude,omitempty,flow"`
-		Selector  *selectorKeys  `yaml:"selector,omitempty,flow"`
-		Action    reloadspec.Action    `yaml:"action"`
-		Workloads *workloadsKeys `yaml:"workloads,omitempty,flow"`
-		Objects   *objectsKeys   `yaml:"objects,omitempty,flow"`
+		Include   []string          `yaml:"include,omitempty,flow"`
+		Exclude   *[]string         `yaml:"exclude,omitempty,flow"`
+		Selector  *selectorKeys     `yaml:"selector,omitempty,flow"`
+		Action    reloadspec.Action `yaml:"action"`
+		Workloads *workloadsKeys    `yaml:"workloads,omitempty,flow"`
+		Objects   *objectsKeys      `yaml:"objects,omitempty,flow"`
 	}
 	objectsKeys struct {
 		Kinds    []object.Kind `yaml:"kinds,omitempty,flow"`
@@ -36,7 +37,7 @@ type (
 	}
 )
 
-func sectionKeysOf(s sectionPart) sectionKeys {
+func sectionKeysOf(s ir.SectionPart) sectionKeys {
 	namespaces := namespaceKeys(s.Where)
 	keys := sectionKeys{Include: namespaces.Include, Exclude: namespaces.Exclude, Selector: namespaces.Selector, Action: s.Action}
 	if selector := selectorKeysOf(s.Workloads); selector != nil {

@@ -1,5 +1,9 @@
 package migrate
 
+import (
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
+)
+
 const header = `# yaml-language-server: $schema=./headwater.schema.json
 #
 # Made by headwater migrate. Read it once: each rule says where it comes from, and
@@ -38,11 +42,11 @@ func (r Result) steps() []string {
 		steps = append(steps, "Take the labels generate.kyverno.io/… off sources and clones, when it suits: Kyverno looks for the deleted policy "+
 			"by them, and logs that it is gone.")
 	}
-	if r.Tools[Reflector] {
+	if r.Tools[ir.Reflector] {
 		steps = append(steps, "Stop Reflector. Only then take its annotations off the sources: while it runs, it deletes the mirrors of a source "+
 			"that loses them.")
 	}
-	if r.Tools[Replicator] {
+	if r.Tools[ir.Replicator] {
 		steps = append(steps, "kubernetes-replicator copies Roles, RoleBindings and ServiceAccounts, too, which nothing here does: look for its "+
 			"annotations on those first. Stop it before the next change of a source: it sets all labels of a copy anew, so that "+
 			"Headwater has to put its mark back. Do not delete a source while it runs, which deletes its copies or empties them. Then take its "+

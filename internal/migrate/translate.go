@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/annotations"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
+	"github.com/headwater-k8s/headwater/internal/migrate/kyverno"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -14,17 +17,14 @@ type Result struct {
 	// Sections are those of reload.namespaces.
 	Sections []Section
 	// Left is what no rule says, not even one that is a comment.
-	Left []Left
+	Left []ir.Left
 	// Unread is what could not be read, at FILE:LINE.
-	Unread []Left
+	Unread []ir.Left
 	// Tools are those that something was found of.
-	Tools map[Tool]bool
+	Tools map[ir.Tool]bool
 	// Jobs tell which of Kyverno's jobs were found.
 	Clones, Denies, Restarts bool
 }
-
-// Left is something that is not carried over, and why.
-type Left struct{ From, Why string }
 
 // Rule is one of Headwater's rules, put together of what tools say about one
 // source.
@@ -32,9 +32,9 @@ type Rule struct {
 	Name    string
 	From    []string
 	Source  rules.Source
-	Sync    *syncPart
-	Protect *protectPart
-	Reload  *reloadPart
+	Sync    *ir.SyncPart
+	Protect *ir.ProtectPart
+	Reload  *ir.ReloadPart
 	// Notes say what is not as it was; Less, that some of it is left out.
 	Notes []string
 	Less  bool
@@ -54,32 +54,32 @@ func (r Result) Empty() bool { return len(r.Rules) == 0 && len(r.Sections) == 0 
 
 // Translate is pure: the same input always gives the same result.
 func Translate(in Input) Result {
-	result := Result{Unread: in.Unread, Tools: map[Tool]bool{}}
-	var found []finding
-	kyverno := func(of []finding, left []Left) {
+	result := Result{Unread: in.Unread, Tools: map[ir.Tool]bool{}}
+	var found []ir.Finding
+	addKyverno := func(of []ir.Finding, left []ir.Left) {
 		found = append(found, of...)
 		result.Left = append(result.Left, left...)
-		result.Tools[Kyverno] = result.Tools[Kyverno] || len(of)+len(left) > 0
+		result.Tools[ir.Kyverno] = result.Tools[ir.Kyverno] || len(of)+len(left) > 0
 	}
 	for _, policy := range in.Policies {
-		kyverno(ofPolicy(policy))
+		addKyverno(kyverno.OfPolicy(policy))
 	}
 	for _, policy := range in.CELPolicies {
-		kyverno(ofCELPolicy(policy))
+		addKyverno(kyverno.OfCELPolicy(policy))
 	}
-	result.Left = append(result.Left, excepted(in.Policies, in.CELPolicies, in.Exceptions)...)
+	result.Left = append(result.Left, kyverno.Excepted(in.Policies, in.CELPolicies, in.Exceptions)...)
 	result.Left = append(result.Left, in.Elsewhere...)
-	all := indexed(in.Objects)
-	slices.SortFunc(in.Objects, func(a, b Object) int { return strings.Compare(a.String(), b.String()) })
+	all := annotations.Indexed(in.Objects)
+	slices.SortFunc(in.Objects, func(a, b ir.Object) int { return strings.Compare(a.String(), b.String()) })
 	for _, o := range in.Objects {
-		if !isClone(o) {
-			found = append(found, ofReflector(o, all)...)
-			found = append(found, ofReplicator(o, all)...)
+		if !annotations.IsClone(o) {
+			found = append(found, annotations.OfReflector(o, all)...)
+			found = append(found, annotations.OfReplicator(o, all)...)
 		}
 	}
 	for _, f := range found {
 		result.Tools[f.Tool] = true
-		if f.Tool == Kyverno {
+		if f.Tool == ir.Kyverno {
 			result.Clones, result.Denies, result.Restarts = result.Clones || f.Sync != nil, result.Denies || f.Protect != nil, result.Restarts || f.Reload != nil || f.Section != nil
 		}
 	}

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"errors"
@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // cloning is what is cloned, and where to. unclear is why it is not known where
-// to; ofPolicy says that the policy acts in its own namespace alone.
+// to; OfPolicy says that the policy acts in its own namespace alone.
 type cloning struct {
 	from    string
 	sources []rules.Source
@@ -20,7 +21,7 @@ type cloning struct {
 	target string
 	// namespace is a variable or expression for where one clone goes.
 	namespace             string
-	into                  []where
+	into                  []ir.Where
 	notes                 []string
 	unclear               error
 	ofPolicy              bool
@@ -30,11 +31,11 @@ type cloning struct {
 }
 
 // generate translates a rule that clones.
-func (p Policy) generate(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
+func (p Policy) generate(from string, rule kyvernoRule, left []ir.Left) ([]ir.Finding, []ir.Left) {
 	g := *rule.Generate
 	sources, target, err := g.sources()
 	if err != nil {
-		return nil, append(left, Left{from, err.Error()})
+		return nil, append(left, ir.Left{From: from, Why: err.Error()})
 	}
 	c := cloning{
 		from: from, sources: sources, target: target, namespace: g.Namespace, ofPolicy: p.Kind == PolicyKind,
@@ -48,15 +49,15 @@ func (p Policy) generate(from string, rule kyvernoRule, left []Left) ([]finding,
 }
 
 // findings are one for each source and each way to select namespaces.
-func (c cloning) findings() []finding {
+func (c cloning) findings() []ir.Finding {
 	if c.unclear == nil && c.ofPolicy {
 		c.unclear = errors.New("the policy acts in its own namespace alone, and Headwater makes no clone beside its source")
 	}
-	var found []finding
+	var found []ir.Finding
 	for _, source := range c.sources {
 		if c.unclear != nil { // the source is known, where to is not
-			f := c.finding(source, nowhere())
-			f.off("%s. Say where to under sync.namespaces, and take the comment signs away", c.unclear)
+			f := c.finding(source, ir.Nowhere())
+			f.Disable("%s. Say where to under sync.namespaces, and take the comment signs away", c.unclear)
 			found = append(found, f)
 			continue
 		}
@@ -70,29 +71,29 @@ func (c cloning) findings() []finding {
 	return found
 }
 
-func (c cloning) finding(source rules.Source, w where) finding {
-	f := finding{From: c.from, Source: source, Sync: &syncPart{
+func (c cloning) finding(source rules.Source, w ir.Where) ir.Finding {
+	f := ir.Finding{From: c.from, Source: source, Sync: &ir.SyncPart{
 		Where: w, TargetName: c.target, CopyLabels: true, OnSourceDeleted: syncspec.Delete,
 	}}
 	if len(c.others) > 0 {
-		f.lose("its cloneList takes %s as well, and Headwater clones Secrets and ConfigMaps alone: leave those to a policy of their own",
+		f.RecordLoss("its cloneList takes %s as well, and Headwater clones Secrets and ConfigMaps alone: leave those to a policy of their own",
 			strings.Join(c.others, ", "))
 	}
-	f.note("Kyverno copies the source's annotations, too; list those that are needed under target.copyAnnotations")
-	f.systemSource()
+	f.Note("Kyverno copies the source's annotations, too; list those that are needed under target.copyAnnotations")
+	f.SystemSource()
 	return f
 }
 
-func (c cloning) mayClone(f *finding) {
+func (c cloning) mayClone(f *ir.Finding) {
 	if !c.existing {
-		f.note("Kyverno clones into a namespace when it is made or changed (generateExisting is false); Headwater into every " +
+		f.Note("Kyverno clones into a namespace when it is made or changed (generateExisting is false); Headwater into every " +
 			"one that is selected, also those that had no clone. `headwater plan` lists them")
 	}
 	switch {
 	case !c.synchronize:
-		f.off("synchronize is false: Kyverno makes a clone once and then leaves it alone, and Headwater keeps its clones as their source is")
+		f.Disable("synchronize is false: Kyverno makes a clone once and then leaves it alone, and Headwater keeps its clones as their source is")
 	case !isVariable(c.namespace, "request.object.metadata.name", "request.name", "request.namespace"):
-		f.off("its target namespace %q is not the one that triggers it; name it under sync.namespaces.include", c.namespace)
+		f.Disable("its target namespace %q is not the one that triggers it; name it under sync.namespaces.include", c.namespace)
 	}
 }
 
@@ -128,7 +129,7 @@ func (g generation) listed() (sources []rules.Source, target string, err error) 
 	switch {
 	case hasVariable(list.Namespace):
 		return nil, "", errors.New("its source namespace is a variable")
-	case plainSelector(list.Selector) == nil:
+	case ir.PlainSelector(list.Selector) == nil:
 		return nil, "", errors.New("its cloneList takes every object of a namespace; label those that are meant, and select them by source.selector")
 	case wildLabels(list.Selector):
 		return nil, "", errors.New("a wildcard in the labels of cloneList has no counterpart in label selectors")

@@ -1,4 +1,4 @@
-package migrate
+package ir
 
 import (
 	"errors"
@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plainSelector is nil for one that asks for nothing.
-func plainSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
+// PlainSelector is nil for one that asks for nothing.
+func PlainSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
 		return nil
 	}
 	return s
 }
 
-// bothSelectors asks for what either asks for.
-func bothSelectors(a, b *metav1.LabelSelector) (*metav1.LabelSelector, error) {
-	a, b = plainSelector(a), plainSelector(b)
+// BothSelectors asks for what either asks for.
+func BothSelectors(a, b *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+	a, b = PlainSelector(a), PlainSelector(b)
 	if a == nil || b == nil {
 		return first(a, b), nil
 	}
@@ -46,8 +46,8 @@ func first(selectors ...*metav1.LabelSelector) *metav1.LabelSelector {
 	return nil
 }
 
-// negation matches what s does not.
-func negation(s *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+// Negation matches what s does not.
+func Negation(s *metav1.LabelSelector) (*metav1.LabelSelector, error) {
 	if len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
 		return nil, errors.New("several labels at once cannot be left out; exclude them one by one")
 	}

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"errors"
@@ -6,17 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
-
-// kyvernoOwn is where Kyverno runs, which it leaves out as it does kube-*, unless
-// it is configured otherwise.
-const kyvernoOwn = "kyverno"
 
 // namespacesOf reads a rule that is triggered by namespaces: which of them, as
 // alternatives. The notes say what is left out beside; the error, why there is
 // no saying which.
-func namespacesOf(rule kyvernoRule) (found []where, notes []string, err error) {
+func namespacesOf(rule kyvernoRule) (found []ir.Where, notes []string, err error) {
 	if found, err = rule.Match.namespaces(); err != nil {
 		return nil, nil, fmt.Errorf("match: %w", err)
 	}
@@ -28,24 +24,12 @@ func namespacesOf(rule kyvernoRule) (found []where, notes []string, err error) {
 		return nil, nil, fmt.Errorf("exclude: %w", err)
 	}
 	for i := range found {
-		found[i].Exclude = distinct(found[i].ownExcludes(), out.Exclude)
-		if found[i].Selector, err = bothSelectors(found[i].Selector, out.Selector); err != nil {
+		found[i].Exclude = ir.Distinct(found[i].OwnExcludes(), out.Exclude)
+		if found[i].Selector, err = ir.BothSelectors(found[i].Selector, out.Selector); err != nil {
 			return nil, nil, err
 		}
 	}
-	return joinNames(found), notes, nil
-}
-
-// ownExcludes are what Kyverno leaves out of w by itself.
-func (w where) ownExcludes() []string {
-	var exclude []string
-	if w.reachesKube() {
-		exclude = append(exclude, "kube-*")
-	}
-	if w.wide() || slices.ContainsFunc(w.Names, func(glob string) bool { return globMatches(glob, kyvernoOwn) }) {
-		exclude = append(exclude, kyvernoOwn)
-	}
-	return exclude
+	return ir.JoinNames(found), notes, nil
 }
 
 // alternatives are filters of which one is enough.
@@ -58,7 +42,7 @@ func (s selection) alternatives() ([]filter, error) {
 }
 
 // namespaces are the alternatives that a match block consists of.
-func (s selection) namespaces() (found []where, err error) {
+func (s selection) namespaces() (found []ir.Where, err error) {
 	filters, err := s.alternatives()
 	if err != nil {
 		return nil, err
@@ -78,15 +62,15 @@ func (s selection) namespaces() (found []where, err error) {
 
 // leftOut is what an exclude block leaves out: names, and a selector for what
 // it does not.
-func (s selection) leftOut() (out where, notes []string, err error) {
+func (s selection) leftOut() (out ir.Where, notes []string, err error) {
 	filters, err := s.alternatives()
 	if err != nil {
-		return where{}, nil, err
+		return ir.Where{}, nil, err
 	}
 	for _, f := range filters {
 		more, err := f.leaveOut(&out)
 		if err != nil {
-			return where{}, nil, err
+			return ir.Where{}, nil, err
 		}
 		notes = append(notes, more...)
 	}
@@ -94,22 +78,22 @@ func (s selection) leftOut() (out where, notes []string, err error) {
 }
 
 // namespaces are those whose creation or change the filter matches.
-func (f filter) namespaces() (where, error) {
+func (f filter) namespaces() (ir.Where, error) {
 	r := f.Resources
-	err := firstOf(
-		doubt{len(r.Kinds) != 1 || !f.matchesKind("Namespace"), "what triggers the rule is not a Namespace alone"},
-		doubt{f.people(), "it asks who made the namespace, which no rule here can"},
-		doubt{
-			len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"),
-			neverTriggered,
+	err := ir.FirstOf(
+		ir.Doubt{Is: len(r.Kinds) != 1 || !f.matchesKind("Namespace"), Why: "what triggers the rule is not a Namespace alone"},
+		ir.Doubt{Is: f.people(), Why: "it asks who made the namespace, which no rule here can"},
+		ir.Doubt{
+			Is:  len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"),
+			Why: neverTriggered,
 		},
-		doubt{len(r.Annotations) > 0, "it asks for annotations of the namespace; give it a label instead"},
-		doubt{r.NamespaceSelector != nil, "a namespaceSelector matches no Namespace, so that the rule never does anything"},
-		doubt{wildLabels(r.Selector), "a wildcard in labels has no counterpart in label selectors"},
-		doubt{len(f.names()) > 0 && len(r.Namespaces) > 0, "it asks for names and namespaces at once, which for a Namespace are the same"},
+		ir.Doubt{Is: len(r.Annotations) > 0, Why: "it asks for annotations of the namespace; give it a label instead"},
+		ir.Doubt{Is: r.NamespaceSelector != nil, Why: "a namespaceSelector matches no Namespace, so that the rule never does anything"},
+		ir.Doubt{Is: wildLabels(r.Selector), Why: "a wildcard in labels has no counterpart in label selectors"},
+		ir.Doubt{Is: len(f.names()) > 0 && len(r.Namespaces) > 0, Why: "it asks for names and namespaces at once, which for a Namespace are the same"},
 	)
 	if err != nil {
-		return where{}, err
+		return ir.Where{}, err
 	}
 	var names []string
 	for _, pattern := range slices.Concat(f.names(), r.Namespaces) {
@@ -119,12 +103,12 @@ func (f filter) namespaces() (where, error) {
 		}
 		names = append(names, ofWildcard(pattern))
 	}
-	return where{Names: names, Selector: plainSelector(r.Selector)}, nil
+	return ir.Where{Names: names, Selector: ir.PlainSelector(r.Selector)}, nil
 }
 
 // leaveOut adds what the filter excludes to out. Where it cannot say so
 // exactly, it leaves out more, and notes it.
-func (f filter) leaveOut(out *where) (notes []string, err error) {
+func (f filter) leaveOut(out *ir.Where) (notes []string, err error) {
 	r := f.Resources
 	switch {
 	case !f.matchesKind("Namespace"):
@@ -137,7 +121,7 @@ func (f filter) leaveOut(out *where) (notes []string, err error) {
 		return nil, errors.New("a wildcard in labels has no counterpart in label selectors")
 	}
 	names := slices.Concat(f.names(), r.Namespaces)
-	selector := plainSelector(r.Selector)
+	selector := ir.PlainSelector(r.Selector)
 	switch {
 	case len(names) > 0:
 		if selector != nil {
@@ -148,11 +132,11 @@ func (f filter) leaveOut(out *where) (notes []string, err error) {
 	case selector == nil:
 		return nil, errors.New("it leaves out every namespace")
 	}
-	negated, err := negation(selector)
+	negated, err := ir.Negation(selector)
 	if err != nil {
 		return nil, err
 	}
-	out.Selector, err = bothSelectors(out.Selector, negated)
+	out.Selector, err = ir.BothSelectors(out.Selector, negated)
 	return nil, err
 }
 
@@ -177,13 +161,13 @@ func merged(filters []filter) ([]filter, error) {
 		if f.people() || one.disagrees(f) {
 			return nil, errors.New("several filters under all ask for people, names, kinds or operations at once")
 		}
-		selector, err := bothSelectors(one.Resources.Selector, r.Selector)
+		selector, err := ir.BothSelectors(one.Resources.Selector, r.Selector)
 		if err != nil {
 			return nil, err
 		}
 		one.Resources.Selector = selector
-		one.Resources.Names = distinct(one.Resources.Names, f.names())
-		one.Resources.Namespaces = distinct(one.Resources.Namespaces, r.Namespaces)
+		one.Resources.Names = ir.Distinct(one.Resources.Names, f.names())
+		one.Resources.Namespaces = ir.Distinct(one.Resources.Namespaces, r.Namespaces)
 		if len(r.Operations) > 0 {
 			one.Resources.Operations = r.Operations
 		}
@@ -207,33 +191,4 @@ func (f filter) disagrees(other filter) bool {
 	r, o := f.Resources, other.Resources
 	return differ(slices.Concat(f.names(), r.Namespaces), slices.Concat(other.names(), o.Namespaces)) ||
 		differ(r.Kinds, o.Kinds) || differ(r.Operations, o.Operations)
-}
-
-// joinNames makes one of alternatives that differ in their names alone.
-func joinNames(all []where) []where {
-	var joined []where
-	for _, w := range all {
-		same := slices.IndexFunc(joined, func(other where) bool {
-			return metav1.FormatLabelSelector(other.Selector) == metav1.FormatLabelSelector(w.Selector) && slices.Equal(other.Exclude, w.Exclude)
-		})
-		switch {
-		case same < 0:
-			joined = append(joined, w)
-		case joined[same].wide() || w.wide():
-			joined[same].Names = nil
-		default:
-			joined[same].Names = distinct(joined[same].Names, w.Names)
-		}
-	}
-	return joined
-}
-
-func distinct(lists ...[]string) []string {
-	var all []string
-	for _, text := range slices.Concat(lists...) {
-		if !slices.Contains(all, text) {
-			all = append(all, text)
-		}
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"fmt"
@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
-const exceptionKind = "PolicyException"
+const ExceptionKind = "PolicyException"
 
 // PolicyException is as much of one, of either group, as is told.
 type PolicyException struct {
@@ -24,9 +26,9 @@ type PolicyException struct {
 	} `json:"spec"`
 }
 
-// excepted tells of exceptions to policies that were found, which no rule here
+// Excepted tells of exceptions to policies that were found, which no rule here
 // can say.
-func excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyException) []Left {
+func Excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyException) []ir.Left {
 	var names []string
 	for _, policy := range policies {
 		names = append(names, policy.Metadata.Name, policy.Metadata.Namespace+"/"+policy.Metadata.Name)
@@ -34,7 +36,7 @@ func excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyExc
 	for _, policy := range celPolicies {
 		names = append(names, policy.Metadata.Name)
 	}
-	var left []Left
+	var left []ir.Left
 	for _, exception := range exceptions {
 		var to []string
 		for _, e := range exception.Spec.Exceptions {
@@ -43,9 +45,9 @@ func excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyExc
 		for _, e := range exception.Spec.PolicyRefs {
 			to = append(to, e.Name)
 		}
-		for _, pattern := range distinct(to) {
+		for _, pattern := range ir.Distinct(to) {
 			if slices.ContainsFunc(names, func(name string) bool { is, _ := path.Match(pattern, name); return is }) {
-				left = append(left, Left{policyName(exception.Kind, exception.Metadata), fmt.Sprintf(
+				left = append(left, ir.Left{From: PolicyName(exception.Kind, exception.Metadata), Why: fmt.Sprintf(
 					"what it exempts from policy %s is not exempt here; name people under protect.allow, and namespaces under sync.namespaces.exclude", pattern)})
 			}
 		}

@@ -1,4 +1,4 @@
-package migrate
+package ir
 
 import (
 	"path"
@@ -41,7 +41,7 @@ func TestExpressionsBecomeGlobs(t *testing.T) {
 		"[0-9]{9}[0-9]{99}": {want: []string{}},
 	} {
 		t.Run(expression, func(t *testing.T) {
-			read, err := globsOf(expression)
+			read, err := GlobsOf(expression)
 			if test.want == nil {
 				require.Error(t, err)
 				return
@@ -50,8 +50,8 @@ func TestExpressionsBecomeGlobs(t *testing.T) {
 				return // only that it ends
 			}
 			require.NoError(t, err)
-			require.Equal(t, test.want, read.globs)
-			require.Equal(t, test.less, read.less)
+			require.Equal(t, test.want, read.Globs)
+			require.Equal(t, test.less, read.Less)
 		})
 	}
 }
@@ -68,16 +68,16 @@ func TestGlobsMatchNoMoreThanTheirExpression(t *testing.T) {
 			read    func(string) (reading, error)
 			matches func(name string) bool
 		}{
-			"first match": {firstMatchOf, func(name string) bool { return compiled.FindString(name) == name }},
-			"whole name":  {globsOf, whole.MatchString},
+			"first match": {FirstMatchOf, func(name string) bool { return compiled.FindString(name) == name }},
+			"whole name":  {GlobsOf, whole.MatchString},
 		} {
 			read, err := test.read(expression)
 			if err != nil {
 				continue // left out altogether
 			}
 			for _, name := range names {
-				if slices.ContainsFunc(read.globs, func(glob string) bool { return globMatches(glob, name) }) {
-					require.True(t, test.matches(name), "%s: %s as %q matches %q", tool, expression, read.globs, name)
+				if slices.ContainsFunc(read.Globs, func(glob string) bool { return globMatches(glob, name) }) {
+					require.True(t, test.matches(name), "%s: %s as %q matches %q", tool, expression, read.Globs, name)
 				}
 			}
 		}
@@ -100,28 +100,6 @@ func words(characters string, length int) []string {
 	return all
 }
 
-func TestWhatGlobsHaveInCommon(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		a, b, want []string
-		told       bool
-	}{
-		"a name and a glob that matches it":  {a: []string{"team-a"}, b: []string{"team-*"}, want: []string{"team-a"}},
-		"a name and a glob that does not":    {a: []string{"shop"}, b: []string{"team-*"}},
-		"a glob and a wider one":             {a: []string{"team-*"}, b: []string{"team-x-*"}, want: []string{"team-x-*"}},
-		"all and some":                       {a: []string{"*"}, b: []string{"a-?"}, want: []string{"a-?"}},
-		"globs that begin differently":       {a: []string{"a-*"}, b: []string{"b-*"}},
-		"globs of different lengths":         {a: []string{"a[0-9]"}, b: []string{"a[0-9][0-9]"}},
-		"globs of which it is hard to say":   {a: []string{"*-prod"}, b: []string{"team-*"}, told: true},
-		"the same, and another in each list": {a: []string{"a", "b"}, b: []string{"b", "c"}, want: []string{"b"}},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			var f finding
-			require.Equal(t, test.want, commonGlobs(&f, test.a, test.b))
-			require.Equal(t, test.told, f.Less)
-		})
-	}
-}
-
 // A glob lets in nobody that its expression does not, whatever is written.
 func FuzzGlobs(f *testing.F) {
 	for _, expression := range []string{"team-.*", "(a|ab)(1|)", "^a|b", `[^\-]{1,3}$`, "(?i)a", "(?s).", "(a$|b)*", "a{0}", `\Qa*\E`, "0)(", `\Qa`, "[[:alpha:]]+", "(?m)^a$"} {
@@ -137,15 +115,15 @@ func FuzzGlobs(f *testing.F) {
 			read    func(string) (reading, error)
 			matches bool
 		}{
-			"first match": {firstMatchOf, first.FindString(name) == name},
-			"whole name":  {globsOf, whole.MatchString(name)},
+			"first match": {FirstMatchOf, first.FindString(name) == name},
+			"whole name":  {GlobsOf, whole.MatchString(name)},
 		} {
 			read, err := test.read(expression)
 			if err != nil {
 				continue
 			}
-			require.LessOrEqual(t, len(read.globs), maxGlobs)
-			for _, glob := range read.globs {
+			require.LessOrEqual(t, len(read.Globs), maxGlobs)
+			for _, glob := range read.Globs {
 				matched, err := path.Match(glob, name)
 				require.NoError(t, err, "%q is no glob", glob)
 				require.True(t, test.matches || !matched, "%s: %q as %q matches %q", tool, expression, glob, name)

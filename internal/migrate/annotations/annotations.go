@@ -1,4 +1,4 @@
-package migrate
+package annotations
 
 import (
 	"fmt"
@@ -8,14 +8,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
 // objects finds an object that annotations name.
-type objects map[object.Ref]Object
+type objects map[object.Ref]ir.Object
 
-func indexed(all []Object) objects {
+func Indexed(all []ir.Object) objects {
 	index := objects{}
 	for _, o := range all {
 		index[o.Ref] = o
@@ -29,7 +31,7 @@ type consent struct {
 	patterns []string
 	selector *metav1.LabelSelector
 	// firstMatch is true where of several ways to match one is seen; see
-	// firstMatchOf.
+	// FirstMatchOf.
 	firstMatch bool
 }
 
@@ -48,38 +50,38 @@ func (c consent) all() bool { return len(c.patterns) == 0 && c.selector == nil }
 
 // terms are the alternatives that c consists of, as globs and selectors. What
 // cannot be said as globs is left out, and noted.
-func (c consent) terms(f *finding) []where {
+func (c consent) terms(f *ir.Finding) []ir.Where {
 	if c.all() {
-		return []where{{}}
+		return []ir.Where{{}}
 	}
-	var terms []where
+	var terms []ir.Where
 	var names []string
 	for _, pattern := range c.patterns {
 		names = append(names, c.globs(f, pattern)...)
 	}
 	if len(names) > 0 {
-		terms = append(terms, where{Names: distinct(names)})
+		terms = append(terms, ir.Where{Names: ir.Distinct(names)})
 	}
 	if c.selector != nil {
-		terms = append(terms, where{Selector: c.selector})
+		terms = append(terms, ir.Where{Selector: c.selector})
 	}
 	return terms
 }
 
-func (c consent) globs(f *finding, pattern string) []string {
-	read, err := globsOf(pattern)
+func (c consent) globs(f *ir.Finding, pattern string) []string {
+	read, err := ir.GlobsOf(pattern)
 	if c.firstMatch {
-		read, err = firstMatchOf(pattern)
+		read, err = ir.FirstMatchOf(pattern)
 	}
 	switch {
 	case err != nil:
-		f.lose("the regular expression %s is no glob and is left out; add the namespaces that it means to sync.namespaces.include", pattern)
-	case read.less:
-		f.lose("the regular expression %s repeats without end, these globs up to %d times", pattern, maxRepeats)
+		f.RecordLoss("the regular expression %s is no glob and is left out; add the namespaces that it means to sync.namespaces.include", pattern)
+	case read.Less:
+		f.RecordLoss("the regular expression %s repeats without end, these globs up to %d times", pattern, ir.MaxRepeats)
 	case !c.firstMatch && choosesOutside(pattern):
-		f.note("the replicator reads %s as ^%s$, where ^ and $ belong to the outermost alternatives alone; here each is a whole name", pattern, pattern)
+		f.Note("the replicator reads %s as ^%s$, where ^ and $ belong to the outermost alternatives alone; here each is a whole name", pattern, pattern)
 	}
-	return read.globs
+	return read.Globs
 }
 
 // choosesOutside reports whether the expression has alternatives that are in no
@@ -113,19 +115,19 @@ func (c consent) allows(namespace string) bool {
 }
 
 // both are the alternatives that two consents allow together.
-func both(f *finding, a, b []where) []where {
-	var terms []where
+func both(f *ir.Finding, a, b []ir.Where) []ir.Where {
+	var terms []ir.Where
 	for _, one := range a {
 		for _, other := range b {
-			selector, err := bothSelectors(one.Selector, other.Selector)
+			selector, err := ir.BothSelectors(one.Selector, other.Selector)
 			if err != nil {
 				continue // no namespace has both
 			}
-			term := where{Names: one.Names, Selector: selector}
+			term := ir.Where{Names: one.Names, Selector: selector}
 			switch {
-			case one.wide():
+			case one.Wide():
 				term.Names = other.Names
-			case !other.wide():
+			case !other.Wide():
 				if term.Names = commonGlobs(f, one.Names, other.Names); len(term.Names) == 0 {
 					continue
 				}
@@ -137,7 +139,7 @@ func both(f *finding, a, b []where) []where {
 }
 
 // commonGlobs are globs for what both lists match.
-func commonGlobs(f *finding, a, b []string) []string {
+func commonGlobs(f *ir.Finding, a, b []string) []string {
 	var common []string
 	for _, one := range a {
 		for _, other := range b {
@@ -146,29 +148,29 @@ func commonGlobs(f *finding, a, b []string) []string {
 				common = append(common, one)
 			case rules.Within(other, one):
 				common = append(common, other)
-			case !disjoint(one, other):
-				f.lose("what %s and %s match together is left out; add the namespaces that are meant to sync.namespaces.include", one, other)
+			case !ir.Disjoint(one, other):
+				f.RecordLoss("what %s and %s match together is left out; add the namespaces that are meant to sync.namespaces.include", one, other)
 			}
 		}
 	}
-	return distinct(common)
+	return ir.Distinct(common)
 }
 
 // apart are the same alternatives, where each leaves out what one before it
 // selects by name alone: two rules must not clone one source into one namespace.
-func apart(terms []where) []where {
-	var all, others []where
+func apart(terms []ir.Where) []ir.Where {
+	var all, others []ir.Where
 	var taken []string
 	for _, term := range terms {
-		if term.Selector != nil || term.wide() {
+		if term.Selector != nil || term.Wide() {
 			others = append(others, term)
 			continue
 		}
 		all = append(all, term)
-		taken = distinct(taken, term.Names)
+		taken = ir.Distinct(taken, term.Names)
 	}
 	for _, term := range others {
-		if !term.wide() {
+		if !term.Wide() {
 			term.Names = slices.DeleteFunc(slices.Clone(term.Names), func(name string) bool {
 				return slices.ContainsFunc(taken, func(glob string) bool { return rules.Within(name, glob) })
 			})
@@ -177,7 +179,7 @@ func apart(terms []where) []where {
 			}
 		}
 		term.Exclude = slices.DeleteFunc(slices.Clone(taken), func(glob string) bool {
-			return !term.wide() && !slices.ContainsFunc(term.Names, func(name string) bool { return !disjoint(name, glob) })
+			return !term.Wide() && !slices.ContainsFunc(term.Names, func(name string) bool { return !ir.Disjoint(name, glob) })
 		})
 		all = append(all, term)
 	}
@@ -193,7 +195,7 @@ func selectorOf(annotation string) (*metav1.LabelSelector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the label selector %q cannot be read", annotation)
 	}
-	return plainSelector(selector), nil
+	return ir.PlainSelector(selector), nil
 }
 
 // referred reads NAMESPACE/NAME, an object of the same kind.
@@ -204,16 +206,16 @@ func referred(kind object.Kind, annotation string) (object.Ref, bool) {
 
 // wideExclude keeps what every namespace selects out of kube-*, as Headwater
 // does by default.
-func wideExclude(f *finding, w where) where {
-	if w.wide() || slices.Contains(w.Names, "*") {
+func wideExclude(f *ir.Finding, w ir.Where) ir.Where {
+	if w.Wide() || slices.Contains(w.Names, "*") {
 		w.Exclude = append([]string{"kube-*"}, w.Exclude...)
-		f.note("%s copies into kube-* as well; take that from sync.namespaces.exclude if it is meant", f.Tool)
+		f.Note("%s copies into kube-* as well; take that from sync.namespaces.exclude if it is meant", f.Tool)
 	}
 	return w
 }
 
 // unknown notes the annotations of a tool that are not understood.
-func unknown(f *finding, annotations map[string]string, prefix string, known ...string) {
+func unknown(f *ir.Finding, annotations map[string]string, prefix string, known ...string) {
 	var strange []string
 	for key := range annotations {
 		if strings.HasPrefix(key, prefix) && !slices.Contains(known, key) {
@@ -222,21 +224,27 @@ func unknown(f *finding, annotations map[string]string, prefix string, known ...
 	}
 	slices.Sort(strange)
 	for _, key := range strange {
-		f.lose("the annotation %s is not known here; what it does is left out", key)
+		f.RecordLoss("the annotation %s is not known here; what it does is left out", key)
 	}
 }
 
 // pulled is the finding for a copy that names its source, which goes to the
 // namespace of the copy alone.
-func pulled(tool Tool, copied Object, source object.Ref) finding {
-	f := finding{
-		Tool: tool, From: copied.String(), Source: sourceNamed(source),
-		Sync: &syncPart{Where: where{Names: []string{escaped(copied.Namespace)}}, OnSourceDeleted: "Retain"},
+func pulled(tool ir.Tool, copied ir.Object, source object.Ref) ir.Finding {
+	f := ir.Finding{
+		Tool: tool, From: copied.String(), Source: ir.SourceNamed(source),
+		Sync: &ir.SyncPart{Where: ir.Where{Names: []string{ir.Escaped(copied.Namespace)}}, OnSourceDeleted: "Retain"},
 	}
 	if copied.Name != source.Name {
 		f.Sync.TargetName = copied.Name
 	}
-	f.note("take %s out of the chart or repository that deploys it, and keep the object: two that write it undo each other's work", copied.Ref)
-	f.systemSource()
+	f.Note("take %s out of the chart or repository that deploys it, and keep the object: two that write it undo each other's work", copied.Ref)
+	f.SystemSource()
 	return f
+}
+
+// IsClone reports whether a tool, or Headwater, made the object.
+func IsClone(o ir.Object) bool {
+	_, kyverno := o.Labels["generate.kyverno.io/policy-name"]
+	return kyverno || o.Labels[mark.CloneLabel] == "true" || ir.IsTrue(o.Annotations[reflectorAuto])
 }

@@ -1,4 +1,4 @@
-package migrate
+package ir
 
 import (
 	"path"
@@ -8,7 +8,7 @@ import (
 
 var escapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-func escaped(text string) string { return escapes.Replace(text) }
+func Escaped(text string) string { return escapes.Replace(text) }
 
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, `*?[\`) }
 
@@ -25,9 +25,9 @@ func literalStart(glob string) string {
 	return glob
 }
 
-// disjoint reports whether no name is matched by both, where that is easily
+// Disjoint reports whether no name is matched by both, where that is easily
 // seen.
-func disjoint(a, b string) bool {
+func Disjoint(a, b string) bool {
 	if !isGlob(a) {
 		return !globMatches(b, a)
 	}

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
@@ -16,29 +17,29 @@ import (
 
 // deny translates a policy that lets only certain people change a Secret or
 // ConfigMap.
-func (p CELPolicy) deny() ([]finding, error) {
+func (p CELPolicy) deny() ([]ir.Finding, error) {
 	sources, everywhere, err := p.guarded()
 	if err != nil {
 		return nil, err
 	}
 	operations, err := protectedOperations(p.Spec.MatchConstraints.ResourceRules[0].on("CREATE", "UPDATE", "DELETE"), nil)
 	allow, recognised := p.allowed()
-	var found []finding
+	var found []ir.Finding
 	for _, source := range sources {
-		f := finding{From: p.name(), Source: source, Everywhere: everywhere, Protect: &protectPart{
+		f := ir.Finding{From: p.name(), Source: source, Everywhere: everywhere, Protect: &ir.ProtectPart{
 			Operations: operations, Mode: p.mode(), Clones: protectspec.Revert, Allow: allow,
 		}}
 		if err != nil {
-			f.off("%s", err)
+			f.Disable("%s", err)
 		}
 		if !recognised {
-			f.off("it asks more in CEL than who it is; say under protect.allow who may")
+			f.Disable("it asks more in CEL than who it is; say under protect.allow who may")
 		}
-		f.note(overrideMay)
+		f.Note(overrideMay)
 		if said := p.Spec.Validations; len(said) == 1 && said[0].MessageExpression == "" {
 			f.Protect.Message = said[0].Message
 		} else {
-			f.lose("its message is an expression and is left out: the default names the rule, and who may edit")
+			f.RecordLoss("its message is an expression and is left out: the default names the rule, and who may edit")
 		}
 		found = append(found, f)
 	}
@@ -69,7 +70,7 @@ func (p CELPolicy) guarded() (sources []rules.Source, everywhere bool, err error
 	}
 	about.Resources.Names, about.Resources.Selector = c.ResourceRules[0].ResourceNames, c.ObjectSelector
 	if about.Resources.Namespaces = namedBy(c.NamespaceSelector); about.Resources.Namespaces == nil {
-		about.Resources.NamespaceSelector = plainSelector(c.NamespaceSelector)
+		about.Resources.NamespaceSelector = ir.PlainSelector(c.NamespaceSelector)
 	}
 	var kinds []object.Kind
 	for _, kind := range object.Kinds {
@@ -83,7 +84,7 @@ func (p CELPolicy) guarded() (sources []rules.Source, everywhere bool, err error
 // namedBy are the namespaces that s asks for by the label that names them; nil
 // if it asks for anything else.
 func namedBy(s *metav1.LabelSelector) []string {
-	if s = plainSelector(s); s == nil || len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
+	if s = ir.PlainSelector(s); s == nil || len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
 		return nil
 	}
 	if name, asked := s.MatchLabels[corev1.LabelMetadataName]; asked {

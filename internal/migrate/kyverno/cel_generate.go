@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
@@ -24,7 +25,7 @@ var errNotRecognised = errors.New(`its expression is not recognised; what is tra
 	`generator.Apply(object.metadata.name, [resource.Get("v1", "secrets", NAMESPACE, NAME)]), of Secrets and ConfigMaps, also by variables`)
 
 // generate translates a policy that clones into namespaces.
-func (p CELPolicy) generate() ([]finding, error) {
+func (p CELPolicy) generate() ([]ir.Finding, error) {
 	sources, target, err := p.cloned()
 	if err != nil {
 		return nil, err
@@ -37,10 +38,10 @@ func (p CELPolicy) generate() ([]finding, error) {
 	found := c.findings()
 	for i := range found {
 		if len(p.Spec.MatchConditions) > 0 {
-			found[i].off("it holds only under its matchConditions, which no rule here can ask for")
+			found[i].Disable("it holds only under its matchConditions, which no rule here can ask for")
 		}
 		if !p.Spec.Evaluation.OrphanDownstreamOnDeletion.on() {
-			found[i].note("set evaluation.orphanDownstreamOnPolicyDelete.enabled to true in the policy before you delete it, so that every " +
+			found[i].Note("set evaluation.orphanDownstreamOnPolicyDelete.enabled to true in the policy before you delete it, so that every " +
 				"version of Kyverno leaves the clones")
 		}
 	}
@@ -108,7 +109,7 @@ func (p CELPolicy) meant(expression string) string {
 
 // namespaces are those whose creation or change triggers the policy. Selectors
 // of namespaces and of objects both look at their labels.
-func (c constraints) namespaces() (found []where, notes []string, err error) {
+func (c constraints) namespaces() (found []ir.Where, notes []string, err error) {
 	if len(c.ResourceRules) != 1 || !c.ResourceRules[0].exactly("namespaces") {
 		return nil, nil, errors.New("what triggers it is not a Namespace alone")
 	}
@@ -116,14 +117,14 @@ func (c constraints) namespaces() (found []where, notes []string, err error) {
 	if len(rule.on("CREATE", "UPDATE")) == 0 {
 		return nil, nil, errors.New(neverTriggered)
 	}
-	var w where
-	if w.Selector, err = bothSelectors(c.NamespaceSelector, c.ObjectSelector); err != nil {
+	var w ir.Where
+	if w.Selector, err = ir.BothSelectors(c.NamespaceSelector, c.ObjectSelector); err != nil {
 		return nil, nil, err
 	}
 	for _, name := range rule.ResourceNames {
-		w.Names = append(w.Names, escaped(name))
+		w.Names = append(w.Names, ir.Escaped(name))
 	}
-	w.Exclude = w.ownExcludes()
+	w.Exclude = w.OwnExcludes()
 	for _, excluded := range c.ExcludeResourceRules {
 		if !(constraints{ResourceRules: []resourceRule{excluded}}).names("namespaces") {
 			continue
@@ -135,8 +136,8 @@ func (c constraints) namespaces() (found []where, notes []string, err error) {
 			notes = append(notes, "left out for every operation: "+strings.Join(excluded.ResourceNames, ", "))
 		}
 		for _, name := range excluded.ResourceNames {
-			w.Exclude = distinct(w.Exclude, []string{escaped(name)})
+			w.Exclude = ir.Distinct(w.Exclude, []string{ir.Escaped(name)})
 		}
 	}
-	return []where{w}, notes, nil
+	return []ir.Where{w}, notes, nil
 }

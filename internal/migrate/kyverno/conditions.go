@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
 // KyvernoCELGroup is that of Kyverno's newer policies, which ask in CEL. A
@@ -75,9 +76,9 @@ type resourceRule struct {
 	ResourceNames []string `json:"resourceNames"`
 }
 
-// isCELPolicy reports whether kind, of KyvernoCELGroup, may do one of the jobs
+// IsCELPolicy reports whether kind, of KyvernoCELGroup, may do one of the jobs
 // that are translated.
-func isCELPolicy(kind string) bool {
+func IsCELPolicy(kind string) bool {
 	return slices.Contains([]string{generatingKind, validatingKind, mutatingKind}, strings.TrimPrefix(kind, namespacedKind))
 }
 
@@ -85,10 +86,10 @@ func (p CELPolicy) does(kind string) bool { return strings.TrimPrefix(p.Kind, na
 
 func (p CELPolicy) namespaced() bool { return strings.HasPrefix(p.Kind, namespacedKind) }
 
-func (p CELPolicy) name() string { return policyName(p.Kind, p.Metadata) }
+func (p CELPolicy) name() string { return PolicyName(p.Kind, p.Metadata) }
 
-// ofCELPolicy translates p, or says why not.
-func ofCELPolicy(p CELPolicy) (found []finding, left []Left) {
+// OfCELPolicy translates p, or says why not.
+func OfCELPolicy(p CELPolicy) (found []ir.Finding, left []ir.Left) {
 	var err error
 	switch {
 	case p.does(generatingKind):
@@ -102,12 +103,12 @@ func ofCELPolicy(p CELPolicy) (found []finding, left []Left) {
 		err = errors.New(otherJob)
 	}
 	if err != nil {
-		return nil, []Left{{p.name(), err.Error()}}
+		return nil, []ir.Left{{From: p.name(), Why: err.Error()}}
 	}
 	for i := range found {
-		found[i].Tool = Kyverno
+		found[i].Tool = ir.Kyverno
 		if p.Spec.Evaluation.Admission.Enabled != nil && !p.Spec.Evaluation.Admission.on() {
-			found[i].off("%s", admissionOff)
+			found[i].Disable("%s", admissionOff)
 		}
 	}
 	return found, nil

@@ -1,4 +1,4 @@
-package migrate
+package ir
 
 import (
 	"errors"
@@ -14,18 +14,18 @@ import (
 const (
 	// maxGlobs is how many globs one regular expression may become.
 	maxGlobs = 64
-	// maxRepeats is how often what repeats without end is repeated in globs,
+	// MaxRepeats is how often what repeats without end is repeated in globs,
 	// where no * says the same.
-	maxRepeats = 4
+	MaxRepeats = 4
 	// fewChars of a class are globs of their own.
 	fewChars = 3
 )
 
 // reading is a regular expression as globs over names of namespaces.
 type reading struct {
-	globs []string
+	Globs []string
 	// less is true when the globs match less: a repetition ends.
-	less bool
+	Less bool
 	// variable counts what can have more than one length.
 	variable int
 	choice   bool
@@ -33,23 +33,23 @@ type reading struct {
 
 var errNoGlob = errors.New("it is no glob")
 
-// globsOf reads an expression that has to match a whole name. It never returns
+// GlobsOf reads an expression that has to match a whole name. It never returns
 // globs that match more, nor any that no namespace's name matches.
-func globsOf(expression string) (reading, error) {
+func GlobsOf(expression string) (reading, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
 		return reading{}, errNoGlob
 	}
 	parsed = unanchored(parsed)
-	read, err := globReader{maxRepeats}.globs(parsed)
+	read, err := globReader{MaxRepeats}.globs(parsed)
 	if err != nil {
 		return read, err
 	}
-	read.globs = slices.DeleteFunc(read.globs, isNoName)
-	if read.less { // unless one more repetition adds no name, as in team-*
-		more, err := globReader{maxRepeats + 1}.globs(parsed)
-		more.globs = slices.DeleteFunc(more.globs, isNoName)
-		read.less = err != nil || len(more.globs) > len(read.globs)
+	read.Globs = slices.DeleteFunc(read.Globs, isNoName)
+	if read.Less { // unless one more repetition adds no name, as in team-*
+		more, err := globReader{MaxRepeats + 1}.globs(parsed)
+		more.Globs = slices.DeleteFunc(more.Globs, isNoName)
+		read.Less = err != nil || len(more.Globs) > len(read.Globs)
 	}
 	return read, nil
 }
@@ -64,21 +64,21 @@ func isNoName(glob string) bool {
 	return !possible("") && !possible("a")
 }
 
-// firstMatchOf is globsOf for a tool that takes the first match there is and
+// FirstMatchOf is GlobsOf for a tool that takes the first match there is and
 // then asks whether it is the whole name: of several ways to match it sees one.
-func firstMatchOf(expression string) (reading, error) {
-	read, err := globsOf(expression)
+func FirstMatchOf(expression string) (reading, error) {
+	read, err := GlobsOf(expression)
 	if err != nil || !read.choice && read.variable <= 1 || endsAnchored(expression) {
 		return read, err
 	}
-	if slices.ContainsFunc(read.globs, isGlob) {
+	if slices.ContainsFunc(read.Globs, isGlob) {
 		return reading{}, errNoGlob
 	}
 	compiled, err := regexp.Compile(expression)
 	if err != nil {
 		return reading{}, errNoGlob
 	}
-	read.globs = slices.DeleteFunc(read.globs, func(name string) bool { return compiled.FindString(name) != name })
+	read.Globs = slices.DeleteFunc(read.Globs, func(name string) bool { return compiled.FindString(name) != name })
 	return read, nil
 }
 
@@ -117,14 +117,14 @@ type globReader struct{ repeats int }
 func (g globReader) globs(r *syntax.Regexp) (reading, error) {
 	switch r.Op {
 	case syntax.OpEmptyMatch:
-		return reading{globs: []string{""}}, nil
+		return reading{Globs: []string{""}}, nil
 	case syntax.OpLiteral:
 		if r.Flags&syntax.FoldCase != 0 {
 			return reading{}, errNoGlob
 		}
-		return reading{globs: []string{escaped(string(r.Rune))}}, nil
+		return reading{Globs: []string{Escaped(string(r.Rune))}}, nil
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return reading{globs: []string{"?"}}, nil
+		return reading{Globs: []string{"?"}}, nil
 	case syntax.OpCharClass:
 		return class(r.Rune)
 	case syntax.OpCapture:
@@ -141,20 +141,20 @@ func (g globReader) globs(r *syntax.Regexp) (reading, error) {
 }
 
 func (g globReader) joined(parts []*syntax.Regexp) (reading, error) {
-	all := reading{globs: []string{""}}
+	all := reading{Globs: []string{""}}
 	for _, part := range parts {
 		read, err := g.globs(part)
 		if err != nil {
 			return reading{}, err
 		}
 		var next []string
-		for _, head := range all.globs {
-			for _, tail := range read.globs {
+		for _, head := range all.Globs {
+			for _, tail := range read.Globs {
 				next = append(next, head+tail)
 			}
 		}
-		all = reading{next, all.less || read.less, all.variable + read.variable, all.choice || read.choice}
-		if len(all.globs) > maxGlobs {
+		all = reading{next, all.Less || read.Less, all.variable + read.variable, all.choice || read.choice}
+		if len(all.Globs) > maxGlobs {
 			return reading{}, errNoGlob
 		}
 	}
@@ -168,9 +168,9 @@ func (g globReader) chosen(parts []*syntax.Regexp) (reading, error) {
 		if err != nil {
 			return reading{}, err
 		}
-		all = reading{append(all.globs, read.globs...), all.less || read.less, all.variable + read.variable, true}
+		all = reading{append(all.Globs, read.Globs...), all.Less || read.Less, all.variable + read.variable, true}
 	}
-	if len(all.globs) > maxGlobs {
+	if len(all.Globs) > maxGlobs {
 		return reading{}, errNoGlob
 	}
 	return all, nil
@@ -196,9 +196,9 @@ func (g globReader) repeated(r *syntax.Regexp) (reading, error) {
 		return reading{}, errNoGlob
 	}
 	if most < 0 && anyOfAName(r.Sub[0]) {
-		return reading{globs: []string{strings.Repeat("?", least) + "*"}, variable: 1}, nil
+		return reading{Globs: []string{strings.Repeat("?", least) + "*"}, variable: 1}, nil
 	}
-	all := reading{less: most < 0, variable: 1}
+	all := reading{Less: most < 0, variable: 1}
 	if most < 0 {
 		most = max(least, g.repeats)
 	}
@@ -207,9 +207,9 @@ func (g globReader) repeated(r *syntax.Regexp) (reading, error) {
 		if err != nil {
 			return reading{}, err
 		}
-		all.globs = append(all.globs, read.globs...)
-		all.less, all.variable, all.choice = all.less || read.less, all.variable+read.variable, all.choice || read.choice
-		if len(all.globs) > maxGlobs {
+		all.Globs = append(all.Globs, read.Globs...)
+		all.Less, all.variable, all.choice = all.Less || read.Less, all.variable+read.variable, all.choice || read.choice
+		if len(all.Globs) > maxGlobs {
 			return reading{}, errNoGlob
 		}
 	}
@@ -266,8 +266,24 @@ func class(ranges []rune) (reading, error) {
 	case len(each) == 0:
 		return reading{}, errNoGlob // no name has such a character
 	case len(each) <= fewChars:
-		return reading{globs: each}, nil
+		return reading{Globs: each}, nil
 	default:
-		return reading{globs: []string{"[" + inside.String() + "]"}}, nil
+		return reading{Globs: []string{"[" + inside.String() + "]"}}, nil
 	}
+}
+
+// kyvernoOwn is where Kyverno runs, which it leaves out as it does kube-*, unless
+// it is configured otherwise.
+const kyvernoOwn = "kyverno"
+
+// OwnExcludes are what Kyverno leaves out of w by itself.
+func (w Where) OwnExcludes() []string {
+	var exclude []string
+	if w.ReachesKube() {
+		exclude = append(exclude, "kube-*")
+	}
+	if w.Wide() || slices.ContainsFunc(w.Names, func(glob string) bool { return globMatches(glob, kyvernoOwn) }) {
+		exclude = append(exclude, kyvernoOwn)
+	}
+	return exclude
 }

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"encoding/json"
@@ -8,19 +8,20 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // deny translates a rule that refuses changes.
-func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []Left) {
+func (p Policy) deny(from string, rule kyvernoRule, left []ir.Left) ([]ir.Finding, []ir.Left) {
 	matched, err := rule.Match.alternatives()
 	if err != nil {
-		return nil, append(left, Left{from, err.Error()})
+		return nil, append(left, ir.Left{From: from, Why: err.Error()})
 	}
 	before := len(left)
-	var found []finding
+	var found []ir.Finding
 	for _, f := range matched {
 		covered := f.shared()
 		if len(covered) == 0 {
@@ -28,7 +29,7 @@ func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []L
 		}
 		sources, everywhere, err := p.covered(f, covered)
 		if err != nil {
-			left = append(left, Left{from, err.Error()})
+			left = append(left, ir.Left{From: from, Why: err.Error()})
 			continue
 		}
 		matching, never := rule.operations(f)
@@ -37,36 +38,36 @@ func (p Policy) deny(from string, rule kyvernoRule, left []Left) ([]finding, []L
 			err = never
 		}
 		for _, source := range sources {
-			one := finding{From: from, Source: source, Everywhere: everywhere, Protect: &protectPart{
+			one := ir.Finding{From: from, Source: source, Everywhere: everywhere, Protect: &ir.ProtectPart{
 				Operations: operations, Mode: p.mode(rule), Message: rule.Validate.Message, Clones: protectspec.Revert,
 			}}
 			p.describe(&one, rule, f)
 			if err != nil {
-				one.off("%s", err)
+				one.Disable("%s", err)
 			}
 			found = append(found, one)
 		}
 	}
 	if len(found) == 0 && len(left) == before {
-		left = append(left, Left{from, "it denies nothing about Secrets or ConfigMaps"})
+		left = append(left, ir.Left{From: from, Why: "it denies nothing about Secrets or ConfigMaps"})
 	}
 	return found, left
 }
 
 // describe says who may, and what is different here.
-func (p Policy) describe(f *finding, rule kyvernoRule, matched filter) {
+func (p Policy) describe(f *ir.Finding, rule kyvernoRule, matched filter) {
 	f.Protect.Allow = p.allow(f, rule)
 	if hasVariable(f.Protect.Message) {
 		f.Protect.Message = ""
-		f.lose("its message holds variables and is left out: the default names the rule, and who may edit")
+		f.RecordLoss("its message holds variables and is left out: the default names the rule, and who may edit")
 	}
 	if len(rule.Validate.Overrides)+len(p.Spec.Overrides) > 0 {
-		f.lose("its failureActionOverrides are left out: mode is the same in every namespace")
+		f.RecordLoss("its failureActionOverrides are left out: mode is the same in every namespace")
 	}
 	if matched.people() {
-		f.off("it refuses only certain people, and a rule here everybody but those whom it allows")
+		f.Disable("it refuses only certain people, and a rule here everybody but those whom it allows")
 	}
-	f.note(overrideMay)
+	f.Note(overrideMay)
 }
 
 func (p Policy) mode(rule kyvernoRule) protectspec.Mode {
@@ -88,21 +89,21 @@ func (p Policy) mode(rule kyvernoRule) protectspec.Mode {
 // names no namespace.
 func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, everywhere bool, err error) {
 	r, namespaces := f.Resources, p.placesOf(f)
-	err = firstOf(
-		doubt{
-			len(r.Annotations) > 0 || r.NamespaceSelector != nil,
-			"it selects objects by annotations or by labels of their namespace; name them, or give them a label",
+	err = ir.FirstOf(
+		ir.Doubt{
+			Is:  len(r.Annotations) > 0 || r.NamespaceSelector != nil,
+			Why: "it selects objects by annotations or by labels of their namespace; name them, or give them a label",
 		},
-		doubt{
-			slices.ContainsFunc(slices.Concat(f.names(), namespaces), isWild),
-			"it selects objects by a wildcard in their name or namespace; a source is one name, or a label in one namespace",
+		ir.Doubt{
+			Is:  slices.ContainsFunc(slices.Concat(f.names(), namespaces), isWild),
+			Why: "it selects objects by a wildcard in their name or namespace; a source is one name, or a label in one namespace",
 		},
-		doubt{
-			plainSelector(r.Selector) != nil && (len(f.names()) > 0 || wildLabels(r.Selector)),
-			"it selects objects by name and labels at once, or by a wildcard in labels",
+		ir.Doubt{
+			Is:  ir.PlainSelector(r.Selector) != nil && (len(f.names()) > 0 || wildLabels(r.Selector)),
+			Why: "it selects objects by name and labels at once, or by a wildcard in labels",
 		},
-		doubt{len(namespaces) == 0 && len(f.names()) == 0, "it is about objects of every namespace; a source is in one"},
-		doubt{len(f.names()) == 0 && plainSelector(r.Selector) == nil, "it is about every object of a namespace; name them, or give them a label"},
+		ir.Doubt{Is: len(namespaces) == 0 && len(f.names()) == 0, Why: "it is about objects of every namespace; a source is in one"},
+		ir.Doubt{Is: len(f.names()) == 0 && ir.PlainSelector(r.Selector) == nil, Why: "it is about every object of a namespace; name them, or give them a label"},
 	)
 	if err != nil {
 		return nil, false, err
@@ -132,7 +133,7 @@ func (p Policy) placesOf(f filter) []string {
 }
 
 func (f filter) sourcesIn(kind object.Kind, namespace string) []rules.Source {
-	if selector := plainSelector(f.Resources.Selector); selector != nil {
+	if selector := ir.PlainSelector(f.Resources.Selector); selector != nil {
 		return []rules.Source{{Kind: kind, Namespace: namespace, Selector: selector}}
 	}
 	var sources []rules.Source
@@ -166,22 +167,22 @@ func protectedOperations(matched []string, raw json.RawMessage) ([]protectspec.O
 
 // allow is whom the rule exempts. Those who cannot be named here are refused,
 // and noted.
-func (p Policy) allow(f *finding, rule kyvernoRule) protectspec.Allow {
+func (p Policy) allow(f *ir.Finding, rule kyvernoRule) protectspec.Allow {
 	allow := protectspec.Allow{ClusterRoles: []string{}}
 	excluded, all := rule.Exclude.filters()
 	if all {
-		f.lose("exclude.all asks for several things at once and exempts nobody here")
+		f.RecordLoss("exclude.all asks for several things at once and exempts nobody here")
 		return allow
 	}
 	for _, x := range excluded {
 		switch {
 		case !x.people() && x.leavesOut(f.Source):
-			f.off("it excludes objects, and perhaps this one, by names or labels")
+			f.Disable("it excludes objects, and perhaps this one, by names or labels")
 		case !x.people():
 		case x.resources() && !x.onlyKinds(f.Source.Kind):
-			f.lose("whom it excludes for some objects or operations only is not exempt here")
+			f.RecordLoss("whom it excludes for some objects or operations only is not exempt here")
 		case countOf(x.Roles, x.ClusterRoles)+min(len(x.Subjects), 1) > 1:
-			f.lose("whom it excludes by role and name at once is not exempt here")
+			f.RecordLoss("whom it excludes by role and name at once is not exempt here")
 		default:
 			x.exempt(f, &allow)
 		}
@@ -218,19 +219,19 @@ func (f filter) onlyKinds(kind object.Kind) bool {
 }
 
 // exempt adds the people of the filter that can be named here.
-func (f filter) exempt(to *finding, allow *protectspec.Allow) {
+func (f filter) exempt(to *ir.Finding, allow *protectspec.Allow) {
 	if len(f.ClusterRoles) > 0 {
 		allow.ClusterRoles = append(allow.ClusterRoles, f.ClusterRoles...)
-		to.note("a ClusterRole counts when it is held through a ClusterRoleBinding, and not through a RoleBinding: whoever " +
+		to.Note("a ClusterRole counts when it is held through a ClusterRoleBinding, and not through a RoleBinding: whoever " +
 			"administers a namespace could bind it there to themselves")
 	}
 	for _, role := range f.Roles {
-		to.lose("Role %s exempts nobody here: roles of a namespace do not count; name its holders", role)
+		to.RecordLoss("Role %s exempts nobody here: roles of a namespace do not count; name its holders", role)
 	}
 	for _, subject := range f.Subjects {
 		switch {
 		case isWild(subject.Name + subject.Namespace):
-			to.lose("%s %s is a wildcard and exempts nobody here; name them one by one, or a group", subject.Kind, subject.Name)
+			to.RecordLoss("%s %s is a wildcard and exempts nobody here; name them one by one, or a group", subject.Kind, subject.Name)
 		case subject.Kind == rbacv1.UserKind:
 			allow.Users = append(allow.Users, subject.Name)
 		case subject.Kind == rbacv1.GroupKind:

@@ -1,4 +1,4 @@
-package migrate
+package kyverno
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -41,9 +42,9 @@ func (p Policy) generatesExisting() bool {
 	return p.Spec.GenerateExisting || p.Spec.GenerateExistingOnPolicyUpdate
 }
 
-func (p Policy) name() string { return policyName(p.Kind, p.Metadata) }
+func (p Policy) name() string { return PolicyName(p.Kind, p.Metadata) }
 
-func policyName(kind string, of metav1.ObjectMeta) string {
+func PolicyName(kind string, of metav1.ObjectMeta) string {
 	if of.Namespace != "" {
 		return kind + " " + of.Namespace + "/" + of.Name
 	}
@@ -144,12 +145,12 @@ type mutation struct {
 	ForEach        json.RawMessage `json:"foreach"`
 }
 
-// ofPolicy translates the rules of p. left are those that are none of the three
+// OfPolicy translates the rules of p. left are those that are none of the three
 // that Headwater knows.
-func ofPolicy(p Policy) (found []finding, left []Left) {
+func OfPolicy(p Policy) (found []ir.Finding, left []ir.Left) {
 	for _, rule := range p.Spec.Rules {
 		from := p.name() + ", rule " + rule.Name
-		var of []finding
+		var of []ir.Finding
 		switch {
 		case rule.Generate != nil:
 			of, left = p.generate(from, rule, left)
@@ -158,10 +159,10 @@ func ofPolicy(p Policy) (found []finding, left []Left) {
 		case rule.Mutate != nil && len(rule.Mutate.Targets) > 0:
 			of, left = p.mutate(from, rule, left)
 		default:
-			left = append(left, Left{from, otherJob})
+			left = append(left, ir.Left{From: from, Why: otherJob})
 		}
 		for _, f := range of {
-			f.Tool = Kyverno
+			f.Tool = ir.Kyverno
 			p.unconditional(&f, rule)
 			found = append(found, f)
 		}
@@ -170,20 +171,20 @@ func ofPolicy(p Policy) (found []finding, left []Left) {
 }
 
 // unconditional turns off what depends on what a rule of Headwater cannot ask.
-func (p Policy) unconditional(f *finding, rule kyvernoRule) {
+func (p Policy) unconditional(f *ir.Finding, rule kyvernoRule) {
 	if _, err := conditioned(rule.Preconditions); err != nil {
-		f.off("it holds only under its preconditions, which no rule here can ask for")
+		f.Disable("it holds only under its preconditions, which no rule here can ask for")
 	}
 	for _, condition := range []struct {
 		name string
 		is   json.RawMessage
 	}{{"celPreconditions", rule.CELPreconditions}, {"context", rule.Context}} {
 		if given(condition.is) {
-			f.off("it holds only under its %s, which no rule here can ask for", condition.name)
+			f.Disable("it holds only under its %s, which no rule here can ask for", condition.name)
 		}
 	}
 	if p.Spec.Admission != nil && !*p.Spec.Admission {
-		f.off("%s", admissionOff)
+		f.Disable("%s", admissionOff)
 	}
 }
 
