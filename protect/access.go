@@ -20,61 +20,61 @@ const (
 	byClusterRole = "clusterRole"
 )
 
-// Binding is what is kept of a ClusterRoleBinding.
-type Binding struct {
+// boundRole is what is kept of a ClusterRoleBinding.
+type boundRole struct {
 	metav1.ObjectMeta
 	ClusterRole string
 	// Holders are the principals that it binds.
 	Holders []string
 }
 
-// Access answers who a ClusterRole is bound to. RoleBindings are not read:
+// accessIndex answers who a ClusterRole is bound to. RoleBindings are not read:
 // whoever administers a namespace may bind any role there, to themselves too.
-type Access struct {
-	bindings *informers.View[*Binding]
+type accessIndex struct {
+	bindings *informers.View[*boundRole]
 }
 
-// NewAccess returns an Access whose cache is started with caches once needed
+// watchBindings returns an Access whose cache is started with caches once needed
 // says so.
-func NewAccess(clients *kube.Clients, caches *informers.Caches, needed func() bool, log *zap.Logger) (*Access, error) {
+func watchBindings(clients *kube.Clients, caches *informers.Caches, needed func() bool, log *zap.Logger) (*accessIndex, error) {
 	informer := rbacinformers.NewClusterRoleBindingInformer(clients.Typed, 0, cache.Indexers{})
-	bindings, err := informers.NewView("cluster role bindings", informer, log, keepBinding)
+	bindings, err := informers.NewView("cluster role bindings", informer, log, toBinding)
 	if err != nil {
 		return nil, err
 	}
 	caches.Add(bindings, needed)
-	return newAccess(bindings)
+	return newAccessIndex(bindings)
 }
 
-func newAccess(bindings *informers.View[*Binding]) (*Access, error) {
-	err := bindings.AddIndex(byHolder, func(b *Binding) []string {
+func newAccessIndex(bindings *informers.View[*boundRole]) (*accessIndex, error) {
+	err := bindings.AddIndex(byHolder, func(b *boundRole) []string {
 		keys := make([]string, len(b.Holders))
 		for i, holder := range b.Holders {
-			keys[i] = holding(b.ClusterRole, holder)
+			keys[i] = bindingKey(b.ClusterRole, holder)
 		}
 		return keys
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = bindings.AddIndex(byClusterRole, func(b *Binding) []string { return []string{b.ClusterRole} })
+	err = bindings.AddIndex(byClusterRole, func(b *boundRole) []string { return []string{b.ClusterRole} })
 	if err != nil {
 		return nil, err
 	}
-	return &Access{bindings: bindings}, nil
+	return &accessIndex{bindings: bindings}, nil
 }
 
-// HasSynced reports whether every binding was read.
-func (a *Access) HasSynced() bool { return a.bindings.HasSynced() }
+// hasSynced reports whether every binding was read.
+func (a *accessIndex) hasSynced() bool { return a.bindings.HasSynced() }
 
-// OnChange calls changed with the ClusterRole whenever one of its bindings does.
-func (a *Access) OnChange(changed func(clusterRole string)) error {
-	_, err := a.bindings.OnChange(func(change informers.Change[*Binding]) { changed(change.Latest().ClusterRole) })
+// onChange calls changed with the ClusterRole whenever one of its bindings does.
+func (a *accessIndex) onChange(changed func(clusterRole string)) error {
+	_, err := a.bindings.OnChange(func(change informers.Change[*boundRole]) { changed(change.Latest().ClusterRole) })
 	return err
 }
 
-// Holders lists the principals that clusterRole is bound to cluster-wide.
-func (a *Access) Holders(clusterRole string) []string {
+// holders lists the principals that clusterRole is bound to cluster-wide.
+func (a *accessIndex) holders(clusterRole string) []string {
 	var all []string
 	for _, binding := range a.bindings.ByIndex(byClusterRole, clusterRole) {
 		all = append(all, binding.Holders...)
@@ -82,30 +82,30 @@ func (a *Access) Holders(clusterRole string) []string {
 	return all
 }
 
-// Holds reports whether clusterRole is bound to user cluster-wide, at the cost of
+// isBound reports whether clusterRole is bound to user cluster-wide, at the cost of
 // one look-up for each group of theirs, however many bindings there are.
-func (a *Access) Holds(user decide.User, clusterRole string) bool {
+func (a *accessIndex) isBound(user decide.User, clusterRole string) bool {
 	for principal := range decide.Principals(user) {
-		if a.bindings.Has(byHolder, holding(clusterRole, principal)) {
+		if a.bindings.Has(byHolder, bindingKey(clusterRole, principal)) {
 			return true
 		}
 	}
 	return false
 }
 
-// holding is one principal's holding of a role. No name has a line break.
-func holding(clusterRole, principal string) string { return clusterRole + "\n" + principal }
+// bindingKey is one principal's holding of a role. No name has a line break.
+func bindingKey(clusterRole, principal string) string { return clusterRole + "\n" + principal }
 
-func keepBinding(obj any) (*Binding, error) {
-	binding, ok := obj.(*rbacv1.ClusterRoleBinding)
+func toBinding(o any) (*boundRole, error) {
+	obj, ok := o.(*rbacv1.ClusterRoleBinding)
 	if !ok {
-		return nil, fmt.Errorf("object of type %T is not a ClusterRoleBinding", obj)
+		return nil, fmt.Errorf("object of type %T is not a ClusterRoleBinding", o)
 	}
-	return &Binding{
+	return &boundRole{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: binding.Name, UID: binding.UID, ResourceVersion: binding.ResourceVersion,
+			Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
 		},
-		ClusterRole: binding.RoleRef.Name,
-		Holders:     decide.Holders(binding.Subjects),
+		ClusterRole: obj.RoleRef.Name,
+		Holders:     decide.PrincipalsOf(obj.Subjects),
 	}, nil
 }

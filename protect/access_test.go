@@ -41,7 +41,7 @@ func TestHolders(t *testing.T) {
 		"an unknown kind":                        {bob, rbacv1.Subject{Kind: "Robot", Name: "bob"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holds := slices.ContainsFunc(decide.Holders([]rbacv1.Subject{tc.subject}), func(holder string) bool {
+			holds := slices.ContainsFunc(decide.PrincipalsOf([]rbacv1.Subject{tc.subject}), func(holder string) bool {
 				return slices.Contains(slices.Collect(decide.Principals(tc.user)), holder)
 			})
 			require.Equal(t, tc.want, holds)
@@ -88,17 +88,17 @@ func TestAccessCountsClusterRoleBindingsOnly(t *testing.T) {
 	clients := newFakeClients(t, client)
 	caches := newCaches(t, clients)
 	needed := false
-	access, err := NewAccess(clients, caches, func() bool { return needed }, zaptest.NewLogger(t))
+	access, err := watchBindings(clients, caches, func() bool { return needed }, zaptest.NewLogger(t))
 	require.NoError(t, err)
 	require.NotContains(t, caches.Pending(), "cluster role bindings")
 	needed = true
 	require.Contains(t, caches.Pending(), "cluster role bindings")
 
 	go access.bindings.Run(t.Context())
-	require.Eventually(t, access.HasSynced, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, access.hasSynced, 5*time.Second, 5*time.Millisecond)
 	names := func(role string) (names []string) {
 		for _, name := range []string{"a", "b", "c", "d", alice} {
-			if access.Holds(decide.User{Name: name}, role) {
+			if access.isBound(decide.User{Name: name}, role) {
 				names = append(names, name)
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// await blocks until something is needed, which a swap of the rules may change,
+// awaitNeeded blocks until something is needed, which a swap of the rules may change,
 // or ctx ends. late is true when it had to wait.
-func await(ctx context.Context, needed func() bool, live *rules.Live[spec.Rule]) (late bool) {
+func awaitNeeded(ctx context.Context, needed func() bool, live *rules.Live[spec.Rule]) (late bool) {
 	changed := loop.NewWake()
 	defer live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { changed.Up() })()
 	for !needed() {

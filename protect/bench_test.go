@@ -31,19 +31,19 @@ const (
 )
 
 // benchAccess holds bindings of which a fifth is to the role that rules allow.
-func benchAccess(tb testing.TB) *Access {
+func benchAccess(tb testing.TB) *accessIndex {
 	tb.Helper()
 	informer := rbacinformers.NewClusterRoleBindingInformer(fake.NewClientset(), 0, cache.Indexers{})
-	bindings, err := informers.NewView("cluster role bindings", informer, zap.NewNop(), keepBinding)
+	bindings, err := informers.NewView("cluster role bindings", informer, zap.NewNop(), toBinding)
 	require.NoError(tb, err)
-	access, err := newAccess(bindings)
+	access, err := newAccessIndex(bindings)
 	require.NoError(tb, err)
 	for i := range benchBindings {
 		role := "cluster-admin"
 		if i%5 > 0 {
 			role = fmt.Sprintf("role-%d", i%500)
 		}
-		kept, err := keepBinding(&rbacv1.ClusterRoleBinding{
+		kept, err := toBinding(&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("binding-%d", i)},
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: fmt.Sprintf("user-%d", i)}},
@@ -66,7 +66,7 @@ func benchSet() *rules.Set[spec.Rule] {
 // among 10,000 ClusterRoleBindings and 200 rules.
 func BenchmarkReview(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
-	world := newWorld(func(w *decide.World) { w.Bound = access.Holds })
+	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
 	answer := func(request decide.Request) decide.Verdict { return decide.Decide(request, set, world) }
 	reviewer := webhook.NewReviewer(func() bool { return true }, answer, func(decide.Request, decide.Verdict, time.Duration) {}, clock.RealClock{}, zap.NewNop())
 	for name, user := range map[string]string{"refused": "alice", "allowed by role": "user-5000"} {
@@ -89,7 +89,7 @@ func BenchmarkReview(b *testing.B) {
 // BenchmarkDecide is the verdict alone.
 func BenchmarkDecide(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
-	world := newWorld(func(w *decide.World) { w.Bound = access.Holds })
+	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
 	for name, user := range map[string]string{"refused": alice, "allowed by role": "user-5000"} {
 		request := update(user, newSecret(), newSecret(setData("other")))
 		b.Run(name, func(b *testing.B) {
@@ -107,7 +107,7 @@ const maxAllocations = 24
 
 func TestAVerdictAllocatesLittle(t *testing.T) {
 	access, set := benchAccess(t), benchSet()
-	world := newWorld(func(w *decide.World) { w.Bound = access.Holds })
+	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
 	for sentence, request := range map[string]decide.Request{
 		"an edit that is refused":      update(alice, newSecret(), newSecret(setData("other"))),
 		"an edit that a role allows":   update("user-5000", newSecret(), newSecret(setData("other"))),

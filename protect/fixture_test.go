@@ -35,26 +35,6 @@ func blogRule(change ...func(*spec.Rule)) spec.Rule {
 	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
 }
 
-// selectingRule protects every Secret of platform that shares.
-func selectingRule(change ...func(*spec.Rule)) spec.Rule {
-	base, err := rules.NewBase("shared", rules.Source{
-		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
-	})
-	if err != nil {
-		panic(err)
-	}
-	rule := spec.Rule{Base: base}
-	for _, f := range change {
-		f(&rule)
-	}
-	rule.Default()
-	return rule
-}
-
-func labelled(labels map[string]string) func(*object.Full) {
-	return func(o *object.Full) { o.Labels = labels }
-}
-
 func newSecret(change ...func(*object.Full)) *object.Full {
 	secret := &object.Full{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "uid-1", ResourceVersion: "1"},
@@ -79,7 +59,7 @@ func newWorld(change ...func(*decide.World)) decide.World {
 	world := decide.World{
 		Headwater:   headwaterUser,
 		Terminating: func(string) bool { return false },
-		Holds:       func(spec.Rule) bool { return true },
+		HasSource:   func(spec.Rule) bool { return true },
 		Holders:     func(string) []string { return nil },
 		Bound: func(user decide.User, role string) bool {
 			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")
@@ -91,21 +71,11 @@ func newWorld(change ...func(*decide.World)) decide.World {
 	return world
 }
 
-func terminating(name string) func(*decide.World) {
-	return func(w *decide.World) { w.Terminating = func(namespace string) bool { return namespace == name } }
-}
-
 func update(user string, before, after *object.Full) decide.Request {
 	return decide.Request{
 		Operation: spec.Update, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
 		User: decide.User{Name: user}, Old: before, New: after,
 	}
-}
-
-func create(user string, created *object.Full) decide.Request {
-	request := update(user, nil, created)
-	request.Operation, request.Name = spec.Create, created.Name
-	return request
 }
 
 func remove(user string) decide.Request {

@@ -35,11 +35,11 @@ import (
 // Module keeps sources from being changed by those who should not.
 var Module = fx.Module("protect",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("protect") }),
-	fx.Provide(New),
+	fx.Provide(newModule),
 )
 
-// DefaultAddress is where the webhook listens.
-const DefaultAddress = ":9443"
+// defaultAddress is where the webhook listens.
+const defaultAddress = ":9443"
 
 // listenRetry is how long to wait before trying an address again that was
 // taken when the first rule appeared in a running process.
@@ -79,8 +79,8 @@ func (i *Identity) Name() string {
 	return ""
 }
 
-// Params is what the module is built from.
-type Params struct {
+// params is what the module is built from.
+type params struct {
 	fx.In
 
 	Clients  *kube.Clients
@@ -92,11 +92,11 @@ type Params struct {
 	Options  Options
 	Identity *Identity
 	Settings *live.Value[spec.Settings]
-	Onlooker Observer `optional:"true"`
+	Observer Observer `optional:"true"`
 }
 
-// Result is what the module runs.
-type Result struct {
+// result is what the module runs.
+type result struct {
 	fx.Out
 
 	View *View
@@ -112,34 +112,34 @@ type Result struct {
 	Check       serve.Check       `group:"checks"`
 }
 
-// New builds the module. Nothing runs and nothing listens before the
+// newModule builds the module. Nothing runs and nothing listens before the
 // Runnables do. It fails when the options make no sense.
-func New(p Params) (Result, error) {
+func newModule(p params) (result, error) {
 	endpoint, err := spec.NewEndpoint(p.Options.WebhookURL, p.Options.Namespace)
 	if err != nil {
-		return Result{}, err
+		return result{}, err
 	}
 	needed := func() bool { return spec.HasRules(p.Rules) }
-	access, err := NewAccess(p.Clients, p.Caches, needed, p.Log)
+	access, err := watchBindings(p.Clients, p.Caches, needed, p.Log)
 	if err != nil {
-		return Result{}, err
+		return result{}, err
 	}
 	clk := clock.RealClock{}
 	certificateMetrics := certs.NewMetrics(p.Registry)
-	memory := cachedWorld{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
+	world := cachedWorld{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
 	probing := decide.ServiceAccountUser(p.Options.Namespace, prove.ProverAccount)
 	record := recorder{
 		prober: probing,
 		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log,
-		observer: p.Onlooker,
+		observer: p.Observer,
 	}
-	decide := decider(p, memory)
+	decide := decider(p, world)
 	keeper := certs.NewKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, certificateMetrics), cmp.Or(p.Options.Settle, certs.DefaultSettle), clk, certificateMetrics, p.Log)
-	reviewer := webhook.NewReviewer(memory.ready, decide, record.record, clk, p.Log)
-	server := webhook.NewServer(cmp.Or(p.Options.WebhookAddress, DefaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
+	reviewer := webhook.NewReviewer(world.ready, decide, record.record, clk, p.Log)
+	server := webhook.NewServer(cmp.Or(p.Options.WebhookAddress, defaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
 	prober, err := p.Clients.As(probing)
 	if err != nil {
-		return Result{}, err
+		return result{}, err
 	}
 	prover := &prove.Prover{
 		Prober: prober, Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: prove.ProofsConfigMap}, Namespace: p.Options.Namespace, Rules: p.Rules,
@@ -147,7 +147,7 @@ func New(p Params) (Result, error) {
 	}
 	registration := &register.Registration{
 		Client: p.Clients.Typed, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
-		Rules: p.Rules, Settings: p.Settings, World: memory.world, MemoryReady: memory.ready,
+		Rules: p.Rules, Settings: p.Settings, World: world.world, WorldReady: world.ready,
 		SourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		Endpoint:    endpoint, Own: p.Options.Configuration, Bundle: keeper.Bundle, Answering: server.Listening,
 		Proof: prover.Proof, OnChange: prover.Changed,
@@ -155,8 +155,8 @@ func New(p Params) (Result, error) {
 	}
 	prover.Engine, prover.OnChange = registration.InForce, registration.Changed
 	keeper.OnChange(registration.Changed)
-	if err := access.OnChange(registration.Bound); err != nil {
-		return Result{}, err
+	if err := access.onChange(registration.Bound); err != nil {
+		return result{}, err
 	}
 	if _, err := p.Caches.Sources.OnChange(func(change informers.Change[*object.Full]) {
 		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label may make a source
@@ -164,32 +164,32 @@ func New(p Params) (Result, error) {
 			prover.Changed()
 		}
 	}); err != nil {
-		return Result{}, err
+		return result{}, err
 	}
 	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != spec.EnginePolicy }
-	return Result{
+	return result{
 		View:         &View{prover, registration.InForce},
 		Registration: leader.Runnable{Name: "protect registration", Run: registration.Run},
 		Prover:       leader.Runnable{Name: "protect prover", Run: prover.Run},
 		Webhook:      leader.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
 		Certificates: leader.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
 		Permissions:  permissions(needed(), p.Settings.Load(), p.Options.Namespace),
-		Check:        check(webhookNeeded, server, keeper),
+		Check:        newCheck(webhookNeeded, server, keeper),
 	}, nil
 }
 
 // decider judges the requests that the webhook is asked about.
-func decider(p Params, memory cachedWorld) func(decide.Request) decide.Verdict {
+func decider(p params, world cachedWorld) func(decide.Request) decide.Verdict {
 	return func(request decide.Request) decide.Verdict {
 		if request.Scope.About == decide.AboutConfiguration {
 			return p.Options.Configuration.Judge(request)
 		}
-		return decide.Decide(request, p.Rules.Load(), memory.world())
+		return decide.Decide(request, p.Rules.Load(), world.world())
 	}
 }
 
 // certificateOrigin is the Secret that the settings name, or Headwater itself.
-func certificateOrigin(p Params, endpoint spec.Endpoint, clk clock.Clock, m *certs.Metrics) certs.Origin {
+func certificateOrigin(p params, endpoint spec.Endpoint, clk clock.Clock, m *certs.Metrics) certs.Origin {
 	if name := p.Settings.Load().Certificates.SecretName; name != "" {
 		return &certs.Provided{
 			Namespace: p.Options.Namespace, Name: name, Host: endpoint.ServerName, Events: p.Events, Clock: clk, Metrics: m, Log: p.Log,
@@ -203,7 +203,7 @@ func certificateOrigin(p Params, endpoint spec.Endpoint, clk clock.Clock, m *cer
 // it must not take the rest of Headwater down with it, so it is tried again.
 func whenNeeded(needed func() bool, live *rules.Live[spec.Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		late := await(ctx, needed, live)
+		late := awaitNeeded(ctx, needed, live)
 		for ctx.Err() == nil {
 			err := work(ctx)
 			if err == nil || !late {
@@ -219,7 +219,7 @@ func whenNeeded(needed func() bool, live *rules.Live[spec.Rule], log *zap.Logger
 	}
 }
 
-func check(needed func() bool, server *webhook.Server, keeper *certs.Keeper) serve.Check {
+func newCheck(needed func() bool, server *webhook.Server, keeper *certs.Keeper) serve.Check {
 	return serve.Check{Name: "protect", Ready: func() error {
 		if !needed() {
 			return nil
@@ -236,24 +236,24 @@ type cachedWorld struct {
 	identity *Identity
 	settings *live.Value[spec.Settings]
 	caches   *informers.Caches
-	access   *Access
+	access   *accessIndex
 }
 
 // ready reports whether everything was read that tells an exempt requester
 // from others. A source whose namespace was not read yet is held to be there.
-func (m cachedWorld) ready() bool { return m.caches.Namespaces.HasSynced() && m.access.HasSynced() }
+func (w cachedWorld) ready() bool { return w.caches.Namespaces.HasSynced() && w.access.hasSynced() }
 
-func (m cachedWorld) world() decide.World {
+func (w cachedWorld) world() decide.World {
 	return decide.World{
-		Headwater:        m.identity.Name(),
-		SystemIdentities: m.settings.Load().SystemIdentities,
+		Headwater:        w.identity.Name(),
+		SystemIdentities: w.settings.Load().SystemIdentities,
 		Terminating: func(name string) bool {
-			namespace, found := m.caches.Namespaces.Get("", name)
+			namespace, found := w.caches.Namespaces.Get("", name)
 			return found && namespace.Terminating
 		},
-		Holds:   m.holds,
-		Bound:   m.access.Holds,
-		Holders: m.access.Holders,
+		HasSource: w.hasSource,
+		Bound:     w.access.isBound,
+		Holders:   w.access.holders,
 	}
 }
 
@@ -265,7 +265,7 @@ func sourcesRead(live *rules.Live[spec.Rule], sources *informers.Sources) bool {
 	})
 }
 
-func (m cachedWorld) holds(rule spec.Rule) bool {
-	sources, synced := m.caches.Sources.Of(rule.Base)
+func (w cachedWorld) hasSource(rule spec.Rule) bool {
+	sources, synced := w.caches.Sources.Of(rule.Base)
 	return len(sources) > 0 || !synced
 }

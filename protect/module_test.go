@@ -127,7 +127,7 @@ func TestModuleFailsOnABusyAddress(t *testing.T) {
 }
 
 func TestModuleRefusesABadURL(t *testing.T) {
-	_, err := New(Params{Options: Options{Namespace: "headwater", WebhookURL: "http://127.0.0.1"}, Log: zap.NewNop()})
+	_, err := newModule(params{Options: Options{Namespace: "headwater", WebhookURL: "http://127.0.0.1"}, Log: zap.NewNop()})
 	require.ErrorContains(t, err, "webhook URL")
 }
 
@@ -135,7 +135,7 @@ func TestWorldFromCaches(t *testing.T) {
 	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret"}})
 	clients := newFakeClients(t, client)
 	caches := newCaches(t, clients)
-	access, err := NewAccess(clients, caches, informers.Always, zap.NewNop())
+	access, err := watchBindings(clients, caches, informers.Always, zap.NewNop())
 	require.NoError(t, err)
 	identity := &Identity{}
 	m := cachedWorld{identity: identity, settings: live.New(spec.Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
@@ -146,5 +146,5 @@ func TestWorldFromCaches(t *testing.T) {
 	require.Equal(t, []string{"x"}, world.SystemIdentities)
 	require.False(t, m.ready())
 	require.False(t, world.Terminating("platform"), "what is not known yet is not in deletion")
-	require.True(t, world.Holds(blogRule()), "what is not known yet is held to be there")
+	require.True(t, world.HasSource(blogRule()), "what is not known yet is held to be there")
 }

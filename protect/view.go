@@ -18,6 +18,6 @@ func (v *View) Engine() spec.Engine { return v.engine() }
 // Status is that of a rule; known is false where nothing was tried: the rule
 // refuses nothing or has no source, it was not come to yet, or another replica
 // tries.
-func (v *View) Status(rule string) (standing prove.Status, known bool) {
+func (v *View) Status(rule string) (status prove.Status, known bool) {
 	return v.prover.Status(rule)
 }

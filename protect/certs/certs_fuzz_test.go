@@ -39,7 +39,7 @@ func oddCA(t testing.TB, curve elliptic.Curve, change func(ca, leaf *x509.Certif
 	require.NoError(t, err)
 	serving, err := sign(leaf, root, leafKey, key)
 	require.NoError(t, err)
-	data, err := (&Material{Bundle: []*x509.Certificate{root}, CAKey: key, Leaf: serving, LeafKey: leafKey}).Encode()
+	data, err := (&Material{bundle: []*x509.Certificate{root}, caKey: key, leaf: serving, leafKey: leafKey}).encode()
 	require.NoError(t, err)
 	return data
 }
@@ -76,7 +76,7 @@ func oddCAs(t testing.TB) map[string]map[string][]byte {
 func TestACAThatCanVouchForNothingIsReplaced(t *testing.T) {
 	for what, data := range oddCAs(t) {
 		t.Run(what, func(t *testing.T) {
-			m, err := Decode(data)
+			m, err := decode(data)
 			require.NoError(t, err)
 			kept, _, err := Maintain(m, nil, testHosts(), never, start())
 			require.NoError(t, err)
@@ -108,28 +108,28 @@ func FuzzDecode(f *testing.F) {
 	}
 	add(map[string][]byte{})
 	f.Fuzz(func(t *testing.T, bundle, caKey, leaf, leafKey []byte) {
-		m, err := Decode(map[string][]byte{fieldBundle: bundle, fieldCAKey: caKey, fieldLeaf: leaf, fieldLeafKey: leafKey})
+		m, err := decode(map[string][]byte{fieldBundle: bundle, fieldCAKey: caKey, fieldLeaf: leaf, fieldLeafKey: leafKey})
 		if err != nil {
 			require.Nil(t, m)
 			require.Less(t, len(err.Error()), 128, "errors quote nothing")
 		} else {
-			require.True(t, m.CAKey.PublicKey.Equal(m.Bundle[0].PublicKey))
-			require.Equal(t, m.Leaf == nil, m.LeafKey == nil)
+			require.True(t, m.caKey.PublicKey.Equal(m.bundle[0].PublicKey))
+			require.Equal(t, m.leaf == nil, m.leafKey == nil)
 		}
 		kept, done, err := Maintain(m, nil, testHosts(), never, start())
 		require.NoError(t, err)
 		require.Equal(t, TaskNone, Due(kept, testHosts(), never, start()))
-		require.True(t, kept.LeafKey.PublicKey.Equal(kept.Leaf.PublicKey))
+		require.True(t, kept.leafKey.PublicKey.Equal(kept.leaf.PublicKey))
 		requireServable(t, kept.Credential(), testHosts(), start())
 		if len(done) == 0 {
 			require.Equal(t, m, kept)
 		}
-		written, err := kept.Encode()
+		written, err := kept.encode()
 		require.NoError(t, err)
-		again, err := Decode(written)
+		requeueAfter, err := decode(written)
 		require.NoError(t, err)
-		require.True(t, again.Leaf.Equal(kept.Leaf))
-		require.Len(t, again.Bundle, len(kept.Bundle))
+		require.True(t, requeueAfter.leaf.Equal(kept.leaf))
+		require.Len(t, requeueAfter.bundle, len(kept.bundle))
 	})
 }
 
@@ -156,7 +156,7 @@ func FuzzGiven(f *testing.F) {
 		require.NoError(t, err, "the key is that of the certificate")
 		require.Equal(t, credential.TLS.Certificate[0], credential.leaf().Raw)
 		credential.expiries(start())
-		serving := Serve(nil, credential, Published{Bundles: [][]*x509.Certificate{credential.Roots}}, 0, start())
+		serving := chooseServing(nil, credential, publishedCAs{bundles: [][]*x509.Certificate{credential.Roots}}, 0, start())
 		require.Same(t, credential, serving)
 	})
 }

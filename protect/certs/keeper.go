@@ -53,7 +53,7 @@ type Keeper struct {
 	listeners []func()
 
 	// Owned by the loop.
-	published Published
+	published publishedCAs
 	bundles   string
 }
 
@@ -67,11 +67,11 @@ type Origin interface {
 	credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error)
 }
 
-// UnusableError says why a certificate cannot be served. It quotes no key.
-type UnusableError struct{ error }
+// unusableError says why a certificate cannot be served. It quotes no key.
+type unusableError struct{ error }
 
 // Unwrap returns the fault itself.
-func (e UnusableError) Unwrap() error { return e.error }
+func (e unusableError) Unwrap() error { return e.error }
 
 // retired are CAs whose certificate was served until a moment ago.
 type retired struct {
@@ -175,43 +175,43 @@ func (c *Keeper) observe(bundles []string) {
 	if seen == c.bundles {
 		return
 	}
-	c.bundles, c.published = seen, Published{Since: c.clock.Now()}
+	c.bundles, c.published = seen, publishedCAs{since: c.clock.Now()}
 	for _, bundle := range bundles {
 		certificates, err := decodeCertificates([]byte(bundle))
 		if err != nil { // somebody tampers; nobody is trusted meanwhile
 			c.log.Debug("webhook configuration holds a CA bundle that cannot be read", zap.Error(err))
 		}
-		c.published.Bundles = append(c.published.Bundles, certificates)
+		c.published.bundles = append(c.published.bundles, certificates)
 	}
 }
 
 // settled says what API servers trust at that moment.
 func (c *Keeper) settled(now time.Time) Settled {
 	return func(ca *x509.Certificate) bool {
-		return c.published.holds(ca) && now.Sub(c.published.Since) >= c.settle
+		return c.published.contains(ca) && now.Sub(c.published.since) >= c.settle
 	}
 }
 
 // reconcile puts in force what is in secret, which is nil when there is none.
 // What cannot be used changes nothing. All of it happens at one moment: what is
 // too early now must be ahead of the next look.
-func (c *Keeper) reconcile(ctx context.Context, secret *corev1.Secret) (again time.Duration, err error) {
+func (c *Keeper) reconcile(ctx context.Context, secret *corev1.Secret) (requeueAfter time.Duration, err error) {
 	now := c.clock.Now()
 	wanted, err := c.origin.credential(ctx, secret, c.settled(now))
-	var unusable UnusableError
+	var unusable unusableError
 	switch {
 	case errors.As(err, &unusable):
-		c.refuse(unusable)
+		c.setProblem(unusable)
 	case err != nil:
 		return 0, err
 	}
 	c.adopt(wanted, now)
-	return c.nextLook(now), nil
+	return c.nextCheck(now), nil
 }
 
-// nextLook is how long after now time alone changes something.
-func (c *Keeper) nextLook(now time.Time) time.Duration {
-	next, moments := renewalCheck, []time.Time{c.published.Since.Add(c.settle)}
+// nextCheck is how long after now time alone changes something.
+func (c *Keeper) nextCheck(now time.Time) time.Duration {
+	next, moments := renewalCheck, []time.Time{c.published.since.Add(c.settle)}
 	for _, old := range c.retired {
 		moments = append(moments, old.until)
 	}
@@ -223,7 +223,7 @@ func (c *Keeper) nextLook(now time.Time) time.Duration {
 	return next
 }
 
-func (c *Keeper) refuse(why UnusableError) {
+func (c *Keeper) setProblem(why unusableError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.problem = why
@@ -236,7 +236,7 @@ func (c *Keeper) adopt(wanted *Credential, now time.Time) {
 	if wanted == nil {
 		wanted = c.wanted
 	}
-	next, last := Serve(c.serving, wanted, c.published, c.settle, now), c.serving
+	next, last := chooseServing(c.serving, wanted, c.published, c.settle, now), c.serving
 	if next == nil {
 		c.mu.Unlock()
 		return

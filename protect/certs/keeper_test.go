@@ -46,14 +46,14 @@ func storedMaterial(t *testing.T, client kubernetes.Interface) *Material {
 	t.Helper()
 	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
 	require.NoError(t, err)
-	m, err := Decode(secret.Data)
+	m, err := decode(secret.Data)
 	require.NoError(t, err)
 	return m
 }
 
 func serves(keeper *Keeper, m *Material) bool {
 	serving, err := keeper.Serving(nil)
-	return err == nil && serving.Leaf.Equal(m.Leaf) && strings.HasPrefix(string(keeper.Bundle()), string(m.BundlePEM()))
+	return err == nil && serving.Leaf.Equal(m.leaf) && strings.HasPrefix(string(keeper.Bundle()), string(m.BundlePEM()))
 }
 
 func writes(client *fake.Clientset) (verbs []string) {
@@ -126,14 +126,14 @@ func TestACertificateThatSettlesDuringALookIsServedSoonAfter(t *testing.T) {
 
 		byAnother, _, err := Maintain(nil, first, testHosts(), always, clk.Now())
 		require.NoError(t, err)
-		data, err := byAnother.Encode()
+		data, err := byAnother.encode()
 		require.NoError(t, err)
 		keeper.observe([]string{string(byAnother.BundlePEM())})
-		clk.SetTime(keeper.published.Since.Add(DefaultSettle - time.Duration(early)*time.Millisecond))
-		again, err := keeper.reconcile(t.Context(), &corev1.Secret{Data: data})
+		clk.SetTime(keeper.published.since.Add(DefaultSettle - time.Duration(early)*time.Millisecond))
+		requeueAfter, err := keeper.reconcile(t.Context(), &corev1.Secret{Data: data})
 		require.NoError(t, err)
 		if !serves(keeper, byAnother) {
-			require.LessOrEqual(t, again, time.Duration(early)*time.Millisecond, "%d ms before it settles", early)
+			require.LessOrEqual(t, requeueAfter, time.Duration(early)*time.Millisecond, "%d ms before it settles", early)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestKeeperServesWhatAnotherReplicaWrote(t *testing.T) {
 	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
 
 	other := maintain(t, nil, nil, testHosts(), start(), TaskRenewCA, TaskRenewLeaf)
-	data, err := other.Encode()
+	data, err := other.encode()
 	require.NoError(t, err)
 	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Set
 	var stored *Material
 	if secret != nil {
 		var err error
-		if stored, err = Decode(secret.Data); err != nil {
+		if stored, err = decode(secret.Data); err != nil {
 			o.Log.Warn("Secret with the webhook certificate is not usable, making it anew",
 				zap.String("secret", o.Namespace+"/"+spec.CertificateSecret), zap.Error(err))
 		}
@@ -53,7 +53,7 @@ func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Set
 		if err != nil {
 			return nil, fmt.Errorf("write Secret %s/%s: %w", o.Namespace, spec.CertificateSecret, err)
 		}
-		o.Log.Info("webhook certificate renewed", zap.Any("done", done), zap.Time("expires", kept.Leaf.NotAfter))
+		o.Log.Info("webhook certificate renewed", zap.Any("done", done), zap.Time("expires", kept.leaf.NotAfter))
 	}
 	o.previous = kept
 	return kept.Credential(), nil
@@ -61,7 +61,7 @@ func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Set
 
 // store writes m over secret, which is nil when there is none.
 func (o *Own) store(ctx context.Context, secret *corev1.Secret, m *Material) error {
-	data, err := m.Encode()
+	data, err := m.encode()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // BundlePEM returns the trusted CAs in PEM.
-func (m *Material) BundlePEM() []byte { return encodeCertificates(m.Bundle) }
+func (m *Material) BundlePEM() []byte { return encodeCertificates(m.bundle) }
 
 func encodeCertificates(certificates []*x509.Certificate) []byte {
 	var out []byte
@@ -32,27 +32,27 @@ func encodeCertificates(certificates []*x509.Certificate) []byte {
 	return out
 }
 
-// Encode returns m as the data of a Secret.
-func (m *Material) Encode() (map[string][]byte, error) {
-	caKey, err := encodeKey(m.CAKey)
+// encode returns m as the data of a Secret.
+func (m *Material) encode() (map[string][]byte, error) {
+	caKey, err := encodeKey(m.caKey)
 	if err != nil {
 		return nil, fmt.Errorf("encode CA key: %w", err)
 	}
-	leafKey, err := encodeKey(m.LeafKey)
+	leafKey, err := encodeKey(m.leafKey)
 	if err != nil {
 		return nil, fmt.Errorf("encode serving key: %w", err)
 	}
 	return map[string][]byte{
 		fieldBundle:  m.BundlePEM(),
 		fieldCAKey:   caKey,
-		fieldLeaf:    pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: m.Leaf.Raw}),
+		fieldLeaf:    pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: m.leaf.Raw}),
 		fieldLeafKey: leafKey,
 	}, nil
 }
 
-// Decode reads the data of a Secret. A serving certificate that is unusable is
+// decode reads the data of a Secret. A serving certificate that is unusable is
 // left out; an unusable CA is an error. Errors quote nothing.
-func Decode(data map[string][]byte) (*Material, error) {
+func decode(data map[string][]byte) (*Material, error) {
 	bundle, err := decodeCertificates(data[fieldBundle])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", fieldBundle, err)
@@ -65,7 +65,7 @@ func Decode(data map[string][]byte) (*Material, error) {
 		return nil, fmt.Errorf("%s: is not the key of the first CA", fieldCAKey)
 	}
 	leaf, leafKey := decodeLeaf(data)
-	return &Material{Bundle: bundle, CAKey: caKey, Leaf: leaf, LeafKey: leafKey}, nil
+	return &Material{bundle: bundle, caKey: caKey, leaf: leaf, leafKey: leafKey}, nil
 }
 
 // decodeLeaf returns nil for a serving certificate that is unusable.

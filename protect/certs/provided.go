@@ -25,29 +25,29 @@ type Provided struct {
 	Clock   clock.Clock
 	Metrics *Metrics
 	Log     *zap.Logger
-	// told is what is known to be wrong, so that it is told once.
-	told string
+	// reported is what is known to be wrong, so that it is told once.
+	reported string
 }
 
-func (g *Provided) secret() (namespace, name string) { return g.Namespace, g.Name }
+func (p *Provided) secret() (namespace, name string) { return p.Namespace, p.Name }
 
-func (g *Provided) credential(_ context.Context, secret *corev1.Secret, _ Settled) (*Credential, error) {
-	credential, err := g.read(secret)
+func (p *Provided) credential(_ context.Context, secret *corev1.Secret, _ Settled) (*Credential, error) {
+	credential, err := p.read(secret)
 	if err == nil {
-		g.Metrics.valid.Set(1)
-		g.told = ""
+		p.Metrics.valid.Set(1)
+		p.reported = ""
 		return credential, nil
 	}
-	err = fmt.Errorf("certificate in Secret %s/%s: %w", g.Namespace, g.Name, err)
-	g.Metrics.valid.Set(0)
-	if g.told != err.Error() {
-		g.told = err.Error()
-		g.tell(secret, err)
+	err = fmt.Errorf("certificate in Secret %s/%s: %w", p.Namespace, p.Name, err)
+	p.Metrics.valid.Set(0)
+	if p.reported != err.Error() {
+		p.reported = err.Error()
+		p.report(secret, err)
 	}
-	return nil, UnusableError{err}
+	return nil, unusableError{err}
 }
 
-func (g *Provided) read(secret *corev1.Secret) (*Credential, error) {
+func (p *Provided) read(secret *corev1.Secret) (*Credential, error) {
 	if secret == nil {
 		return nil, errors.New("does not exist; protect.certificates.secretName of the configuration names it")
 	}
@@ -55,19 +55,19 @@ func (g *Provided) read(secret *corev1.Secret) (*Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := credential.verify(credential.Roots, g.Host, g.Clock.Now()); err != nil {
+	if _, err := credential.verify(credential.Roots, p.Host, p.Clock.Now()); err != nil {
 		return nil, fmt.Errorf("%s: the API server would not accept it: %w", fieldLeaf, err)
 	}
 	return credential, nil
 }
 
-func (g *Provided) tell(secret *corev1.Secret, err error) {
-	g.Log.Error("webhook certificate is not usable, the last good one stays in force", zap.Error(err))
-	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: g.Namespace, Name: g.Name}
+func (p *Provided) report(secret *corev1.Secret, err error) {
+	p.Log.Error("webhook certificate is not usable, the last good one stays in force", zap.Error(err))
+	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: p.Namespace, Name: p.Name}
 	if secret != nil {
 		about.UID = secret.UID
 	}
-	g.Events.Record(events.Event{
+	p.Events.Record(events.Event{
 		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve", Persisting: true,
 		Note: "the last good one stays in force: " + err.Error(),
 	})

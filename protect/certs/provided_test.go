@@ -54,7 +54,7 @@ func (e *eventLog) all() []events.Event {
 // givenData is a Secret as cert-manager writes it.
 func givenData(t *testing.T, now time.Time) map[string][]byte {
 	t.Helper()
-	data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).Encode()
+	data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).encode()
 	require.NoError(t, err)
 	delete(data, fieldCAKey)
 	return data
@@ -92,7 +92,7 @@ func TestGivenCertificates(t *testing.T) {
 		data[field] = value
 		return data
 	}
-	elsewhere, err := maintain(t, nil, nil, spec.Hosts{Names: []string{"other.svc"}}, now, TaskRenewCA, TaskRenewLeaf).Encode()
+	elsewhere, err := maintain(t, nil, nil, spec.Hosts{Names: []string{"other.svc"}}, now, TaskRenewCA, TaskRenewLeaf).encode()
 	require.NoError(t, err)
 	for sentence, tc := range map[string]struct {
 		data    map[string][]byte
@@ -124,7 +124,7 @@ func TestGivenCertificates(t *testing.T) {
 				require.Empty(t, events.all())
 				return
 			}
-			var unusable UnusableError
+			var unusable unusableError
 			require.ErrorAs(t, err, &unusable)
 			require.ErrorContains(t, err, tc.problem)
 			require.ErrorContains(t, err, "headwater/"+givenSecret)

@@ -30,14 +30,14 @@ const (
 
 // Material is a CA and the serving certificate.
 type Material struct {
-	// Bundle is what clients trust: the CA that signs, then those that it
+	// bundle is what clients trust: the CA that signs, then those that it
 	// replaced and that may have signed a certificate still served.
-	Bundle []*x509.Certificate
-	// CAKey belongs to the first of Bundle.
-	CAKey *ecdsa.PrivateKey
-	// Leaf is nil while there is none that can be used.
-	Leaf    *x509.Certificate
-	LeafKey *ecdsa.PrivateKey
+	bundle []*x509.Certificate
+	// caKey belongs to the first of Bundle.
+	caKey *ecdsa.PrivateKey
+	// leaf is nil while there is none that can be used.
+	leaf    *x509.Certificate
+	leafKey *ecdsa.PrivateKey
 }
 
 // Task is what is to be done about a Material.
@@ -61,16 +61,16 @@ type Settled func(ca *x509.Certificate) bool
 // it settle, sign a new serving certificate, and drop the old CA at last.
 func Due(m *Material, hosts spec.Hosts, settled Settled, now time.Time) Task {
 	switch {
-	case m == nil || aged(m.Bundle[0], now):
+	case m == nil || needsRenewal(m.bundle[0], now):
 		return TaskRenewCA
-	case m.Leaf == nil || aged(m.Leaf, now) || !trusted(m.Leaf, m.Bundle, now) || !covers(m.Leaf, hosts):
+	case m.leaf == nil || needsRenewal(m.leaf, now) || !trusted(m.leaf, m.bundle, now) || !covers(m.leaf, hosts):
 		return TaskRenewLeaf
-	case len(m.Bundle) == 1:
+	case len(m.bundle) == 1:
 		return TaskNone
-	case !trusted(m.Leaf, m.Bundle[:1], now):
-		return when(settled(m.Bundle[0]), TaskRenewLeaf)
+	case !trusted(m.leaf, m.bundle[:1], now):
+		return when(settled(m.bundle[0]), TaskRenewLeaf)
 	default:
-		return when(age(m.Leaf, now) > pruneAfter, TaskPruneCA)
+		return when(age(m.leaf, now) > pruneAfter, TaskPruneCA)
 	}
 }
 
@@ -104,7 +104,7 @@ func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time
 			kept, err = renewLeaf(kept, hosts, now)
 		default:
 			pruned := *kept
-			pruned.Bundle = kept.Bundle[:1]
+			pruned.bundle = kept.bundle[:1]
 			kept = &pruned
 		}
 		if err != nil {
@@ -118,8 +118,8 @@ func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time
 // Credential returns the serving certificate with the CAs to trust for it.
 func (m *Material) Credential() *Credential {
 	return &Credential{
-		TLS:   &tls.Certificate{Certificate: [][]byte{m.Leaf.Raw}, PrivateKey: m.LeafKey, Leaf: m.Leaf},
-		Roots: m.Bundle,
+		TLS:   &tls.Certificate{Certificate: [][]byte{m.leaf.Raw}, PrivateKey: m.leafKey, Leaf: m.leaf},
+		Roots: m.bundle,
 	}
 }
 
@@ -144,14 +144,14 @@ func renewCA(old *Material, now time.Time) (*Material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make CA: %w", err)
 	}
-	renewed := &Material{Bundle: []*x509.Certificate{certificate}, CAKey: key}
+	renewed := &Material{bundle: []*x509.Certificate{certificate}, caKey: key}
 	if old == nil {
 		return renewed, nil
 	}
-	renewed.Leaf, renewed.LeafKey = old.Leaf, old.LeafKey
-	for _, ca := range signerFirst(old.Bundle, old.Leaf) {
-		if now.Before(ca.NotAfter) && len(renewed.Bundle) < maxBundle {
-			renewed.Bundle = append(renewed.Bundle, ca)
+	renewed.leaf, renewed.leafKey = old.leaf, old.leafKey
+	for _, ca := range signerFirst(old.bundle, old.leaf) {
+		if now.Before(ca.NotAfter) && len(renewed.bundle) < maxBundle {
+			renewed.bundle = append(renewed.bundle, ca)
 		}
 	}
 	return renewed, nil
@@ -168,8 +168,8 @@ func renewLeaf(m *Material, hosts spec.Hosts, now time.Time) (*Material, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make serving key: %w", err)
 	}
-	ca := m.Bundle[0]
-	hosts = withHostsOf(m.Leaf, hosts)
+	ca := m.bundle[0]
+	hosts = withHostsOf(m.leaf, hosts)
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: spec.ServiceName},
 		DNSNames:    hosts.Names,
@@ -179,11 +179,11 @@ func renewLeaf(m *Material, hosts spec.Hosts, now time.Time) (*Material, error) 
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	leaf, err := sign(template, ca, key, m.CAKey)
+	leaf, err := sign(template, ca, key, m.caKey)
 	if err != nil {
 		return nil, fmt.Errorf("make serving certificate: %w", err)
 	}
-	return &Material{Bundle: m.Bundle, CAKey: m.CAKey, Leaf: leaf, LeafKey: key}, nil
+	return &Material{bundle: m.bundle, caKey: m.caKey, leaf: leaf, leafKey: key}, nil
 }
 
 func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
@@ -220,9 +220,9 @@ func age(certificate *x509.Certificate, now time.Time) time.Duration {
 	return now.Sub(certificate.NotBefore) - clockSkew
 }
 
-// aged reports whether less than a third of the certificate's life is left, or
+// needsRenewal reports whether less than a third of the certificate's life is left, or
 // its life has not begun.
-func aged(certificate *x509.Certificate, now time.Time) bool {
+func needsRenewal(certificate *x509.Certificate, now time.Time) bool {
 	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
 	return now.Before(certificate.NotBefore) || certificate.NotAfter.Sub(now) < lifetime/3
 }

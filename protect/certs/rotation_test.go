@@ -39,7 +39,7 @@ func requireServes(t *testing.T, serving, published *Material, now time.Time) {
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(published.BundlePEM()))
 	for _, host := range []string{"headwater-webhook.headwater.svc", "127.0.0.1"} {
-		_, err := serving.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
+		_, err := serving.leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
 		require.NoError(t, err)
 	}
 }
@@ -49,13 +49,13 @@ func TestFirstCertificates(t *testing.T) {
 	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
 	requireServes(t, m, m, now)
 	requireServes(t, m, m, now.Add(-59*time.Minute)) // an API server whose clock is behind
-	require.Len(t, m.Bundle, 1)
-	require.True(t, m.Bundle[0].IsCA)
-	require.Equal(t, now.Add(caLifetime), m.Bundle[0].NotAfter)
-	require.Equal(t, now.Add(leafLifetime), m.Leaf.NotAfter)
-	require.Equal(t, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, m.Leaf.ExtKeyUsage)
-	require.False(t, m.Leaf.IsCA)
-	require.False(t, m.LeafKey.Equal(m.CAKey))
+	require.Len(t, m.bundle, 1)
+	require.True(t, m.bundle[0].IsCA)
+	require.Equal(t, now.Add(caLifetime), m.bundle[0].NotAfter)
+	require.Equal(t, now.Add(leafLifetime), m.leaf.NotAfter)
+	require.Equal(t, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, m.leaf.ExtKeyUsage)
+	require.False(t, m.leaf.IsCA)
+	require.False(t, m.leafKey.Equal(m.caKey))
 }
 
 func TestDue(t *testing.T) {
@@ -63,9 +63,9 @@ func TestDue(t *testing.T) {
 	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
 	other := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
 	mixed := *m
-	mixed.Leaf, mixed.LeafKey = other.Leaf, other.LeafKey
+	mixed.leaf, mixed.leafKey = other.leaf, other.leafKey
 	bare := *m
-	bare.Leaf = nil
+	bare.leaf = nil
 	for name, tc := range map[string]struct {
 		m     *Material
 		hosts spec.Hosts
@@ -98,8 +98,8 @@ func TestRotationLeavesNoGap(t *testing.T) {
 
 	now = now.Add(31 * 24 * time.Hour)
 	published := maintain(t, second, nil, testHosts(), now, TaskRenewCA)
-	require.Equal(t, second.Leaf, published.Leaf, "a new CA does not sign before it has settled")
-	require.Len(t, published.Bundle, 2)
+	require.Equal(t, second.leaf, published.leaf, "a new CA does not sign before it has settled")
+	require.Len(t, published.bundle, 2)
 	requireServes(t, published, second, now)    // an API server that has not heard of it
 	requireServes(t, published, published, now) // one that has
 
@@ -110,11 +110,11 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	require.Equal(t, []Task{TaskRenewLeaf}, done)
 	requireServes(t, settled, published, now)
 	requireServes(t, published, settled, now) // a replica that still serves the old certificate
-	require.NoError(t, settled.Leaf.CheckSignatureFrom(settled.Bundle[0]))
+	require.NoError(t, settled.leaf.CheckSignatureFrom(settled.bundle[0]))
 
 	now = now.Add(pruneAfter + time.Minute)
 	pruned := maintain(t, settled, nil, testHosts(), now, TaskPruneCA)
-	require.Len(t, pruned.Bundle, 1)
+	require.Len(t, pruned.bundle, 1)
 	requireServes(t, pruned, settled, now)
 	requireServes(t, settled, pruned, now)
 }
@@ -123,8 +123,8 @@ func TestDeletedSecretRotatesWithoutGap(t *testing.T) {
 	now := start()
 	before := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
 	after := maintain(t, nil, before, testHosts(), now, TaskRenewCA)
-	require.NotEqual(t, before.Bundle[0].Raw, after.Bundle[0].Raw)
-	require.False(t, before.CAKey.Equal(after.CAKey))
+	require.NotEqual(t, before.bundle[0].Raw, after.bundle[0].Raw)
+	require.False(t, before.caKey.Equal(after.caKey))
 	requireServes(t, after, before, now)
 	requireServes(t, after, after, now)
 }
@@ -132,15 +132,15 @@ func TestDeletedSecretRotatesWithoutGap(t *testing.T) {
 func TestSecretDeletedAgainAndAgain(t *testing.T) {
 	now := start()
 	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
-	served := m.Leaf
+	served := m.leaf
 	for range 2 * maxBundle {
 		next := maintain(t, nil, m, testHosts(), now, TaskRenewCA)
 		requireServes(t, next, m, now)
 		requireServes(t, m, next, now)
 		m = next
 	}
-	require.Len(t, m.Bundle, maxBundle)
-	require.Equal(t, served, m.Leaf, "the certificate that is trusted is served to the last")
+	require.Len(t, m.bundle, maxBundle)
+	require.Equal(t, served, m.leaf, "the certificate that is trusted is served to the last")
 }
 
 func TestExpiredCAIsNotPublishedAgain(t *testing.T) {
@@ -148,7 +148,7 @@ func TestExpiredCAIsNotPublishedAgain(t *testing.T) {
 	before := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
 	now = now.Add(caLifetime + time.Hour)
 	after := maintain(t, before, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
-	require.Len(t, after.Bundle, 1)
+	require.Len(t, after.bundle, 1)
 	requireServes(t, after, after, now)
 }
 
@@ -165,21 +165,21 @@ func TestMaterialSurvivesItsSecret(t *testing.T) {
 	now := start()
 	first := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
 	m := maintain(t, nil, first, testHosts(), now, TaskRenewCA)
-	data, err := m.Encode()
+	data, err := m.encode()
 	require.NoError(t, err)
-	back, err := Decode(data)
+	back, err := decode(data)
 	require.NoError(t, err)
 	require.Equal(t, m.BundlePEM(), back.BundlePEM())
-	require.True(t, m.CAKey.Equal(back.CAKey))
-	require.True(t, m.LeafKey.Equal(back.LeafKey))
-	require.Equal(t, m.Leaf.Raw, back.Leaf.Raw)
+	require.True(t, m.caKey.Equal(back.caKey))
+	require.True(t, m.leafKey.Equal(back.leafKey))
+	require.Equal(t, m.leaf.Raw, back.leaf.Raw)
 	require.Equal(t, TaskNone, Due(back, testHosts(), never, now))
 }
 
 func TestDecodeGarbage(t *testing.T) {
 	now := start()
 	encode := func() map[string][]byte {
-		data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).Encode()
+		data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).encode()
 		require.NoError(t, err)
 		return data
 	}
@@ -209,7 +209,7 @@ func TestDecodeGarbage(t *testing.T) {
 				data[key] = value
 			}
 			data[tc.field] = tc.value
-			m, err := Decode(data)
+			m, err := decode(data)
 			if !tc.usable {
 				require.Error(t, err)
 				require.NotContains(t, err.Error(), canary)

@@ -65,37 +65,37 @@ func (c *Credential) expiries(now time.Time) (serving, ca time.Time) {
 	return c.leaf().NotAfter, vouching.NotAfter
 }
 
-// Published is what the webhook configuration tells API servers to trust.
-type Published struct {
-	// Bundles are the different ones that it holds; none while there is no
+// publishedCAs is what the webhook configuration tells API servers to trust.
+type publishedCAs struct {
+	// bundles are the different ones that it holds; none while there is no
 	// webhook for which a certificate would matter.
-	Bundles [][]*x509.Certificate
-	// Since is when exactly these were seen first.
-	Since time.Time
+	bundles [][]*x509.Certificate
+	// since is when exactly these were seen first.
+	since time.Time
 }
 
-// trust reports whether a client that goes by any of the bundles accepts the
+// trusts reports whether a client that goes by any of the bundles accepts the
 // certificate.
-func (p Published) trust(credential *Credential, now time.Time) bool {
-	return !slices.ContainsFunc(p.Bundles, func(bundle []*x509.Certificate) bool { return !credential.trustedBy(bundle, now) })
+func (p publishedCAs) trusts(credential *Credential, now time.Time) bool {
+	return !slices.ContainsFunc(p.bundles, func(bundle []*x509.Certificate) bool { return !credential.trustedBy(bundle, now) })
 }
 
-// holds reports whether ca is in every bundle.
-func (p Published) holds(ca *x509.Certificate) bool {
-	return !slices.ContainsFunc(p.Bundles, func(bundle []*x509.Certificate) bool { return !slices.ContainsFunc(bundle, ca.Equal) })
+// contains reports whether ca is in every bundle.
+func (p publishedCAs) contains(ca *x509.Certificate) bool {
+	return !slices.ContainsFunc(p.bundles, func(bundle []*x509.Certificate) bool { return !slices.ContainsFunc(bundle, ca.Equal) })
 }
 
-// Serve says which certificate to serve: wanted as soon as every API server
+// chooseServing says which certificate to serve: wanted as soon as every API server
 // trusts it, and current until then, while that is of any use. API servers
 // hear of another bundle one after the other; settle is how long it takes them
 // at most. Both may be nil.
-func Serve(current, wanted *Credential, published Published, settle time.Duration, now time.Time) *Credential {
+func chooseServing(current, wanted *Credential, published publishedCAs, settle time.Duration, now time.Time) *Credential {
 	switch {
 	case wanted == nil:
 		return current
-	case current == nil, current.leaf().Equal(wanted.leaf()), !published.trust(current, now):
+	case current == nil, current.leaf().Equal(wanted.leaf()), !published.trusts(current, now):
 		return wanted
-	case !published.trust(wanted, now), len(published.Bundles) > 0 && now.Sub(published.Since) < settle:
+	case !published.trusts(wanted, now), len(published.bundles) > 0 && now.Sub(published.since) < settle:
 		return current
 	default:
 		return wanted

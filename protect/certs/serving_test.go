@@ -19,13 +19,13 @@ func TestServe(t *testing.T) {
 	old, next := newCredential(t, now), newCredential(t, now)
 	renewed := &Credential{TLS: next.TLS, Roots: append(next.Roots[:1:1], old.Roots...)}
 	expired := newCredential(t, now.Add(-2*caLifetime))
-	published := func(age time.Duration, bundles ...[]*x509.Certificate) Published {
-		return Published{Bundles: bundles, Since: now.Add(-age)}
+	published := func(age time.Duration, bundles ...[]*x509.Certificate) publishedCAs {
+		return publishedCAs{bundles: bundles, since: now.Add(-age)}
 	}
 	both := union(old.Roots, next.Roots)
 	for sentence, tc := range map[string]struct {
 		current, wanted *Credential
-		published       Published
+		published       publishedCAs
 		want            *Credential
 	}{
 		"nothing, while there is nothing":                     {nil, nil, published(0), nil},
@@ -42,7 +42,7 @@ func TestServe(t *testing.T) {
 		"the same with other CAs at once, as when one is old": {next, renewed, published(0, next.Roots), renewed},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Same(t, tc.want, Serve(tc.current, tc.wanted, tc.published, settle, now))
+			require.Same(t, tc.want, chooseServing(tc.current, tc.wanted, tc.published, settle, now))
 		})
 	}
 }

@@ -21,14 +21,14 @@ const (
 	fieldOwners      = "metadata.ownerReferences"
 )
 
-// Changes names the protected fields in which after differs in meaning from
+// changedFields names the protected fields in which after differs in meaning from
 // before; nil when either is absent. Values are compared, never returned.
 // Protected are our labels, those of SelectorKeys, since whoever takes off the
 // label that a rule selects by could edit freely after, and what is copied.
 //
 // Removing a finalizer is no change: controllers must always be able to let
 // go. Adding one is, since it would pin the object.
-func Changes(before, after *object.Full, selectorKeys []string, copied spec.Copied) []string {
+func changedFields(before, after *object.Full, selectorKeys []string, copied spec.Copied) []string {
 	if before == nil || after == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func Changes(before, after *object.Full, selectorKeys []string, copied spec.Copi
 // delete the object, as the garbage collector does by its owners, whoever of them
 // is there, or that takes it from the rule, which is a deletion to sync.
 func protectedChanges(r spec.Rule, request Request, operation spec.Operation) []string {
-	changed := Changes(request.Old, request.New, r.SelectorKeys(), r.Copied)
+	changed := changedFields(request.Old, request.New, r.SelectorKeys(), r.Copied)
 	if !r.OnlyDeletionCounts(operation) {
 		return changed
 	}
@@ -77,8 +77,8 @@ func sameMarks(before, after map[string]string) bool {
 func sameEntries(before, after map[string]string, keys []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool {
 		old, had := before[key]
-		now, has := after[key]
-		return had != has || old != now
+		new, has := after[key]
+		return had != has || old != new
 	})
 }
 
@@ -119,7 +119,7 @@ func owners(references []metav1.OwnerReference) map[owner]int {
 // or ceases to block an owner's deletion, and nothing else. Refusing that
 // would leave the owner in deletion for ever.
 func releasesOwners(request Request, changed []string, world World) bool {
-	if !collects(request.User.Name, world) || !slices.Equal(changed, []string{fieldOwners}) {
+	if !isGarbageCollector(request.User.Name, world) || !slices.Equal(changed, []string{fieldOwners}) {
 		return false
 	}
 	before := owners(request.Old.OwnerReferences)

@@ -65,7 +65,7 @@ func TestChanges(t *testing.T) {
 		"several":                    {none, func(o *object.Full) { o.Content.Type, o.Content.Immutable = "a", true }, []string{"type", "immutable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, Changes(newSecret(tc.before), newSecret(tc.after), []string{"share"}, spec.Copied{Labels: []string{"tier*"}, Annotations: []string{"*"}}))
+			require.Equal(t, tc.want, changedFields(newSecret(tc.before), newSecret(tc.after), []string{"share"}, spec.Copied{Labels: []string{"tier*"}, Annotations: []string{"*"}}))
 		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// denying returns the rules that refuse changes of the clone that request is
+// denyingRules returns the rules that refuse changes of the clone that request is
 // about, or may be about.
-func denying(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
+func denyingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	ref, known := request.Ref()
 	var found []spec.Rule
 	for _, rule := range set.All() {
@@ -47,18 +47,18 @@ func judgeMarks(request Request, set *rules.Set[spec.Rule], world World) Verdict
 	if len(set.All()) == 0 || !request.touchesCloneMarks() {
 		return Verdict{Allowed: true, Reason: ReasonNotProtected}
 	}
-	guardian := marksRule(request, set)
+	rule := marksRule(request, set)
 	if fault := request.fault(); fault != "" {
-		return refuse(guardian, ReasonUnreadable, unreadableMarksMessage(fault))
+		return refuse(rule, ReasonUnreadable, unreadableMarksMessage(fault))
 	}
 	changed := changedMarks(request.Old, request.New)
 	switch {
 	case len(changed) == 0:
-		return allow(guardian, ReasonNoProtectedChange, "")
+		return allow(rule, ReasonNoProtectedChange, "")
 	case isHeadwater(request.User, world):
-		return allow(guardian, ReasonByHeadwater, "")
+		return allow(rule, ReasonByHeadwater, "")
 	}
-	verdict := refuse(guardian, ReasonMarksChanged, MarksMessage(request.Operation, request.Object()))
+	verdict := refuse(rule, ReasonMarksChanged, MarksMessage(request.Operation, request.Object()))
 	verdict.Changed = changed
 	return verdict
 }
@@ -67,18 +67,20 @@ func judgeMarks(request Request, set *rules.Set[spec.Rule], world World) Verdict
 // strictly as the strictest of them protects. It is called as the rule that
 // the marks name, if there is one.
 func marksRule(request Request, set *rules.Set[spec.Rule]) spec.Rule {
-	guardian := spec.Rule{Config: spec.Config{Mode: MarksMode(set)}}
+	rule := spec.Rule{Config: spec.Config{Mode: MarksMode(set)}}
 	for _, marked := range []*object.Full{request.Old, request.New} {
-		if marked == nil || guardian.Name != "" {
+		if marked == nil || rule.Name != "" {
 			continue
 		}
-		if rule, found := set.Named(marked.Annotations[mark.Rule]); found {
-			guardian.Name = rule.Name
+		if named, found := set.Named(marked.Annotations[mark.Rule]); found {
+			rule.Name = named.Name
 		}
 	}
-	return guardian
+	return rule
 }
 
+// MarksMode returns the strictest mode of all rules in set. The marks of clones
+// are protected in this mode. It is Audit for an empty set.
 func MarksMode(set *rules.Set[spec.Rule]) spec.Mode {
 	mode := spec.Audit
 	for _, rule := range set.All() {
@@ -95,7 +97,7 @@ func (r Request) touchesCloneMarks() bool {
 	if !slices.Contains(object.Kinds, r.Kind) {
 		return false
 	}
-	carries := func(full *object.Full) bool {
+	mayHaveLabel := func(full *object.Full) bool {
 		if full == nil {
 			return true
 		}
@@ -104,9 +106,9 @@ func (r Request) touchesCloneMarks() bool {
 	}
 	switch r.Operation {
 	case spec.Create:
-		return carries(r.New)
+		return mayHaveLabel(r.New)
 	case spec.Update:
-		return carries(r.Old) || carries(r.New)
+		return mayHaveLabel(r.Old) || mayHaveLabel(r.New)
 	default:
 		return false
 	}

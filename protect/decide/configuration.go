@@ -72,21 +72,21 @@ func (o OwnConfiguration) upgrades(request Request) bool {
 }
 
 func invalidMessage(problems []string) string {
-	return "the configuration is not valid; the one in force stays:\n" + strings.Join(first(maxProblems, problems), "\n")
+	return "the configuration is not valid; the one in force stays:\n" + strings.Join(truncateLines(maxProblems, problems), "\n")
 }
 
 func warnings(lines []string) []string {
-	lines = first(maxProblems, lines)
+	lines = truncateLines(maxProblems, lines)
 	for i, line := range lines {
 		lines[i] = cut.To(line, maxWarning-len(cut.More))
 	}
 	return lines
 }
 
-// first returns at most most of lines, and how many it left out.
-func first(most int, lines []string) []string {
-	if len(lines) <= most {
+// truncateLines returns at most most of lines, and how many it left out.
+func truncateLines(limit int, lines []string) []string {
+	if len(lines) <= limit {
 		return lines
 	}
-	return append(append([]string{}, lines[:most]...), fmt.Sprintf("and %d more", len(lines)-most))
+	return append(append([]string{}, lines[:limit]...), fmt.Sprintf("and %d more", len(lines)-limit))
 }

@@ -14,7 +14,7 @@ func Decide(request Request, set *rules.Set[spec.Rule], world World) Verdict {
 		verdict = stricter(verdict, judge(request, operation(&rule, &request), rule, world))
 	}
 	for _, rule := range touched.namespaces {
-		verdict = stricter(verdict, guard(request, rule, world))
+		verdict = stricter(verdict, judgeNamespace(request, rule, world))
 	}
 	for _, rule := range touched.clones {
 		verdict = stricter(verdict, judgeClone(request, rule, world))
@@ -28,11 +28,11 @@ func Decide(request Request, set *rules.Set[spec.Rule], world World) Verdict {
 func touchedBy(request Request, set *rules.Set[spec.Rule]) matches {
 	switch {
 	case request.Kind == spec.KindNamespace:
-		return matches{namespaces: guarding(request, set)}
+		return matches{namespaces: guardingRules(request, set)}
 	case request.Operation == spec.Create:
-		return matches{sources: protecting(request, set), marks: true}
+		return matches{sources: protectingRules(request, set), marks: true}
 	default:
-		return matches{sources: protecting(request, set), clones: denying(request, set), marks: true}
+		return matches{sources: protectingRules(request, set), clones: denyingRules(request, set), marks: true}
 	}
 }
 
@@ -46,7 +46,7 @@ func judge(request Request, operation spec.Operation, rule spec.Rule, world Worl
 	case fault != "":
 		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
 	}
-	if reason, by := mayChange(request, rule, world); reason != "" {
+	if reason, by := exemption(request, rule, world); reason != "" {
 		return allow(rule, reason, by)
 	}
 	changed := protectedChanges(rule, request, operation)
@@ -62,36 +62,36 @@ func judge(request Request, operation spec.Operation, rule spec.Rule, world Worl
 	return verdict
 }
 
-// protecting returns the rules that protect what request is about, by what it
+// protectingRules returns the rules that protect what request is about, by what it
 // is before the request, so that a label that is taken off protects to the last,
 // and by what it becomes. A request that cannot be made out is held to be about
 // any object it may be about.
-func protecting(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
+func protectingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	ref, known := request.Ref()
-	unsure := !known || request.Operation == spec.Update && request.New == nil
+	ambiguous := !known || request.Operation == spec.Update && request.New == nil
 	var found []spec.Rule
 	all := set.All()
 	for i := range all { // without a copy of each
 		rule := &all[i]
-		if unsure && suspects(&request, rule) || !unsure && operationOn(rule, ref, &request) != "" {
+		if ambiguous && mayBeSource(&request, rule) || !ambiguous && operationOn(rule, ref, &request) != "" {
 			found = append(found, *rule)
 		}
 	}
 	return found
 }
 
-// suspects reports whether request may be about a source of rule, as far as it
+// mayBeSource reports whether request may be about a source of rule, as far as it
 // says where that is.
-func suspects(request *Request, rule *spec.Rule) bool {
+func mayBeSource(request *Request, rule *spec.Rule) bool {
 	subject := request.subject()
 	here := request.Namespace == "" || rule.Source.Namespace == request.Namespace ||
 		subject != nil && rule.Source.Namespace == subject.Namespace
 	return rule.Source.Kind == request.Kind && here
 }
 
-// guarding returns the rules that guard the namespace that request is about, or
+// guardingRules returns the rules that guard the namespace that request is about, or
 // may be about.
-func guarding(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
+func guardingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	if request.Operation != spec.Delete {
 		return nil
 	}
@@ -106,25 +106,25 @@ func guarding(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	return found
 }
 
-func guard(request Request, rule spec.Rule, world World) Verdict {
+func judgeNamespace(request Request, rule spec.Rule, world World) Verdict {
 	if fault := request.fault(); fault != "" {
 		return refuse(rule, ReasonUnreadable, unreadableMessage(rule, fault))
 	}
 	if request.Old.DeletionTimestamp != nil {
 		return allow(rule, ReasonNamespaceTerminating, "")
 	}
-	if !world.Holds(rule) {
+	if !world.HasSource(rule) {
 		return allow(rule, ReasonSourceAbsent, "")
 	}
-	if reason, by := mayChange(request, rule, world); reason != "" {
+	if reason, by := exemption(request, rule, world); reason != "" {
 		return allow(rule, reason, by)
 	}
 	return refuse(rule, ReasonNamespaceGuarded, GuardedMessage(rule))
 }
 
-// mayChange returns why the requester may do to the rule's source whatever
+// exemption returns why the requester may do to the rule's source whatever
 // they like, and by which grant; an empty reason means that they may not.
-func mayChange(request Request, rule spec.Rule, world World) (reason Reason, by string) {
+func exemption(request Request, rule spec.Rule, world World) (reason Reason, by string) {
 	if isHeadwater(request.User, world) {
 		return ReasonByHeadwater, ""
 	}

@@ -293,7 +293,7 @@ func TestDecideNamespace(t *testing.T) {
 			request: removeNamespace(alice, "platform"), reason: ReasonNamespaceGuarded, refused: true,
 		},
 		"a namespace that holds none may go": {
-			world:   func(w *World) { w.Holds = func(spec.Rule) bool { return false } },
+			world:   func(w *World) { w.HasSource = func(spec.Rule) bool { return false } },
 			request: removeNamespace(alice, "platform"), reason: ReasonSourceAbsent,
 		},
 		"another namespace may go": {

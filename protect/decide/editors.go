@@ -71,7 +71,7 @@ func (e Editor) Through() string {
 // RoleBindings do not count, neither for a ClusterRole of the rule nor for the
 // override, which is asked for cluster-wide.
 func Editors(rule spec.Rule, headwater spec.ServiceAccount, roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) []Editor {
-	editors := append(named(rule.Allow),
+	editors := append(allowedEditors(rule.Allow),
 		Editor{Kind: rbacv1.GroupKind, Name: superusers, Grant: GrantSuperuser},
 		Editor{Kind: rbacv1.ServiceAccountKind, Namespace: headwater.Namespace, Name: headwater.Name, Grant: GrantHeadwater},
 	)
@@ -82,10 +82,10 @@ func Editors(rule spec.Rule, headwater spec.ServiceAccount, roles []rbacv1.Clust
 	for _, binding := range bindings {
 		role := binding.RoleRef.Name
 		if slices.Contains(rule.Allow.ClusterRoles, role) {
-			editors = append(editors, bound(binding, GrantClusterRole)...)
+			editors = append(editors, boundEditors(binding, GrantClusterRole)...)
 		}
 		if overriding[role] {
-			editors = append(editors, bound(binding, GrantOverride)...)
+			editors = append(editors, boundEditors(binding, GrantOverride)...)
 		}
 	}
 	slices.SortFunc(editors, func(a, b Editor) int {
@@ -95,7 +95,7 @@ func Editors(rule spec.Rule, headwater spec.ServiceAccount, roles []rbacv1.Clust
 	return slices.Compact(editors)
 }
 
-func named(allow spec.Allow) []Editor {
+func allowedEditors(allow spec.Allow) []Editor {
 	var editors []Editor
 	for _, user := range allow.Users {
 		editors = append(editors, Editor{Kind: rbacv1.UserKind, Name: user, Grant: GrantAllow})
@@ -109,7 +109,7 @@ func named(allow spec.Allow) []Editor {
 	return editors
 }
 
-func bound(binding rbacv1.ClusterRoleBinding, grant Grant) []Editor {
+func boundEditors(binding rbacv1.ClusterRoleBinding, grant Grant) []Editor {
 	var editors []Editor
 	for _, subject := range binding.Subjects {
 		editors = append(editors, Editor{

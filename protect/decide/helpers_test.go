@@ -84,7 +84,7 @@ func newWorld(change ...func(*World)) World {
 	world := World{
 		Headwater:   headwaterUser,
 		Terminating: func(string) bool { return false },
-		Holds:       func(spec.Rule) bool { return true },
+		HasSource:   func(spec.Rule) bool { return true },
 		Holders:     func(string) []string { return nil },
 		Bound: func(user User, role string) bool {
 			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")

@@ -13,6 +13,9 @@ import (
 // maxNamed bounds how many of those who may edit a message lists.
 const maxNamed = 8
 
+// ProtectedMessage is the text for a request that rule does not allow. object
+// names the object, for example "Secret platform/blogsecret". The rule's own
+// message takes precedence.
 func ProtectedMessage(rule spec.Rule, operation spec.Operation, object string) string {
 	if rule.Message != "" {
 		return rule.Message
@@ -23,6 +26,8 @@ func ProtectedMessage(rule spec.Rule, operation spec.Operation, object string) s
 	return fmt.Sprintf("headwater: %s is protected by rule %q: %s may change it", object, rule.Name, whoMayEdit(rule.Allow))
 }
 
+// GuardedMessage is the text for the deletion of a namespace that contains a
+// source of rule. The rule's own message takes precedence.
 func GuardedMessage(rule spec.Rule) string {
 	if rule.Message != "" {
 		return rule.Message
@@ -36,6 +41,8 @@ func unreadableMessage(rule spec.Rule, fault string) string {
 		SourceOf(rule), rule.Name, fault)
 }
 
+// MarksMessage is the text for a request that sets, changes or removes a label or
+// annotation that only Headwater may write. object names the object.
 func MarksMessage(operation spec.Operation, object string) string {
 	if operation == spec.Create {
 		return fmt.Sprintf("headwater: %s carries the label or annotations of a clone, which Headwater alone may set: "+
@@ -49,6 +56,8 @@ func unreadableMarksMessage(fault string) string {
 	return "headwater: request that may touch the marks of a clone cannot be judged: " + fault
 }
 
+// SourceOf describes the source of rule: its kind, namespace and name, or its
+// kind and label selector.
 func SourceOf(rule spec.Rule) string {
 	if rule.BySelector() {
 		return fmt.Sprintf("a %s selected by %s", rule.Source.Kind, metav1.FormatLabelSelector(rule.Source.Selector))

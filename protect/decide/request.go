@@ -41,8 +41,8 @@ type World struct {
 	SystemIdentities []string
 	// Terminating reports whether a namespace is being deleted.
 	Terminating func(namespace string) bool
-	// Holds reports whether a source of the rule is there, or may be there.
-	Holds func(rule spec.Rule) bool
+	// HasSource reports whether a source of the rule is there, or may be there.
+	HasSource func(rule spec.Rule) bool
 	// Bound reports whether a ClusterRole is bound to user cluster-wide.
 	Bound func(user User, clusterRole string) bool
 	// Holders lists the principals that a ClusterRole is bound to cluster-wide.

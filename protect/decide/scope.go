@@ -30,19 +30,19 @@ const (
 )
 
 // Path is where the webhook of the question sends reviews.
-func (q Scope) Path() string {
-	return spec.ReviewPath + "/" + strings.Join(append([]string{string(q.About)}, q.Rules...), "/")
+func (s Scope) Path() string {
+	return spec.ReviewPath + "/" + strings.Join(append([]string{string(s.About)}, s.Rules...), "/")
 }
 
 // ScopeAt is the question that reviews sent to path bring.
 func ScopeAt(path string) Scope {
-	_, question, _ := strings.Cut(path, spec.ReviewPath+"/")
-	about, names, _ := strings.Cut(question, "/")
-	q := Scope{About: About(about)}
+	_, rest, _ := strings.Cut(path, spec.ReviewPath+"/")
+	about, names, _ := strings.Cut(rest, "/")
+	s := Scope{About: About(about)}
 	if names != "" {
-		q.Rules = strings.Split(names, "/")
+		s.Rules = strings.Split(names, "/")
 	}
-	return q
+	return s
 }
 
 // matches is what a request may touch.
@@ -55,27 +55,27 @@ type matches struct {
 
 // restrict leaves of all what is asked about. Where that is nothing, the rules are no
 // longer those that the webhook was registered for: then all count.
-func (q Scope) restrict(all matches) matches {
-	var asked matches
-	switch q.About {
+func (s Scope) restrict(all matches) matches {
+	var scoped matches
+	switch s.About {
 	case AboutSources, AboutSelected:
-		asked.sources = q.among(all.sources, func(rule spec.Rule) bool { return rule.BySelector() == (q.About == AboutSelected) })
+		scoped.sources = s.filter(all.sources, func(rule spec.Rule) bool { return rule.BySelector() == (s.About == AboutSelected) })
 	case AboutNamespaces:
-		asked.namespaces = q.among(all.namespaces, func(spec.Rule) bool { return true })
+		scoped.namespaces = s.filter(all.namespaces, func(spec.Rule) bool { return true })
 	case AboutClones:
-		asked.clones = all.clones
+		scoped.clones = all.clones
 	case AboutMarks:
-		asked.marks = all.marks
+		scoped.marks = all.marks
 	case AboutConfiguration: // no rule is about it
 	}
-	if !asked.marks && len(asked.sources)+len(asked.clones)+len(asked.namespaces) == 0 {
+	if !scoped.marks && len(scoped.sources)+len(scoped.clones)+len(scoped.namespaces) == 0 {
 		return all
 	}
-	return asked
+	return scoped
 }
 
-func (q Scope) among(rules []spec.Rule, suitable func(spec.Rule) bool) []spec.Rule {
+func (s Scope) filter(rules []spec.Rule, suitable func(spec.Rule) bool) []spec.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(rule spec.Rule) bool {
-		return !suitable(rule) || len(q.Rules) > 0 && !slices.Contains(q.Rules, rule.Name)
+		return !suitable(rule) || len(s.Rules) > 0 && !slices.Contains(s.Rules, rule.Name)
 	})
 }

@@ -30,11 +30,11 @@ func isHeadwater(user User, world World) bool {
 }
 
 func isSystem(user string, world World) bool {
-	return user == namespaceController || collects(user, world)
+	return user == namespaceController || isGarbageCollector(user, world)
 }
 
-// collects reports whether user collects garbage.
-func collects(user string, world World) bool {
+// isGarbageCollector reports whether user collects garbage.
+func isGarbageCollector(user string, world World) bool {
 	return slices.Contains(GarbageCollectors, user) || slices.Contains(world.SystemIdentities, user)
 }
 
@@ -82,9 +82,9 @@ func Principals(user User) iter.Seq[string] {
 	}
 }
 
-// Holders lists the principals that subjects of a ClusterRoleBinding are, as the
+// PrincipalsOf lists the principals that subjects of a ClusterRoleBinding are, as the
 // API server's RBAC authorizer decides it.
-func Holders(subjects []rbacv1.Subject) []string {
+func PrincipalsOf(subjects []rbacv1.Subject) []string {
 	var all []string
 	for _, subject := range subjects {
 		switch {

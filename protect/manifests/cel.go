@@ -69,8 +69,8 @@ func isSelected(rule spec.Rule) string {
 		selects("it", rule.Requirements()), before, rule.Protects(spec.Create))
 }
 
-// isMade is whether a protected request about a source of rule makes it one.
-func isMade(rule spec.Rule) string {
+// becomesSource is whether a protected request about a source of rule makes it one.
+func becomesSource(rule spec.Rule) string {
 	if !rule.BySelector() {
 		return "oldObject == null"
 	}

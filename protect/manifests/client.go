@@ -7,15 +7,15 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-func clientConfig(e spec.Endpoint, question decide.Scope, caBundle []byte) admissionregistrationv1.WebhookClientConfig {
+func clientConfig(endpoint spec.Endpoint, scope decide.Scope, caBundle []byte) admissionregistrationv1.WebhookClientConfig {
 	config := admissionregistrationv1.WebhookClientConfig{CABundle: caBundle}
-	path, port := question.Path(), int32(spec.ServicePort)
-	if e.URL != "" {
-		config.URL = new(e.URL + path)
+	path, port := scope.Path(), int32(spec.ServicePort)
+	if endpoint.URL != "" {
+		config.URL = new(endpoint.URL + path)
 		return config
 	}
 	config.Service = &admissionregistrationv1.ServiceReference{
-		Namespace: e.Namespace, Name: spec.ServiceName, Path: &path, Port: &port,
+		Namespace: endpoint.Namespace, Name: spec.ServiceName, Path: &path, Port: &port,
 	}
 	return config
 }

@@ -34,8 +34,8 @@ func PolicyNames() []string {
 	return names
 }
 
-func policyName(what string, mode spec.Mode) string {
-	name := spec.ConfigurationName + "-" + what
+func policyName(subject string, mode spec.Mode) string {
+	name := spec.ConfigurationName + "-" + subject
 	if spec.Enforces(mode) {
 		return name
 	}
@@ -51,16 +51,16 @@ func policyName(what string, mode spec.Mode) string {
 // whether a namespace holds a source, is written into it as world has it now.
 func Policies(set *rules.Set[spec.Rule], world decide.World, modes ...spec.Mode) []Policy {
 	var all []Policy
-	sharing := overlapsOf(set)
+	overlap := countOverlaps(set)
 	for _, mode := range modes {
 		concerned := slices.DeleteFunc(sortedRules(set), func(r spec.Rule) bool { return r.Mode.Strictness() != mode.Strictness() })
 		if len(concerned) == 0 {
 			continue
 		}
 		sources := newPolicy(policySources, mode, world)
-		sources.protectSources(concerned, sharing)
+		sources.protectSources(concerned, overlap)
 		namespaces := newPolicy(policyNamespaces, mode, world)
-		namespaces.guardNamespaces(concerned, sharing)
+		namespaces.guardNamespaces(concerned, overlap)
 		clones := newPolicy(policyClones, mode, world)
 		clones.protectClones(concerned, decide.MarksMode(set).Strictness() == mode.Strictness())
 		for _, p := range []*policy{sources, namespaces, clones} {
@@ -79,61 +79,61 @@ func SelfPolicy(world decide.World) Policy {
 	p.match(admissionregistrationv1.ClusterScope, admissionregistrationv1.GroupName, []string{"validatingwebhookconfigurations"},
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	// Not by resource name, which a request to delete a collection lacks.
-	p.only("own-configuration", "oldObject.metadata.name == "+literal(spec.ConfigurationName))
+	p.matchOnly("own-configuration", "oldObject.metadata.name == "+literal(spec.ConfigurationName))
 	p.refuseUnless("headwater: ValidatingWebhookConfiguration "+spec.ConfigurationName+
 		" is Headwater's: only holders of the override permission for every rule may change it", deletedByKubernetes, p.overridden(""))
 	return p.Policy
 }
 
 // protectSources has p judge as judge does.
-func (p *policy) protectSources(protecting []spec.Rule, sharing overlaps) {
+func (p *policy) protectSources(rules []spec.Rule, overlap overlaps) {
 	var namespaces, protected []string
-	for _, rule := range protecting {
+	for _, rule := range rules {
 		namespaces = append(namespaces, rule.Source.Namespace)
 		protected = append(protected, isSource(rule))
 	}
 	p.match(admissionregistrationv1.NamespacedScope, "", resources(), everyOperation...)
 	p.Definition.Spec.MatchConstraints.NamespaceSelector = inNamespaces(namespaces)
 	// So that an error about one object can refuse no other.
-	p.only("protected-sources", strings.Join(protected, " || "))
-	for i, rule := range protecting {
+	p.matchOnly("protected-sources", strings.Join(protected, " || "))
+	for i, rule := range rules {
 		p.refuseUnless(decide.ProtectedMessage(rule, spec.Update, decide.SourceOf(rule)), not(protected[i]),
-			p.emptied(), p.harmless(rule, false), p.allowed(rule.Allow), p.overridden(sharing.bySource(rule)))
+			p.emptiesNamespace(), p.changesNothingProtected(rule, false), p.allowed(rule.Allow), p.overridden(overlap.bySource(rule)))
 		if rule.Message == "" {
-			p.word(messageAbout(rule))
+			p.setMessageExpression(messageExpression(rule))
 		}
 	}
 }
 
 // guardNamespaces has p judge as guard does.
-func (p *policy) guardNamespaces(guarding []spec.Rule, sharing overlaps) {
+func (p *policy) guardNamespaces(rules []spec.Rule, overlap overlaps) {
 	var guarded []string
 	p.match(admissionregistrationv1.ClusterScope, "", []string{"namespaces"}, admissionregistrationv1.Delete)
-	for _, rule := range guarding {
-		if !rule.Guards() || !p.world.Holds(rule) {
+	for _, rule := range rules {
+		if !rule.Guards() || !p.world.HasSource(rule) {
 			continue
 		}
 		guarded = append(guarded, rule.Source.Namespace)
 		p.refuseUnless(decide.GuardedMessage(rule), "oldObject.metadata.name != "+literal(rule.Source.Namespace),
-			"has(oldObject.metadata.deletionTimestamp)", p.allowed(rule.Allow), p.overridden(sharing.byNamespace(rule)))
+			"has(oldObject.metadata.deletionTimestamp)", p.allowed(rule.Allow), p.overridden(overlap.byNamespace(rule)))
 	}
-	p.only("guarded-namespaces", oneOf("oldObject.metadata.name", guarded))
+	p.matchOnly("guarded-namespaces", oneOf("oldObject.metadata.name", guarded))
 }
 
 // protectClones has p judge as judgeMarks does, if it is to, and judgeClone.
-func (p *policy) protectClones(protecting []spec.Rule, marks bool) {
+func (p *policy) protectClones(rules []spec.Rule, marks bool) {
 	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	if marks {
 		p.refuseUnless(decide.MarksMessage(spec.Update, "the object"), `request.operation == "DELETE"`,
 			not(marksDiffer("labels")+" || "+marksDiffer("annotations")), p.overridden(""))
 	}
-	for _, rule := range protecting {
+	for _, rule := range rules {
 		if rule.Clones != spec.Deny {
 			continue
 		}
 		operations = append(operations, admissionregistrationv1.Delete)
 		p.refuseUnless(decide.ProtectedMessage(rule, spec.Update, "a clone of "+decide.SourceOf(rule)), not(isClone(rule)), p.deletedBySystem(),
-			p.harmless(rule, true), p.allowed(rule.Allow), p.overridden(rule.Name))
+			p.changesNothingProtected(rule, true), p.allowed(rule.Allow), p.overridden(rule.Name))
 	}
 	p.match(admissionregistrationv1.NamespacedScope, "", resources(), slices.Compact(operations)...)
 	p.Definition.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

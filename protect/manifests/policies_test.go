@@ -42,7 +42,7 @@ func TestPolicies(t *testing.T) {
 		"a namespace that holds no source is not guarded": {
 			[]spec.Rule{guarded},
 			[]spec.Mode{spec.Enforce},
-			newWorld(func(w *decide.World) { w.Holds = func(spec.Rule) bool { return false } }),
+			newWorld(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return false } }),
 			[]string{"headwater-sources Deny", "headwater-clones Deny"},
 		},
 		"each mode has its own, and the strictest guards the marks": {
@@ -88,7 +88,7 @@ func TestPoliciesNameWhoMay(t *testing.T) {
 	same := newRule("same", object.Secret, "platform", "same", func(r *spec.Rule) { r.Allow = rule.Allow })
 	world := newWorld(func(w *decide.World) {
 		w.Holders = func(string) []string {
-			return decide.Holders([]rbacv1.Subject{
+			return decide.PrincipalsOf([]rbacv1.Subject{
 				{Kind: rbacv1.UserKind, Name: "root"},
 				{Kind: rbacv1.GroupKind, Name: "admins"},
 				{Kind: rbacv1.ServiceAccountKind, Namespace: "flux", Name: "flux"},

@@ -50,8 +50,8 @@ type policy struct {
 }
 
 // newPolicy begins a policy to which Headwater itself is not subject.
-func newPolicy(what string, mode spec.Mode, world decide.World) *policy {
-	meta := metav1.ObjectMeta{Name: policyName(what, mode), Labels: mark.ManagedLabels()}
+func newPolicy(name string, mode spec.Mode, world decide.World) *policy {
+	meta := metav1.ObjectMeta{Name: policyName(name, mode), Labels: mark.ManagedLabels()}
 	fail := admissionregistrationv1.Fail
 	definition := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
 	definition.Spec.FailurePolicy = &fail
@@ -85,9 +85,9 @@ func (p *policy) match(scope admissionregistrationv1.ScopeType, group string, re
 	}
 }
 
-// only has p look at no request but those that expression is true for. One too
+// matchOnly has p look at no request but those that expression is true for. One too
 // long for the API server is left out: the validations say it again.
-func (p *policy) only(name, expression string) {
+func (p *policy) matchOnly(name, expression string) {
 	if len(expression) > maxExpression {
 		return
 	}
@@ -105,15 +105,15 @@ func (p *policy) refuseUnless(message string, reasons ...string) {
 	})
 }
 
-// word has the last message be what expression says; it itself is said where
+// setMessageExpression has the last message be what expression says; it itself is said where
 // that fails.
-func (p *policy) word(expression string) {
+func (p *policy) setMessageExpression(expression string) {
 	p.Definition.Spec.Validations[len(p.Definition.Spec.Validations)-1].MessageExpression = expression
 }
 
-// messageAbout is ProtectedMessage about the object of the request.
-func messageAbout(rule spec.Rule) string {
-	worded := func(operation spec.Operation) string {
+// messageExpression is ProtectedMessage about the object of the request.
+func messageExpression(rule spec.Rule) string {
+	message := func(operation spec.Operation) string {
 		if !rule.BySelector() {
 			return literal(decide.ProtectedMessage(rule, operation, decide.SourceOf(rule)))
 		}
@@ -121,7 +121,7 @@ func messageAbout(rule spec.Rule) string {
 		before, after, _ := strings.Cut(decide.ProtectedMessage(rule, operation, fmt.Sprintf("%s %s/%s", rule.Source.Kind, rule.Source.Namespace, name)), name)
 		return literal(before) + " + " + nameOfObject + " + " + literal(after)
 	}
-	return fmt.Sprintf("%s ? %s : %s", isMade(rule), worded(spec.Create), worded(spec.Update))
+	return fmt.Sprintf("%s ? %s : %s", becomesSource(rule), message(spec.Create), message(spec.Update))
 }
 
 // define makes expression a variable, which the API server evaluates where it
@@ -153,8 +153,8 @@ func (p *policy) allowed(allow spec.Allow) string {
 		}
 	}
 	return strings.Join(slices.Concat(
-		p.listed("allowed", users, isUser),
-		p.listed("allowed", groups, func(names []string) string {
+		p.listVariables("allowed", users, isUser),
+		p.listVariables("allowed", groups, func(names []string) string {
 			return "request.userInfo.?groups.orValue([]).exists(group, " + oneOf("group", names) + ")"
 		}),
 	), " || ")
@@ -163,25 +163,25 @@ func (p *policy) allowed(allow spec.Allow) string {
 // isUser is whether one of names asks.
 func isUser(names []string) string { return oneOf("request.userInfo.username", names) }
 
-// listed defines variables, whose names begin as variable, that hold what is said
+// listVariables defines variables, whose names begin as variable, that hold what is said
 // of names, sorted and each once.
-func (p *policy) listed(variable string, names []string, said func([]string) string) []string {
+func (p *policy) listVariables(variable string, names []string, predicate func([]string) string) []string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	// Most rules allow the same, who can be thousands: they are written once.
-	key := variable + " " + said(nil) + strings.Join(names, "\x00")
+	key := variable + " " + predicate(nil) + strings.Join(names, "\x00")
 	all, known := p.lists[key]
 	if known {
 		return all
 	}
-	for _, chunk := range divided(names) {
-		all = append(all, p.define(fmt.Sprintf("%s%d", variable, len(p.defined)), said(chunk)))
+	for _, chunk := range divideIntoChunks(names) {
+		all = append(all, p.define(fmt.Sprintf("%s%d", variable, len(p.defined)), predicate(chunk)))
 	}
 	p.lists[key] = all
 	return all
 }
 
-// divided makes of names lists that fit into an expression each.
-func divided(names []string) (lists [][]string) {
+// divideIntoChunks makes of names lists that fit into an expression each.
+func divideIntoChunks(names []string) (lists [][]string) {
 	room := 0
 	for _, name := range names {
 		size := len(literal(name)) + len(", ")
@@ -207,12 +207,12 @@ func (p *policy) overridden(rule string) string {
 // deletedBySystem is whether Kubernetes' own controllers, or what is treated like
 // them, delete.
 func (p *policy) deletedBySystem() string {
-	system := p.listed("system", slices.Concat(decide.KubernetesControllers, p.world.SystemIdentities), isUser)
+	system := p.listVariables("system", slices.Concat(decide.KubernetesControllers, p.world.SystemIdentities), isUser)
 	return p.define("deletedBySystem", fmt.Sprintf(`request.operation == "DELETE" && (%s)`, strings.Join(system, " || ")))
 }
 
-// emptied is whether they empty a namespace that is being deleted.
-func (p *policy) emptied() string {
+// emptiesNamespace is whether they empty a namespace that is being deleted.
+func (p *policy) emptiesNamespace() string {
 	return p.define("emptied", p.deletedBySystem()+" && has(namespaceObject.metadata.deletionTimestamp)")
 }
 
@@ -224,12 +224,12 @@ func (p *policy) sameCopied(field string, globs []string) []string {
 	return []string{p.define(fmt.Sprintf("sameCopied%d", len(p.defined)), keepsCopied(field, globs))}
 }
 
-// harmless is whether the request changes nothing that the rule protects, as
+// changesNothingProtected is whether the request changes nothing that the rule protects, as
 // edits and releasesOwners decide it.
-func (p *policy) harmless(rule spec.Rule, clone bool) string {
+func (p *policy) changesNothingProtected(rule spec.Rule, clone bool) string {
 	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
 	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))
-	collectors := p.listed("collects", slices.Concat(decide.GarbageCollectors, p.world.SystemIdentities), isUser)
+	collectors := p.listVariables("collects", slices.Concat(decide.GarbageCollectors, p.world.SystemIdentities), isUser)
 	released := p.define("ownersReleased", fmt.Sprintf(`(%s) && %s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
 		strings.Join(collectors, " || "), after, before, blocksDeletion))
 	same := []string{`request.operation == "UPDATE"`, "(" + owners + " || " + released + ")"}

@@ -94,11 +94,11 @@ func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, names
 // excludePlainUpdates narrows requests, which show as key, to those updates that come to
 // a deletion, where others do not count.
 func excludePlainUpdates(key string, targets []target) []admissionregistrationv1.MatchCondition {
-	ending := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.ends })
-	if len(ending) == 0 {
+	deletionsOnly := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.onlyDeletionCounts })
+	if len(deletionsOnly) == 0 {
 		return nil
 	}
-	return []admissionregistrationv1.MatchCondition{{Name: "no-mere-edits", Expression: not(key+" in "+keys(ending)) + " || " + ownersDiffer}}
+	return []admissionregistrationv1.MatchCondition{{Name: "no-mere-edits", Expression: not(key+" in "+keys(deletionsOnly)) + " || " + ownersDiffer}}
 }
 
 func keys(targets []target) string {

@@ -10,11 +10,11 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// maxSharing is how many rules may be about one object, or guard one namespace,
+// maxOverlap is how many rules may be about one object, or guard one namespace,
 // for the override to count rule by rule. Among more it counts only when held
 // for every rule: the API server pays for no more than 28 questions about
 // permissions in a policy, and for a webhook each is one more webhook.
-const maxSharing = 20
+const maxOverlap = 20
 
 // overlaps counts the rules that may be about one object, and those that guard
 // one namespace. By name, no more than one rule protects an object.
@@ -24,7 +24,7 @@ type overlaps struct {
 	guarding  map[string]int
 }
 
-func overlapsOf(set *rules.Set[spec.Rule]) overlaps {
+func countOverlaps(set *rules.Set[spec.Rule]) overlaps {
 	s := overlaps{selecting: map[object.Ref]int{}, guarding: map[string]int{}}
 	for _, rule := range set.All() {
 		if rule.BySelector() {
@@ -53,7 +53,7 @@ func (s overlaps) byNamespace(rule spec.Rule) string {
 }
 
 func perRuleOverride(rule spec.Rule, count int) string {
-	if count > maxSharing {
+	if count > maxOverlap {
 		return ""
 	}
 	return rule.Name
@@ -77,16 +77,16 @@ type target struct {
 	// for every rule does.
 	override string
 	mode     spec.Mode
-	// ends is true for an update that counts only if it comes to a deletion.
-	ends bool
-	// layer keeps apart the rules that guard one namespace, from 1 on. It is 0
+	// onlyDeletionCounts is true for an update that counts only if it comes to a deletion.
+	onlyDeletionCounts bool
+	// overrideGroup keeps apart the rules that guard one namespace, from 1 on. It is 0
 	// where one question is enough: about one rule, or about all at once.
-	layer int
+	overrideGroup int
 }
 
 // sourceTargets lists what set protects by name, in a stable order.
 func sourceTargets(set *rules.Set[spec.Rule]) []target {
-	sharing := overlapsOf(set)
+	overlap := countOverlaps(set)
 	var all []target
 	for _, rule := range sortedRules(set) {
 		if rule.BySelector() {
@@ -95,29 +95,29 @@ func sourceTargets(set *rules.Set[spec.Rule]) []target {
 		for _, operation := range rule.Covered() {
 			all = append(all, target{
 				key: operation.Upper() + " " + keyOf(rule.Source.Ref()), namespace: rule.Source.Namespace,
-				override: sharing.bySource(rule), mode: rule.Mode, ends: rule.OnlyDeletionCounts(operation),
+				override: overlap.bySource(rule), mode: rule.Mode, onlyDeletionCounts: rule.OnlyDeletionCounts(operation),
 			})
 		}
 	}
-	return arranged(all)
+	return sortTargets(all)
 }
 
 // namespaceTargets lists the namespaces that set guards, in a stable order.
 func namespaceTargets(set *rules.Set[spec.Rule]) []target {
-	sharing, layers := overlapsOf(set), map[string]int{}
+	overlap, groups := countOverlaps(set), map[string]int{}
 	var all []target
 	for _, rule := range sortedRules(set) {
 		if !rule.Guards() {
 			continue
 		}
-		t := target{key: rule.Source.Namespace, override: sharing.byNamespace(rule), mode: rule.Mode}
-		if t.override != "" && sharing.guarding[t.key] > 1 {
-			layers[t.key]++
-			t.layer = layers[t.key]
+		t := target{key: rule.Source.Namespace, override: overlap.byNamespace(rule), mode: rule.Mode}
+		if t.override != "" && overlap.guarding[t.key] > 1 {
+			groups[t.key]++
+			t.overrideGroup = groups[t.key]
 		}
 		all = append(all, t)
 	}
-	return arranged(all)
+	return sortTargets(all)
 }
 
 // cloneTargets lists the rules whose clones nobody may change.
@@ -130,32 +130,32 @@ func cloneTargets(set *rules.Set[spec.Rule]) []target {
 		for _, operation := range rule.CoveredOfClones() {
 			all = append(all, target{
 				key:      operation.Upper() + " " + rule.Source.Kind.Resource() + "/" + rule.Name,
-				override: rule.Name, mode: rule.Mode, ends: rule.OnlyDeletionCounts(operation),
+				override: rule.Name, mode: rule.Mode, onlyDeletionCounts: rule.OnlyDeletionCounts(operation),
 			})
 		}
 	}
-	return arranged(all)
+	return sortTargets(all)
 }
 
-// arranged sorts targets by layer and key. Where one question is about several
+// sortTargets sorts targets by layer and key. Where one question is about several
 // rules, the strictest stands for all.
-func arranged(all []target) []target {
+func sortTargets(all []target) []target {
 	slices.SortFunc(all, func(a, b target) int {
-		return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.key, b.key), cmp.Compare(b.mode.Strictness(), a.mode.Strictness()))
+		return cmp.Or(cmp.Compare(a.overrideGroup, b.overrideGroup), cmp.Compare(a.key, b.key), cmp.Compare(b.mode.Strictness(), a.mode.Strictness()))
 	})
-	return slices.CompactFunc(all, func(a, b target) bool { return a.layer == b.layer && a.key == b.key })
+	return slices.CompactFunc(all, func(a, b target) bool { return a.overrideGroup == b.overrideGroup && a.key == b.key })
 }
 
-// grouped divides arranged targets among webhooks, none of which asks about two
+// groupTargets divides arranged targets among webhooks, none of which asks about two
 // rules at once.
-func grouped(all []target, enforced bool) [][]target {
+func groupTargets(all []target, enforced bool) [][]target {
 	var groups [][]target
 	for _, t := range all {
 		if spec.Enforces(t.mode) != enforced {
 			continue
 		}
 		last := len(groups) - 1
-		if last < 0 || groups[last][0].layer != t.layer || len(groups[last]) == roomIn(t.layer) {
+		if last < 0 || groups[last][0].overrideGroup != t.overrideGroup || len(groups[last]) == maxTargets(t.overrideGroup) {
 			groups, last = append(groups, nil), last+1
 		}
 		groups[last] = append(groups[last], t)
@@ -163,8 +163,8 @@ func grouped(all []target, enforced bool) [][]target {
 	return groups
 }
 
-func roomIn(layer int) int {
-	if layer == 0 {
+func maxTargets(overrideGroup int) int {
+	if overrideGroup == 0 {
 		return maxPerWebhook
 	}
 	return maxNamedPerWebhook
@@ -172,15 +172,15 @@ func roomIn(layer int) int {
 
 // scopeOf is what a webhook of this group asks.
 func scopeOf(about decide.About, group []target) decide.Scope {
-	question := decide.Scope{About: about}
+	scope := decide.Scope{About: about}
 	for _, t := range group {
-		if t.layer > 0 {
-			question.Rules = append(question.Rules, t.override)
+		if t.overrideGroup > 0 {
+			scope.Rules = append(scope.Rules, t.override)
 		}
 	}
-	slices.Sort(question.Rules)
-	question.Rules = slices.Compact(question.Rules)
-	return question
+	slices.Sort(scope.Rules)
+	scope.Rules = slices.Compact(scope.Rules)
+	return scope
 }
 
 // sortedRules lists the rules in a stable order.

@@ -14,10 +14,12 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-const (
-	WebhookDomain  = ".protect.headwater.dev"
-	timeoutSeconds = 5
-)
+// WebhookDomain is the suffix of the name of every webhook that Headwater
+// registers.
+const WebhookDomain = ".protect.headwater.dev"
+
+// timeoutSeconds is how long the API server waits for a review.
+const timeoutSeconds = 5
 
 func keyOf(ref object.Ref) string { return ref.Kind.Resource() + "/" + ref.Namespace + "/" + ref.Name }
 
@@ -45,18 +47,18 @@ const (
 // blocks nothing else, and not for a holder of the override permission, so
 // that an outage never blocks those. Rules that only warn or audit get their
 // own webhooks, whose outage blocks nothing at all.
-func Configuration(set *rules.Set[spec.Rule], headwater string, stance FailureMode, endpoint spec.Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func Configuration(set *rules.Set[spec.Rule], headwater string, mode FailureMode, endpoint spec.Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	if len(set.All()) == 0 {
 		return nil
 	}
-	w := webhooks{headwater: headwater, stance: stance, endpoint: endpoint, caBundle: caBundle}
+	w := webhooks{headwater: headwater, failureMode: mode, endpoint: endpoint, caBundle: caBundle}
 	w.addAll(decide.AboutSources, sourceTargets(set), scopeToSources)
 	w.addAll(decide.AboutNamespaces, namespaceTargets(set), scopeToNamespaces)
 	w.addSelected(set)
 	// The policies do the others.
-	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return stance == FailOpen && spec.Enforces(t.mode) })
+	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return mode == FailOpen && spec.Enforces(t.mode) })
 	w.addAll(decide.AboutClones, clones, scopeToClones)
-	if enforced := spec.Enforces(decide.MarksMode(set)); !enforced || stance != FailOpen {
+	if enforced := spec.Enforces(decide.MarksMode(set)); !enforced || mode != FailOpen {
 		scopeToMarks(w.add(webhookName(decide.AboutMarks, enforced, 0), enforced, decide.Scope{About: decide.AboutMarks}), headwater)
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -67,22 +69,22 @@ func Configuration(set *rules.Set[spec.Rule], headwater string, stance FailureMo
 
 // webhooks are those of a configuration that is being written.
 type webhooks struct {
-	headwater string
-	stance    FailureMode
-	endpoint  spec.Endpoint
-	caBundle  []byte
-	all       []admissionregistrationv1.ValidatingWebhook
+	headwater   string
+	failureMode FailureMode
+	endpoint    spec.Endpoint
+	caBundle    []byte
+	all         []admissionregistrationv1.ValidatingWebhook
 }
 
 // add appends a webhook, which asks about every request until it is narrowed.
-func (w *webhooks) add(name string, enforced bool, question decide.Scope) *admissionregistrationv1.ValidatingWebhook {
-	w.all = append(w.all, base(name+WebhookDomain, enforced && w.stance == FailClosed, clientConfig(w.endpoint, question, w.caBundle)))
+func (w *webhooks) add(name string, enforced bool, scope decide.Scope) *admissionregistrationv1.ValidatingWebhook {
+	w.all = append(w.all, base(name+WebhookDomain, enforced && w.failureMode == FailClosed, clientConfig(w.endpoint, scope, w.caBundle)))
 	return &w.all[len(w.all)-1]
 }
 
 func (w *webhooks) addAll(about decide.About, all []target, scope func(*admissionregistrationv1.ValidatingWebhook, []target, string)) {
 	for _, enforced := range []bool{true, false} {
-		for i, group := range grouped(all, enforced) {
+		for i, group := range groupTargets(all, enforced) {
 			scope(w.add(webhookName(about, enforced, i), enforced, scopeOf(about, group)), group, w.headwater)
 		}
 	}
@@ -91,11 +93,11 @@ func (w *webhooks) addAll(about decide.About, all []target, scope func(*admissio
 // addSelected gives each rule that selects its sources by label a webhook of its
 // own.
 func (w *webhooks) addSelected(set *rules.Set[spec.Rule]) {
-	sharing := overlapsOf(set)
+	overlap := countOverlaps(set)
 	for _, rule := range sortedRules(set) {
 		if rule.BySelector() {
 			webhook := w.add(rule.Name+"."+string(decide.AboutSelected), rule.Enforced(), decide.Scope{About: decide.AboutSelected, Rules: []string{rule.Name}})
-			scopeToSelected(webhook, rule, sharing.bySource(rule), w.headwater)
+			scopeToSelected(webhook, rule, overlap.bySource(rule), w.headwater)
 		}
 	}
 }

@@ -25,10 +25,10 @@ const (
 	pinning    = `{"metadata":{"finalizers":["` + mark.Domain + `probe"]}}`
 )
 
-// gone is found where there is no such object any more.
-var gone = finding{problem: "gone"}
+// notFound is found where there is no such object any more.
+var notFound = finding{problem: "gone"}
 
-func (p *Prover) attempt(ctx context.Context, rule spec.Rule, ref object.Ref) finding {
+func (p *Prover) try(ctx context.Context, rule spec.Rule, ref object.Ref) finding {
 	var err error
 	probe := []byte(annotating)
 	if ref.Namespace != rule.Source.Namespace {
@@ -43,20 +43,20 @@ func (p *Prover) attempt(ctx context.Context, rule spec.Rule, ref object.Ref) fi
 	case updates:
 		_, err = configMaps.Patch(ctx, ref.Name, types.StrategicMergePatchType, probe, patching)
 	case !rule.Protects(spec.Delete):
-		err = p.recreate(ctx, ref)
+		err = p.tryCreate(ctx, ref)
 	case ref.Kind == object.Secret:
 		err = secrets.Delete(ctx, ref.Name, deleting)
 	default:
 		err = configMaps.Delete(ctx, ref.Name, deleting)
 	}
 	if apierrors.IsNotFound(err) {
-		return gone
+		return notFound
 	}
 	return findingOf(err)
 }
 
-// recreate tries to make a source that is there: who may, is told that it is.
-func (p *Prover) recreate(ctx context.Context, ref object.Ref) (err error) {
+// tryCreate tries to make a source that is there: who may, is told that it is.
+func (p *Prover) tryCreate(ctx context.Context, ref object.Ref) (err error) {
 	meta := object.NewMeta(ref)
 	if source, _ := p.Source(ref); source != nil {
 		meta.Labels = source.Labels
@@ -70,9 +70,9 @@ func (p *Prover) recreate(ctx context.Context, ref object.Ref) (err error) {
 	return err
 }
 
-// forge tries to make an object that bears the mark of a clone, which the
+// tryForgedClone tries to make an object that bears the mark of a clone, which the
 // strictest engine in force refuses whether or not there is any source.
-func (p *Prover) forge(ctx context.Context) finding {
+func (p *Prover) tryForgedClone(ctx context.Context) finding {
 	_, err := p.Prober.CoreV1().ConfigMaps(p.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: probeName, Namespace: p.Namespace, Labels: map[string]string{mark.CloneLabel: "true"},
 	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

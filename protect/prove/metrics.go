@@ -18,7 +18,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 }
 
-func (m *Metrics) prove(rule string, proven bool) {
+func (m *Metrics) set(rule string, proven bool) {
 	value := 0.0
 	if proven {
 		value = 1

@@ -41,13 +41,13 @@ type Status struct {
 	Why string
 }
 
-const provenText, standingNotProven = "proven", "not proven: "
+const provenText, notProvenText = "proven", "not proven: "
 
 // String is what ParseStanding reads.
 func (s Status) String() string {
 	text := provenText
 	if !s.Proven {
-		text = standingNotProven + s.Why
+		text = notProvenText + s.Why
 	}
 	return s.Since.UTC().Format(time.RFC3339) + " " + text
 }
@@ -62,9 +62,9 @@ func ParseStatus(text string) (Status, error) {
 	if what == provenText {
 		return Status{Proven: true, Since: since}, nil
 	}
-	why, cut := strings.CutPrefix(what, standingNotProven)
+	why, cut := strings.CutPrefix(what, notProvenText)
 	if !cut {
-		return Status{}, fmt.Errorf("%.60q says neither %q nor %q", text, provenText, standingNotProven)
+		return Status{}, fmt.Errorf("%.60q says neither %q nor %q", text, provenText, notProvenText)
 	}
 	return Status{Since: since, Why: why}, nil
 }
@@ -132,11 +132,11 @@ func judgeFindings(findings []finding) (proven bool, why string) {
 // next is the standing of a rule after another look. What may be a change that
 // the API server has not learned of yet is not told before it has lasted for
 // settling.
-func (s Status) next(proven bool, why string, unsureFor, settling time.Duration, now time.Time) Status {
+func (s Status) next(proven bool, why string, doubtfulFor, settling time.Duration, now time.Time) Status {
 	switch {
 	case proven && s.Proven, !proven && !s.Proven && s.Why == why:
 		return s
-	case !proven && unsureFor < settling:
+	case !proven && doubtfulFor < settling:
 		return s
 	default:
 		return Status{Proven: proven, Since: now, Why: why}

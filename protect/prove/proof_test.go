@@ -84,9 +84,9 @@ func TestStanding(t *testing.T) {
 			got := tc.before.next(tc.proven, tc.why, tc.unsureFor, Settling, now)
 			require.Equal(t, tc.want, got)
 			if !got.Since.IsZero() {
-				again, err := ParseStatus(got.String())
+				requeueAfter, err := ParseStatus(got.String())
 				require.NoError(t, err)
-				require.Equal(t, got, again)
+				require.Equal(t, got, requeueAfter)
 			}
 		})
 	}

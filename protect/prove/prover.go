@@ -68,14 +68,14 @@ type Prover struct {
 	Log      *zap.Logger
 	Wake     loop.Wake
 	proof    atomic.Pointer[Proof]
-	// shown are the standings as the last look found them, for whoever asks.
-	shown atomic.Pointer[map[string]Status]
+	// current are the standings as the last look found them, for whoever asks.
+	current atomic.Pointer[map[string]Status]
 
 	// Owned by the loop.
-	recorded  bool // standings hold what the ConfigMap does
-	standings map[string]Status
-	lastTried time.Time            // as recorded
-	unsure    map[string]time.Time // since when, by what
+	loaded     bool // standings hold what the ConfigMap does
+	stored     map[string]Status
+	lastTried  time.Time            // as recorded
+	doubtSince map[string]time.Time // since when, by what
 }
 
 // Proof returns what the last attempts have shown.
@@ -87,11 +87,11 @@ func (p *Prover) Proof() Proof {
 }
 
 // Status is that of rule, as View has it.
-func (p *Prover) Status(rule string) (standing Status, known bool) {
-	if shown := p.shown.Load(); shown != nil {
-		standing, known = (*shown)[rule]
+func (p *Prover) Status(rule string) (status Status, known bool) {
+	if current := p.current.Load(); current != nil {
+		status, known = (*current)[rule]
 	}
-	return standing, known
+	return status, known
 }
 
 // Changed makes the prover look again.
@@ -99,66 +99,66 @@ func (p *Prover) Changed() { p.Wake.Up() }
 
 // Run looks until ctx ends.
 func (p *Prover) Run(ctx context.Context) error {
-	p.unsure, p.standings = map[string]time.Time{}, map[string]Status{}
+	p.doubtSince, p.stored = map[string]time.Time{}, map[string]Status{}
 	defer p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { p.Wake.Up() })()
 	loop.Loop{Wake: p.Wake, Clock: p.Clock, Log: p.Log, Step: p.verify}.Run(ctx)
 	return nil
 }
 
-func (p *Prover) verify(ctx context.Context) (again time.Duration, err error) {
+func (p *Prover) verify(ctx context.Context) (requeueAfter time.Duration, err error) {
 	set := p.Rules.Load()
 	if !spec.Enforces(decide.MarksMode(set)) {
-		p.conclude(Proof{Known: true})
-		p.shown.Store(nil)
+		p.setProof(Proof{Known: true})
+		p.current.Store(nil)
 		return 0, p.clear(ctx)
 	}
-	if err := p.recall(ctx); err != nil {
+	if err := p.load(ctx); err != nil {
 		return 0, err
 	}
-	path := p.forge(ctx)
-	p.concludeFrom(path)
-	sure := path.by == p.wanted()
-	standings := map[string]Status{}
+	forgery := p.tryForgedClone(ctx)
+	p.updateProof(forgery)
+	verified := forgery.by == p.expectedEngine()
+	statuses := map[string]Status{}
 	for _, rule := range set.All() {
-		standing, proven, tried := p.verifyRule(ctx, rule, path)
+		status, proven, tried := p.verifyRule(ctx, rule, forgery)
 		if !tried {
 			continue
 		}
-		p.Metrics.prove(rule.Name, proven)
-		standings[rule.Name] = standing
-		sure = sure && proven
+		p.Metrics.set(rule.Name, proven)
+		statuses[rule.Name] = status
+		verified = verified && proven
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	p.forget(standings)
-	maps.DeleteFunc(standings, func(_ string, s Status) bool { return s.Since.IsZero() }) // nothing to tell yet
-	p.shown.Store(&standings)
-	return p.pause(sure), p.record(ctx, standings)
+	p.deleteMetrics(statuses)
+	maps.DeleteFunc(statuses, func(_ string, s Status) bool { return s.Since.IsZero() }) // nothing to tell yet
+	p.current.Store(&statuses)
+	return p.nextInterval(verified), p.record(ctx, statuses)
 }
 
 // clear has nothing be on record, where there is nothing to refuse. Without the
 // permission to read there is nothing on record.
 func (p *Prover) clear(ctx context.Context) error {
-	if err := p.recall(ctx); err != nil && !apierrors.IsForbidden(err) {
+	if err := p.load(ctx); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	p.forget(nil)
+	p.deleteMetrics(nil)
 	return p.record(ctx, nil)
 }
 
-// wanted is the engine that is to refuse first.
-func (p *Prover) wanted() spec.Engine {
+// expectedEngine is the engine that is to refuse first.
+func (p *Prover) expectedEngine() spec.Engine {
 	if p.Engine() == spec.EngineWebhook {
 		return spec.EngineWebhook
 	}
 	return spec.EnginePolicy
 }
 
-// pause is how long to wait before the next look.
-func (p *Prover) pause(sure bool) time.Duration {
-	switch doubt := p.unsureFor("all", sure); {
-	case sure:
+// nextInterval is how long to wait before the next look.
+func (p *Prover) nextInterval(verified bool) time.Duration {
+	switch doubt := p.doubtfulFor("all", verified); {
+	case verified:
 		return proofInterval
 	case doubt < longDoubt:
 		return doubtInterval
@@ -167,10 +167,10 @@ func (p *Prover) pause(sure bool) time.Duration {
 	}
 }
 
-// forget drops what was proven of rules that are not there any more.
-func (p *Prover) forget(standings map[string]Status) {
-	for rule := range p.standings {
-		if _, still := standings[rule]; !still {
+// deleteMetrics drops what was proven of rules that are not there any more.
+func (p *Prover) deleteMetrics(statuses map[string]Status) {
+	for rule := range p.stored {
+		if _, found := statuses[rule]; !found {
 			p.Metrics.proven.DeleteLabelValues(rule)
 		}
 	}
@@ -178,57 +178,57 @@ func (p *Prover) forget(standings map[string]Status) {
 
 // verifyRule tries to change what rule protects, if it enforces and there is any. To
 // protect, a rule needs forging a clone be refused as well: path is how that went.
-func (p *Prover) verifyRule(ctx context.Context, rule spec.Rule, path finding) (standing Status, proven, tried bool) {
-	findings := []finding{path}
+func (p *Prover) verifyRule(ctx context.Context, rule spec.Rule, forgery finding) (status Status, proven, tried bool) {
+	findings := []finding{forgery}
 	if rule.Enforced() {
 		for _, ref := range p.Protected(rule) {
-			if f := p.attempt(ctx, rule, ref); f != gone {
+			if f := p.try(ctx, rule, ref); f != notFound {
 				findings = append(findings, f)
 			}
 		}
 	}
 	proven, why := judgeFindings(findings)
-	standing = p.standings[rule.Name].next(proven, why, p.unsureFor("rule "+rule.Name, proven), Settling, p.Clock.Now().Truncate(time.Second))
-	return standing, proven, len(findings) > 1
+	status = p.stored[rule.Name].next(proven, why, p.doubtfulFor("rule "+rule.Name, proven), Settling, p.Clock.Now().Truncate(time.Second))
+	return status, proven, len(findings) > 1
 }
 
-// concludeFrom takes a refusal at its word, and success or silence once they
+// updateProof takes a refusal at its word, and success or silence once they
 // have lasted for longer than a change needs to be seen.
-func (p *Prover) concludeFrom(path finding) {
-	unsure := p.unsureFor("path", path.by != "")
+func (p *Prover) updateProof(forgery finding) {
+	doubtful := p.doubtfulFor("path", forgery.by != "")
 	switch {
-	case path.by != "":
-		p.conclude(Proof{Known: true, By: path.by})
-	case unsure < Settling:
-	case path.problem == "" || !p.Proof().Known:
-		p.conclude(Proof{Known: true})
+	case forgery.by != "":
+		p.setProof(Proof{Known: true, By: forgery.by})
+	case doubtful < Settling:
+	case forgery.problem == "" || !p.Proof().Known:
+		p.setProof(Proof{Known: true})
 	}
 }
 
-func (p *Prover) conclude(proof Proof) {
+func (p *Prover) setProof(proof Proof) {
 	if before := p.proof.Swap(&proof); before == nil || *before != proof {
 		p.Log.Info(proof.sentence(), zap.String("engine", string(proof.By)))
 		p.OnChange()
 	}
 }
 
-// unsureFor is for how long there has been a doubt about what.
-func (p *Prover) unsureFor(what string, sure bool) time.Duration {
-	if sure {
-		delete(p.unsure, what)
+// doubtfulFor is for how long there has been a doubt about what.
+func (p *Prover) doubtfulFor(what string, verified bool) time.Duration {
+	if verified {
+		delete(p.doubtSince, what)
 		return 0
 	}
-	since, was := p.unsure[what]
-	if !was {
+	since, known := p.doubtSince[what]
+	if !known {
 		since = p.Clock.Now()
-		p.unsure[what] = since
+		p.doubtSince[what] = since
 	}
 	return p.Clock.Since(since)
 }
 
-// recall reads what an earlier leader has recorded.
-func (p *Prover) recall(ctx context.Context) error {
-	if p.recorded {
+// load reads what an earlier leader has recorded.
+func (p *Prover) load(ctx context.Context) error {
+	if p.loaded {
 		return nil
 	}
 	stored, err := p.Store.Read(ctx)
@@ -237,53 +237,53 @@ func (p *Prover) recall(ctx context.Context) error {
 	}
 	p.lastTried, _ = time.Parse(time.RFC3339, stored[LastTried])
 	for rule, text := range stored {
-		if standing, err := ParseStatus(text); err == nil { // else it is looked at anew
-			p.standings[rule] = standing
+		if status, err := ParseStatus(text); err == nil { // else it is looked at anew
+			p.stored[rule] = status
 		}
 	}
-	p.recorded = true
+	p.loaded = true
 	return nil
 }
 
 // record writes the standings where they differ from what is recorded, or that
 // was long ago.
-func (p *Prover) record(ctx context.Context, standings map[string]Status) error {
+func (p *Prover) record(ctx context.Context, statuses map[string]Status) error {
 	now, data := p.Clock.Now(), map[string]string{}
-	recent := len(standings) == 0 || now.Sub(p.lastTried) < RecordInterval
-	if recent && maps.Equal(standings, p.standings) {
+	recent := len(statuses) == 0 || now.Sub(p.lastTried) < RecordInterval
+	if recent && maps.Equal(statuses, p.stored) {
 		return nil
 	}
-	for rule, standing := range standings {
-		data[rule] = standing.String()
+	for rule, status := range statuses {
+		data[rule] = status.String()
 	}
-	if len(standings) > 0 {
+	if len(statuses) > 0 {
 		data[LastTried] = now.UTC().Format(time.RFC3339)
 	}
 	if err := p.Store.Write(ctx, data); err != nil {
 		return err
 	}
 	for _, rule := range p.Rules.Load().All() {
-		if standing, tried := standings[rule.Name]; tried && standing != p.standings[rule.Name] {
-			p.emit(rule, standing)
+		if status, tried := statuses[rule.Name]; tried && status != p.stored[rule.Name] {
+			p.reportStatus(rule, status)
 		}
 	}
-	p.standings, p.lastTried = standings, now
+	p.stored, p.lastTried = statuses, now
 	return nil
 }
 
-// emit says how rule stands from now on.
-func (p *Prover) emit(rule spec.Rule, standing Status) {
+// reportStatus says how rule stands from now on.
+func (p *Prover) reportStatus(rule spec.Rule, status Status) {
 	sentence := "the API server does not refuse everything that the rule protects from"
-	if standing.Proven {
+	if status.Proven {
 		sentence = "the API server refuses what the rule protects from"
 	}
-	p.Log.Info(sentence, zap.String("rule", rule.Name), zap.Bool("proven", standing.Proven), zap.String("why", standing.Why))
+	p.Log.Info(sentence, zap.String("rule", rule.Name), zap.Bool("proven", status.Proven), zap.String("why", status.Why))
 	event := events.Event{Rule: rule.Name, About: spec.SubjectOf(rule, p.Source), Action: "Prove", Persisting: true}
-	if standing.Proven {
+	if status.Proven {
 		event.Reason, event.Note = "ProtectionProven", fmt.Sprintf("rule %q: the API server refuses to let others change this", rule.Name)
 	} else {
 		event.Warning, event.Reason = true, "ProtectionNotProven"
-		event.Note = fmt.Sprintf("rule %q: not seen to protect this: %s; headwater who-can-edit %s lists who may", rule.Name, standing.Why, rule.Name)
+		event.Note = fmt.Sprintf("rule %q: not seen to protect this: %s; headwater who-can-edit %s lists who may", rule.Name, status.Why, rule.Name)
 	}
 	p.Events.Record(event)
 }

@@ -27,7 +27,7 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 		Protected: func(rule spec.Rule) []object.Ref { return []object.Ref{rule.Source.Ref()} },
 		Source:    func(object.Ref) (*object.Full, bool) { return nil, false },
 		Clock:     passing, Events: &sentEvents{}, Metrics: NewMetrics(prometheus.NewRegistry()), Log: zaptest.NewLogger(t), Wake: loop.NewWake(),
-		unsure: map[string]time.Time{}, standings: map[string]Status{},
+		doubtSince: map[string]time.Time{}, stored: map[string]Status{},
 	}
 	look := func(after time.Duration) map[string]string {
 		passing.Step(after)

@@ -11,15 +11,15 @@ import (
 // content is what Headwater has a say in of its objects of one kind, beside
 // their managed label and their owner. Labels and annotations of others stay.
 type content[T clusterObject] struct {
-	equal func(a, b T) bool
-	take  func(to, from T)
+	equal      func(a, b T) bool
+	copyFields func(to, from T)
 }
 
 // contentOf is the content that field points to.
 func contentOf[T clusterObject, C any](field func(T) *C) content[T] {
 	return content[T]{
-		equal: func(a, b T) bool { return equality.Semantic.DeepEqual(field(a), field(b)) },
-		take:  func(to, from T) { *field(to) = *field(from) },
+		equal:      func(a, b T) bool { return equality.Semantic.DeepEqual(field(a), field(b)) },
+		copyFields: func(to, from T) { *field(to) = *field(from) },
 	}
 }
 
@@ -29,16 +29,16 @@ func (c content[T]) same(live, desired T) bool {
 		equality.Semantic.DeepEqual(live.GetOwnerReferences(), desired.GetOwnerReferences())
 }
 
-// adapted is live as desired says.
-func (c content[T]) adapted(live, desired T) T {
-	adapted, _ := live.DeepCopyObject().(T)
-	c.take(adapted, desired)
+// merged is live as desired says.
+func (c content[T]) merged(live, desired T) T {
+	merged, _ := live.DeepCopyObject().(T)
+	c.copyFields(merged, desired)
 	labels := maps.Clone(live.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, desired.GetLabels())
-	adapted.SetLabels(labels)
-	adapted.SetOwnerReferences(desired.GetOwnerReferences())
-	return adapted
+	merged.SetLabels(labels)
+	merged.SetOwnerReferences(desired.GetOwnerReferences())
+	return merged
 }

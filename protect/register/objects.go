@@ -43,8 +43,8 @@ var (
 	})
 )
 
-// prepare makes what keeps each kind.
-func (r *Registration) prepare() error {
+// newReconcilers makes what keeps each kind.
+func (r *Registration) newReconcilers() error {
 	admission := r.Client.AdmissionregistrationV1()
 	webhooks := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.Client, 0, cache.Indexers{}, informers.Named(spec.ConfigurationName))
 	policies := admissioninformers.NewFilteredValidatingAdmissionPolicyInformer(r.Client, 0, cache.Indexers{}, managed)
@@ -63,36 +63,36 @@ func managed(o *metav1.ListOptions) {
 // newObjectReconciler keeps the objects of a kind that bear names, among those that tweak
 // chooses, and informer holds.
 func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kind string, names []string, client lister[T, L],
-	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), ours content[T],
+	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), fields content[T],
 ) (*objectReconciler[T], error) {
 	view, err := informers.NewWholeView[T](kind, informer, r.Wake.Up, r.Log)
 	if err != nil {
 		return nil, err
 	}
-	u := &objectReconciler[T]{
-		kind: kind, names: names, api: client, view: view, content: ours, clock: r.Clock, ledger: &r.Versions,
-		ours:  func(ctx context.Context) ([]T, error) { return fetch(ctx, client, tweak) },
-		owned: func(ctx context.Context, object T, creation bool) error { return r.owned(ctx, object, creation) },
-		restored: func(desired, found T) {
-			var gone T
+	reconciler := &objectReconciler[T]{
+		kind: kind, names: names, api: client, view: view, content: fields, clock: r.Clock, versions: &r.Versions,
+		list:     func(ctx context.Context) ([]T, error) { return listObjects(ctx, client, tweak) },
+		setOwner: func(ctx context.Context, object T, creation bool) error { return r.setOwner(ctx, object, creation) },
+		onRestored: func(desired, found T) {
+			var none T
 			action, how := "Deleted", "deleted by somebody (the API server's audit log names whom)"
-			if found != gone {
+			if found != none {
 				action, how = "Changed", changedBy(found)
 			}
-			r.restored(kind, desired.GetName(), action, how)
+			r.reportRestored(kind, desired.GetName(), action, how)
 		},
-		wrote: func(what string, object T) {
+		onWritten: func(what string, object T) {
 			r.Log.Info(kind+" "+what, zap.String("name", object.GetName()))
 			r.OnChange()
 		},
 	}
-	u.init()
-	return u, nil
+	reconciler.init()
+	return reconciler, nil
 }
 
-// restored tells of an object that somebody else had changed or deleted. The
+// reportRestored tells of an object that somebody else had changed or deleted. The
 // Event names who did it first; repeats of an action are counted, and logged.
-func (r *Registration) restored(kind, name, action, how string) {
+func (r *Registration) reportRestored(kind, name, action, how string) {
 	r.Metrics.tampered.WithLabelValues(kind).Inc()
 	note := fmt.Sprintf("%s %s was %s; restored it", kind, name, how)
 	r.Log.Warn(note)

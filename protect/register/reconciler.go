@@ -46,8 +46,8 @@ type lister[T clusterObject, L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 }
 
-// fetch returns the objects that tweak chooses, by the API server's word.
-func fetch[T clusterObject, L runtime.Object](ctx context.Context, client lister[T, L], tweak func(*metav1.ListOptions)) ([]T, error) {
+// listObjects returns the objects that tweak chooses, by the API server's word.
+func listObjects[T clusterObject, L runtime.Object](ctx context.Context, client lister[T, L], tweak func(*metav1.ListOptions)) ([]T, error) {
 	options := metav1.ListOptions{}
 	tweak(&options)
 	list, err := client.List(ctx, options)
@@ -75,21 +75,21 @@ type objectReconciler[T clusterObject] struct {
 	// somebody else's, however it is labelled.
 	names []string
 	api   api[T]
-	// ours lists what is there, by the API server's word.
-	ours func(ctx context.Context) ([]T, error)
+	// list lists what is there, by the API server's word.
+	list func(ctx context.Context) ([]T, error)
 	view *informers.View[T]
 	// content is what of an object is ours beside labels and owner.
 	content content[T]
-	// owned gives an object its owner.
-	owned func(ctx context.Context, object T, creation bool) error
-	// restored is told what somebody else had made of an object that was put
+	// setOwner gives an object its owner.
+	setOwner func(ctx context.Context, object T, creation bool) error
+	// onRestored is told what somebody else had made of an object that was put
 	// right: found is nil when it was gone.
-	restored func(desired, found T)
-	// wrote is told of every other write.
-	wrote func(what string, object T)
-	clock clock.Clock
-	// ledger knows what was there before this process led.
-	ledger *Versions
+	onRestored func(desired, found T)
+	// onWritten is told of every other write.
+	onWritten func(what string, object T)
+	clock     clock.Clock
+	// versions knows what was there before this process led.
+	versions *Versions
 
 	watching bool
 	// cleared is true while nothing was written since all was removed.
@@ -101,161 +101,161 @@ type objectReconciler[T clusterObject] struct {
 	removed map[types.UID]bool
 }
 
-func (u *objectReconciler[T]) init() {
-	u.applied, u.repairedAt, u.removed = map[string]T{}, map[string]time.Time{}, map[types.UID]bool{}
+func (r *objectReconciler[T]) init() {
+	r.applied, r.repairedAt, r.removed = map[string]T{}, map[string]time.Time{}, map[types.UID]bool{}
 }
 
-// keep has there be what is desired, and, unless the rest is spared, nothing
+// reconcile has there be what is desired, and, unless the rest is spared, nothing
 // else. One object that cannot be written keeps no other from it.
-func (u *objectReconciler[T]) keep(ctx context.Context, running *sync.WaitGroup, desired []T, spare bool) (again time.Duration, err error) {
-	if len(desired) == 0 && spare {
+func (r *objectReconciler[T]) reconcile(ctx context.Context, running *sync.WaitGroup, desired []T, keepExtras bool) (requeueAfter time.Duration, err error) {
+	if len(desired) == 0 && keepExtras {
 		return 0, nil
 	}
-	if len(desired) == 0 && !u.watching {
-		return 0, u.clear(ctx)
+	if len(desired) == 0 && !r.watching {
+		return 0, r.deleteLeftovers(ctx)
 	}
-	u.cleared = false
-	if err := u.watch(ctx, running); err != nil {
+	r.cleared = false
+	if err := r.watch(ctx, running); err != nil {
 		return 0, err
 	}
 	wanted := map[string]bool{}
 	var failures []error
 	for _, object := range desired {
 		wanted[object.GetName()] = true
-		wait, err := u.keepOne(ctx, object)
+		wait, err := r.reconcileOne(ctx, object)
 		failures = append(failures, err)
-		again = loop.Sooner(again, wait)
+		requeueAfter = loop.Sooner(requeueAfter, wait)
 	}
-	for _, live := range u.view.List() {
-		if !spare && !wanted[live.GetName()] && u.isOurs(live) && !u.removed[live.GetUID()] {
-			failures = append(failures, u.remove(ctx, live))
+	for _, live := range r.view.List() {
+		if !keepExtras && !wanted[live.GetName()] && r.isOurs(live) && !r.removed[live.GetUID()] {
+			failures = append(failures, r.remove(ctx, live))
 		}
 	}
-	return again, errors.Join(failures...)
+	return requeueAfter, errors.Join(failures...)
 }
 
-func (u *objectReconciler[T]) isOurs(live T) bool { return slices.Contains(u.names, live.GetName()) }
+func (r *objectReconciler[T]) isOurs(live T) bool { return slices.Contains(r.names, live.GetName()) }
 
-// keepOne returns how long to wait before looking again, if that is to be.
-func (u *objectReconciler[T]) keepOne(ctx context.Context, desired T) (again time.Duration, err error) {
+// reconcileOne returns how long to wait before looking again, if that is to be.
+func (r *objectReconciler[T]) reconcileOne(ctx context.Context, desired T) (requeueAfter time.Duration, err error) {
 	name := desired.GetName()
-	if err := u.owned(ctx, desired, false); err != nil {
+	if err := r.setOwner(ctx, desired, false); err != nil {
 		return 0, err
 	}
-	if wait := repairInterval - u.clock.Since(u.repairedAt[name]); wait > 0 {
+	if wait := repairInterval - r.clock.Since(r.repairedAt[name]); wait > 0 {
 		return wait, nil
 	}
-	if live, found := u.view.Get("", name); found && !u.removed[live.GetUID()] {
-		if u.content.same(live, desired) {
-			u.recordApplied(desired, live)
+	if live, found := r.view.Get("", name); found && !r.removed[live.GetUID()] {
+		if r.content.same(live, desired) {
+			r.recordApplied(desired, live)
 			return 0, nil
 		}
 	}
-	return 0, u.apply(ctx, desired)
+	return 0, r.apply(ctx, desired)
 }
 
 // apply writes desired over what is there, if that differs: the cache may lag
 // behind a write of our own.
-func (u *objectReconciler[T]) apply(ctx context.Context, desired T) error {
+func (r *objectReconciler[T]) apply(ctx context.Context, desired T) error {
 	var found, written T
-	live, err := u.api.Get(ctx, desired.GetName(), metav1.GetOptions{})
+	live, err := r.api.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if err := u.owned(ctx, desired, true); err != nil {
+		if err := r.setOwner(ctx, desired, true); err != nil {
 			return err
 		}
-		written, err = u.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
+		written, err = r.api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
 	case err != nil:
 	default:
-		if u.content.same(live, desired) {
-			u.recordApplied(desired, live)
+		if r.content.same(live, desired) {
+			r.recordApplied(desired, live)
 			return nil
 		}
 		found = live
-		written, err = u.api.Update(ctx, u.content.adapted(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})
+		written, err = r.api.Update(ctx, r.content.merged(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})
 	}
 	if err != nil {
-		return fmt.Errorf("write %s %s: %w", u.kind, desired.GetName(), err)
+		return fmt.Errorf("write %s %s: %w", r.kind, desired.GetName(), err)
 	}
-	u.tellWritten(desired, found)
-	u.recordApplied(desired, written)
+	r.reportWritten(desired, found)
+	r.recordApplied(desired, written)
 	return nil
 }
 
 // recordApplied notes that live is as desired.
-func (u *objectReconciler[T]) recordApplied(desired, live T) {
-	u.applied[desired.GetName()] = desired
-	u.ledger.note(u.kind, live)
+func (r *objectReconciler[T]) recordApplied(desired, live T) {
+	r.applied[desired.GetName()] = desired
+	r.versions.set(r.kind, live)
 }
 
-// tellWritten tells a repair from a change of our own.
-func (u *objectReconciler[T]) tellWritten(desired, found T) {
+// reportWritten tells a repair from a change of our own.
+func (r *objectReconciler[T]) reportWritten(desired, found T) {
 	name := desired.GetName()
-	switch before, had := u.applied[name]; {
-	case had && !u.content.same(before, desired):
-		u.wrote("updated", desired)
-	case !had && !u.tampered(desired, found):
-		u.wrote("registered", desired)
+	switch before, had := r.applied[name]; {
+	case had && !r.content.same(before, desired):
+		r.onWritten("updated", desired)
+	case !had && !r.tampered(desired, found):
+		r.onWritten("registered", desired)
 	default:
-		u.repairedAt[name] = u.clock.Now()
-		u.restored(desired, found)
+		r.repairedAt[name] = r.clock.Now()
+		r.onRestored(desired, found)
 	}
 }
 
 // tampered reports whether somebody changed or deleted what an earlier leader
 // has left.
-func (u *objectReconciler[T]) tampered(desired, found T) bool {
-	var gone T
-	if found == gone {
-		return u.ledger.deleted(u.kind, desired)
+func (r *objectReconciler[T]) tampered(desired, found T) bool {
+	var none T
+	if found == none {
+		return r.versions.deleted(r.kind, desired)
 	}
-	return u.ledger.changed(u.kind, found)
+	return r.versions.changed(r.kind, found)
 }
 
-// clear removes what an earlier run may have left. Without the permission to
+// deleteLeftovers removes what an earlier run may have left. Without the permission to
 // look there is nothing to do: it was never written.
-func (u *objectReconciler[T]) clear(ctx context.Context) error {
-	if u.cleared {
+func (r *objectReconciler[T]) deleteLeftovers(ctx context.Context) error {
+	if r.cleared {
 		return nil
 	}
-	left, err := u.ours(ctx)
+	left, err := r.list(ctx)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for %ss: %w", u.kind, err)
+		return fmt.Errorf("look for %ss: %w", r.kind, err)
 	}
 	var failures []error
 	for _, live := range left {
-		if u.isOurs(live) {
-			failures = append(failures, u.remove(ctx, live))
+		if r.isOurs(live) {
+			failures = append(failures, r.remove(ctx, live))
 		}
 	}
-	u.cleared = errors.Join(failures...) == nil
+	r.cleared = errors.Join(failures...) == nil
 	return errors.Join(failures...)
 }
 
-func (u *objectReconciler[T]) remove(ctx context.Context, live T) error {
-	delete(u.applied, live.GetName())
+func (r *objectReconciler[T]) remove(ctx context.Context, live T) error {
+	delete(r.applied, live.GetName())
 	uid := live.GetUID()
-	err := u.api.Delete(ctx, live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := r.api.Delete(ctx, live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s %s: %w", u.kind, live.GetName(), err)
+		return fmt.Errorf("delete %s %s: %w", r.kind, live.GetName(), err)
 	}
-	u.removed[uid] = true
-	u.ledger.forget(u.kind, live.GetName())
-	u.wrote("deleted", live)
+	r.removed[uid] = true
+	r.versions.remove(r.kind, live.GetName())
+	r.onWritten("deleted", live)
 	return nil
 }
 
 // watch starts the cache, once, and waits for it.
-func (u *objectReconciler[T]) watch(ctx context.Context, running *sync.WaitGroup) error {
-	if u.watching {
+func (r *objectReconciler[T]) watch(ctx context.Context, running *sync.WaitGroup) error {
+	if r.watching {
 		return nil
 	}
-	u.watching = true
-	running.Go(func() { u.view.Run(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), u.view.HasSynced) {
+	r.watching = true
+	running.Go(func() { r.view.Run(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), r.view.HasSynced) {
 		return ctx.Err()
 	}
 	return nil

@@ -35,8 +35,8 @@ type Registration struct {
 	Rules    *rules.Live[spec.Rule]
 	Settings *live.Value[spec.Settings]
 	// world is what the policies are written from, MemoryReady whether it may be.
-	World       func() decide.World
-	MemoryReady func() bool
+	World      func() decide.World
+	WorldReady func() bool
 	// SourcesRead is false while world may say of a rule that there is a source,
 	// because nobody knows yet.
 	SourcesRead func() bool
@@ -91,7 +91,7 @@ func (r *Registration) Bound(clusterRole string) {
 // Run keeps the configuration until ctx ends. It leaves all in place then: a
 // stopped Headwater still protects.
 func (r *Registration) Run(ctx context.Context) error {
-	if err := r.prepare(); err != nil {
+	if err := r.newReconcilers(); err != nil {
 		return err
 	}
 	defer r.running.Wait()
@@ -100,11 +100,11 @@ func (r *Registration) Run(ctx context.Context) error {
 	return nil
 }
 
-func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err error) {
-	if spec.HasRules(r.Rules) && (r.World().Headwater == "" || !r.MemoryReady()) {
+func (r *Registration) reconcile(ctx context.Context) (requeueAfter time.Duration, err error) {
+	if spec.HasRules(r.Rules) && (r.World().Headwater == "" || !r.WorldReady()) {
 		return readyInterval, nil
 	}
-	if err := r.Versions.recall(ctx); err != nil {
+	if err := r.Versions.load(ctx); err != nil {
 		return 0, err
 	}
 	engine, err := r.engine(ctx)
@@ -113,17 +113,17 @@ func (r *Registration) reconcile(ctx context.Context) (again time.Duration, err 
 	}
 	r.inForce.Store(&engine)
 	if !r.SourcesRead() {
-		again = readyInterval // that there is none, no event tells
+		requeueAfter = readyInterval // that there is none, no event tells
 	}
 	if engine != spec.EngineWebhook || !spec.HasRules(r.Rules) {
 		r.soleEngineSince = time.Time{}
 	}
-	waiting, policyErr := r.keepPolicies(ctx, engine)
+	waiting, policyErr := r.reconcilePolicies(ctx, engine)
 	if policyErr != nil {
 		r.OnChange() // what refuses may be another engine by now
 	}
-	later, webhookErr := r.keepWebhooks(ctx, engine, policyErr == nil)
-	return loop.Sooner(again, loop.Sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.Versions.record(ctx))
+	later, webhookErr := r.reconcileWebhooks(ctx, engine, policyErr == nil)
+	return loop.Sooner(requeueAfter, loop.Sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.Versions.save(ctx))
 }
 
 // InForce is the engine that protects; the one that is asked for, until it is
@@ -142,7 +142,7 @@ func (r *Registration) engine(ctx context.Context) (spec.Engine, error) {
 	if !spec.HasRules(r.Rules) {
 		return engine, nil
 	}
-	if err := r.discover(ctx); err != nil || *r.served {
+	if err := r.discoverPolicies(ctx); err != nil || *r.served {
 		return engine, err
 	}
 	if engine == spec.EnginePolicy {
@@ -152,7 +152,7 @@ func (r *Registration) engine(ctx context.Context) (spec.Engine, error) {
 	return spec.EngineWebhook, nil
 }
 
-func (r *Registration) discover(ctx context.Context) error {
+func (r *Registration) discoverPolicies(ctx context.Context) error {
 	if r.served != nil {
 		return nil
 	}
@@ -186,9 +186,9 @@ func (r *Registration) findOwner(ctx context.Context) error {
 	return nil
 }
 
-// owned gives object its owner. Before a creation it is looked for anew: that it
+// setOwner gives object its owner. Before a creation it is looked for anew: that it
 // was made anew may be why the object is gone.
-func (r *Registration) owned(ctx context.Context, object metav1.Object, creation bool) error {
+func (r *Registration) setOwner(ctx context.Context, object metav1.Object, creation bool) error {
 	if creation || r.owner == nil {
 		if err := r.findOwner(ctx); err != nil {
 			return err
@@ -198,22 +198,22 @@ func (r *Registration) owned(ctx context.Context, object metav1.Object, creation
 	return nil
 }
 
-// keepPolicies leaves the policies in force until the webhook that is to take
+// reconcilePolicies leaves the policies in force until the webhook that is to take
 // over must be known to every API server.
-func (r *Registration) keepPolicies(ctx context.Context, engine spec.Engine) (again time.Duration, err error) {
+func (r *Registration) reconcilePolicies(ctx context.Context, engine spec.Engine) (requeueAfter time.Duration, err error) {
 	takingOver := engine == spec.EngineWebhook && spec.HasRules(r.Rules)
 	if takingOver && !r.soleEngineSince.IsZero() { // else keepWebhooks says when to look again
-		again = max(0, prove.Settling-r.Clock.Since(r.soleEngineSince))
-		takingOver = again > 0
+		requeueAfter = max(0, prove.Settling-r.Clock.Since(r.soleEngineSince))
+		takingOver = requeueAfter > 0
 	}
 	var definitions []*admissionregistrationv1.ValidatingAdmissionPolicy
 	var bindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	for _, policy := range desiredPolicies(r.Rules.Load(), r.World(), engine, r.served != nil && *r.served) {
 		definitions, bindings = append(definitions, policy.Definition), append(bindings, policy.Binding)
 	}
-	waiting, err := r.policies.keep(ctx, &r.running, definitions, takingOver)
-	later, bindingErr := r.bindings.keep(ctx, &r.running, bindings, takingOver)
-	return loop.Sooner(again, loop.Sooner(waiting, later)), errors.Join(err, bindingErr)
+	waiting, err := r.policies.reconcile(ctx, &r.running, definitions, takingOver)
+	later, bindingErr := r.bindings.reconcile(ctx, &r.running, bindings, takingOver)
+	return loop.Sooner(requeueAfter, loop.Sooner(waiting, later)), errors.Join(err, bindingErr)
 }
 
 // desiredPolicies leaves rules that refuse nothing to the webhook, if there is
@@ -232,52 +232,52 @@ func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.
 	}
 }
 
-// keepWebhooks leaves the webhook in force until the policies that are to take
+// reconcileWebhooks leaves the webhook in force until the policies that are to take
 // over were seen to refuse, or nothing was. kept is whether the policies are as
 // they should be.
-func (r *Registration) keepWebhooks(ctx context.Context, engine spec.Engine, kept bool) (again time.Duration, err error) {
+func (r *Registration) reconcileWebhooks(ctx context.Context, engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
 	proof := r.Proof()
 	switch {
 	case !spec.HasRules(r.Rules):
-		return r.webhooks.keep(ctx, &r.running, nil, false)
+		return r.webhooks.reconcile(ctx, &r.running, nil, false)
 	case engine != spec.EnginePolicy:
-		return r.registerWebhooks(ctx, engine, kept)
+		return r.registerWebhooks(ctx, engine, policiesCurrent)
 	case !proof.Known || proof.By == spec.EngineWebhook:
 		return 0, nil // the next proof wakes the loop
 	default:
-		return r.webhooks.keep(ctx, &r.running, nil, false)
+		return r.webhooks.reconcile(ctx, &r.running, nil, false)
 	}
 }
 
-func (r *Registration) registerWebhooks(ctx context.Context, engine spec.Engine, kept bool) (again time.Duration, err error) {
+func (r *Registration) registerWebhooks(ctx context.Context, engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
 	bundle := r.Bundle()
 	if err := r.webhooks.watch(ctx, &r.running); err != nil {
 		return 0, err
 	}
-	r.recallReliance()
+	r.recallWebhookVerified()
 	proof := r.Proof()
 	if bundle == nil || !proof.Known && engine == spec.EngineBoth || len(r.webhooks.applied) == 0 && !r.Answering() {
 		return readyInterval, nil
 	}
-	stance := r.failureMode(engine, proof, kept)
-	desired := manifests.Configuration(r.Rules.Load(), r.World().Headwater, stance, r.Endpoint, bundle)
+	mode := r.failureMode(engine, proof, policiesCurrent)
+	desired := manifests.Configuration(r.Rules.Load(), r.World().Headwater, mode, r.Endpoint, bundle)
 	if r.Own.Check != nil {
 		desired.Webhooks = append(desired.Webhooks, manifests.ConfigurationWebhook(r.Own, r.Endpoint, bundle))
 	}
-	again, err = r.webhooks.keep(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
+	requeueAfter, err = r.webhooks.reconcile(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
 	if engine == spec.EngineWebhook && err == nil && r.soleEngineSince.IsZero() {
 		r.soleEngineSince = r.Clock.Now()
-		again = loop.Sooner(again, prove.Settling)
+		requeueAfter = loop.Sooner(requeueAfter, prove.Settling)
 	}
-	return again, err
+	return requeueAfter, err
 }
 
 // failureMode has the webhook stand in for policies that cannot be kept: what refused
 // the last attempt may be all that is left of them.
-func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof, kept bool) manifests.FailureMode {
+func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof, policiesCurrent bool) manifests.FailureMode {
 	r.webhookVerified = r.webhookVerified || proof.By == spec.EngineWebhook
 	switch {
-	case engine == spec.EngineBoth && proof.By == spec.EnginePolicy && kept:
+	case engine == spec.EngineBoth && proof.By == spec.EnginePolicy && policiesCurrent:
 		return manifests.FailOpen
 	case r.webhookVerified:
 		return manifests.FailClosed
@@ -286,9 +286,9 @@ func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof, kept b
 	}
 }
 
-// recallReliance finds out what an earlier leader knew, before anything is
+// recallWebhookVerified finds out what an earlier leader knew, before anything is
 // written over it.
-func (r *Registration) recallReliance() {
+func (r *Registration) recallWebhookVerified() {
 	if r.webhookVerified || len(r.webhooks.applied) > 0 {
 		return
 	}

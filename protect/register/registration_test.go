@@ -62,8 +62,8 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[sp
 	s.proved.Store(&prove.Proof{Known: true, By: spec.EngineWebhook})
 	s.Registration = &Registration{
 		Client: client, Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: testEndpoint(t),
-		World:       func() decide.World { return newWorld(func(w *decide.World) { w.Headwater = s.identity.Load() }) },
-		MemoryReady: func() bool { return true }, SourcesRead: func() bool { return true },
+		World:      func() decide.World { return newWorld(func(w *decide.World) { w.Headwater = s.identity.Load() }) },
+		WorldReady: func() bool { return true }, SourcesRead: func() bool { return true },
 		Bundle: func() []byte {
 			if ca := s.ca.Load(); ca != nil {
 				return *ca
@@ -168,10 +168,10 @@ func TestRegistrationNeverTrustsNobody(t *testing.T) {
 
 func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
 	s := registered(t)
-	again := newTestRegistration(t, s.client, testRules())
-	again.up.Store(true)
-	again.trust("ca")
-	background(t, again.Run)
+	requeueAfter := newTestRegistration(t, s.client, testRules())
+	requeueAfter.up.Store(true)
+	requeueAfter.trust("ca")
+	background(t, requeueAfter.Run)
 	gets := func() (gets int) {
 		for _, action := range s.client.Actions() {
 			if action.GetVerb() == "get" && action.GetResource().Resource == "validatingwebhookconfigurations" {
@@ -182,11 +182,11 @@ func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
 	}
 	before := gets()
 	require.Never(t, func() bool {
-		again.Changed()
-		again.Rules.Swap(testRules())
+		requeueAfter.Changed()
+		requeueAfter.Rules.Swap(testRules())
 		return len(writesTo(s.client, "validatingwebhookconfigurations")) > 1 || gets() > before
 	}, 200*time.Millisecond, 10*time.Millisecond, "invariants 2 and 13")
-	require.Zero(t, s.repairs()+again.repairs())
+	require.Zero(t, s.repairs()+requeueAfter.repairs())
 }
 
 func TestRegistrationFollowsRulesAndCA(t *testing.T) {
@@ -273,7 +273,7 @@ func TestRegistrationWithoutRules(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "validatingwebhookconfigurations"}, "headwater", nil)
 		})
 		s := newTestRegistration(t, client, rules.NewSet[spec.Rule]())
-		require.NoError(t, s.prepare())
+		require.NoError(t, s.newReconcilers())
 		_, err := s.reconcile(t.Context())
 		require.NoError(t, err)
 	})
@@ -335,7 +335,7 @@ func TestANamespaceWithoutASourceIsGuardedOnlyUntilThatIsKnown(t *testing.T) {
 	var read atomic.Bool
 	s.SourcesRead = read.Load
 	s.World = func() decide.World {
-		return newWorld(func(w *decide.World) { w.Holds = func(spec.Rule) bool { return !read.Load() } })
+		return newWorld(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return !read.Load() } })
 	}
 	background(t, s.Run)
 	guarded := func() bool {
@@ -385,7 +385,7 @@ func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 	s.Rules.Swap(rules.NewSet[spec.Rule]())
 	require.Eventually(t, func() bool { return slices.Equal(bindings(), []string{"somebodys"}) }, soon, time.Millisecond)
 	next := newTestRegistration(t, client, rules.NewSet[spec.Rule]()) // it clears what an earlier run may have left
-	require.NoError(t, next.prepare())
+	require.NoError(t, next.newReconcilers())
 	_, err := next.reconcile(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"somebodys"}, bindings())

@@ -19,8 +19,8 @@ const RegisteredConfigMap = "headwater-registered"
 // leader knows what somebody did while nobody led from what is due because
 // Headwater or its rules have changed. One goroutine uses it.
 type Versions struct {
-	Store    configmap.Store
-	recalled bool
+	Store  configmap.Store
+	loaded bool
 	// noted holds for each object its version and its owner; stored is what the
 	// ConfigMap has of it.
 	observed, stored map[string]string
@@ -41,51 +41,51 @@ func ownerOf(object metav1.Object) string {
 	return "nobody"
 }
 
-// note has it that live is as it should be.
-func (l *Versions) note(kind string, live metav1.Object) {
-	l.observed[entryOf(kind, live.GetName())] = versionOf(live) + " " + ownerOf(live)
+// set has it that live is as it should be.
+func (v *Versions) set(kind string, live metav1.Object) {
+	v.observed[entryOf(kind, live.GetName())] = versionOf(live) + " " + ownerOf(live)
 }
 
-func (l *Versions) forget(kind, name string) { delete(l.observed, entryOf(kind, name)) }
+func (v *Versions) remove(kind, name string) { delete(v.observed, entryOf(kind, name)) }
 
 // deleted reports whether desired was there before and is not any more. What
 // belonged to another owner went with that.
-func (l *Versions) deleted(kind string, desired metav1.Object) bool {
-	_, owner, _ := strings.Cut(l.observed[entryOf(kind, desired.GetName())], " ")
+func (v *Versions) deleted(kind string, desired metav1.Object) bool {
+	_, owner, _ := strings.Cut(v.observed[entryOf(kind, desired.GetName())], " ")
 	return owner == ownerOf(desired)
 }
 
 // changed reports whether found is not what was noted of it.
-func (l *Versions) changed(kind string, found metav1.Object) bool {
-	version, _, noted := strings.Cut(l.observed[entryOf(kind, found.GetName())], " ")
-	return noted && version != versionOf(found)
+func (v *Versions) changed(kind string, found metav1.Object) bool {
+	version, _, known := strings.Cut(v.observed[entryOf(kind, found.GetName())], " ")
+	return known && version != versionOf(found)
 }
 
-// recall reads what an earlier leader has noted, once. Without the permission it
+// load reads what an earlier leader has noted, once. Without the permission it
 // has noted nothing.
-func (l *Versions) recall(ctx context.Context) error {
-	if l.recalled {
+func (v *Versions) load(ctx context.Context) error {
+	if v.loaded {
 		return nil
 	}
-	stored, err := l.Store.Read(ctx)
+	stored, err := v.Store.Read(ctx)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	l.observed, l.stored, l.recalled = map[string]string{}, map[string]string{}, true
-	maps.Copy(l.observed, stored)
-	maps.Copy(l.stored, stored)
+	v.observed, v.stored, v.loaded = map[string]string{}, map[string]string{}, true
+	maps.Copy(v.observed, stored)
+	maps.Copy(v.stored, stored)
 	return nil
 }
 
-// record writes what is noted where that differs from what is stored.
-func (l *Versions) record(ctx context.Context) error {
-	if maps.Equal(l.observed, l.stored) {
+// save writes what is noted where that differs from what is stored.
+func (v *Versions) save(ctx context.Context) error {
+	if maps.Equal(v.observed, v.stored) {
 		return nil
 	}
-	noted := maps.Clone(l.observed)
-	if err := l.Store.Write(ctx, noted); err != nil {
+	saved := maps.Clone(v.observed)
+	if err := v.Store.Write(ctx, saved); err != nil {
 		return err
 	}
-	l.stored = noted
+	v.stored = saved
 	return nil
 }

@@ -15,7 +15,7 @@ func TestWhatHappenedWhileNobodyLedIsTold(t *testing.T) {
 	client := fake.NewClientset()
 	taking := func() *Versions { // the lead
 		next := &Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}
-		require.NoError(t, next.recall(t.Context()))
+		require.NoError(t, next.load(t.Context()))
 		return next
 	}
 	policy := func(change ...func(*metav1.ObjectMeta)) *admissionregistrationv1.ValidatingAdmissionPolicy {
@@ -28,8 +28,8 @@ func TestWhatHappenedWhileNobodyLedIsTold(t *testing.T) {
 	first := taking()
 	require.False(t, first.deleted(kindPolicy, policy()), "it was never there")
 	require.False(t, first.changed(kindPolicy, policy()), "nobody has noted it: an upgrade")
-	first.note(kindPolicy, policy())
-	require.NoError(t, first.record(t.Context()))
+	first.set(kindPolicy, policy())
+	require.NoError(t, first.save(t.Context()))
 
 	second := taking()
 	require.True(t, second.deleted(kindPolicy, policy()))
@@ -38,8 +38,8 @@ func TestWhatHappenedWhileNobodyLedIsTold(t *testing.T) {
 	require.False(t, second.changed(kindPolicy, policy(func(o *metav1.ObjectMeta) { o.Labels = map[string]string{"team": "a"} })))
 	require.True(t, second.changed(kindPolicy, policy(func(o *metav1.ObjectMeta) { o.Generation = 2 })))
 	require.True(t, second.changed(kindPolicy, policy(func(o *metav1.ObjectMeta) { o.UID = "b" })))
-	second.forget(kindPolicy, "headwater-sources")
-	require.NoError(t, second.record(t.Context()))
+	second.remove(kindPolicy, "headwater-sources")
+	require.NoError(t, second.save(t.Context()))
 
 	third := taking()
 	require.False(t, third.deleted(kindPolicy, policy()), "Headwater itself has removed it")

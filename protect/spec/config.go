@@ -40,6 +40,7 @@ const (
 // Operations lists them all.
 func Operations() []Operation { return []Operation{Create, Update, Delete} }
 
+// Upper returns the operation as an AdmissionReview spells it, such as CREATE.
 func (o Operation) Upper() string { return strings.ToUpper(string(o)) }
 
 // Mode says what happens to a request that nobody allowed.
@@ -197,4 +198,5 @@ func (m Mode) Strictness() int {
 	}
 }
 
+// Enforces reports whether mode m denies a request that violates a rule.
 func Enforces(m Mode) bool { return m.Strictness() == Enforce.Strictness() }

@@ -18,6 +18,7 @@ type Hosts struct {
 // in Headwater's own namespace.
 const ServiceName = "headwater-webhook"
 
+// ServicePort is the port of the Service.
 const ServicePort = 443
 
 // Endpoint is where the API server reaches the webhook.

@@ -9,6 +9,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
+// HasRules reports whether at least one rule is loaded.
 func HasRules(live *rules.Live[Rule]) bool { return len(live.Load().All()) > 0 }
 
 // SubjectOf is what an Event about rule as a whole is about: its source, or the

@@ -133,9 +133,9 @@ func decode(data []byte, into any) bool {
 	return err == nil && len(strict) == 0
 }
 
-// elements counts the objects, lists and what is in them of a JSON text, which a
+// countElements counts the objects, lists and what is in them of a JSON text, which a
 // few bytes make take many in memory.
-func elements(text []byte) int {
+func countElements(text []byte) int {
 	count := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

@@ -32,7 +32,7 @@ const (
 	// slowly holds up no other.
 	smallReviewBytes  = 64 << 10
 	maxLargeAtOnce    = 4
-	maxWaitForRoom    = time.Second
+	maxWaitForSlot    = time.Second
 	retryAfterSeconds = "1"
 )
 
@@ -46,8 +46,8 @@ type Reviewer struct {
 	record func(decide.Request, decide.Verdict, time.Duration)
 	clock  clock.Clock
 	log    *zap.Logger
-	// rooms are for reviews that are judged, large for those of any size.
-	rooms, large chan struct{}
+	// slots are for reviews that are judged, large for those of any size.
+	slots, largeSlots chan struct{}
 }
 
 // NewReviewer returns a Reviewer that answers 503 with a Retry-After, which
@@ -55,7 +55,7 @@ type Reviewer struct {
 func NewReviewer(ready func() bool, decide func(decide.Request) decide.Verdict, record func(decide.Request, decide.Verdict, time.Duration), clk clock.Clock, log *zap.Logger) *Reviewer {
 	return &Reviewer{
 		ready: ready, decide: decide, record: record, clock: clk, log: log,
-		rooms: make(chan struct{}, maxReviewsAtOnce), large: make(chan struct{}, maxLargeAtOnce),
+		slots: make(chan struct{}, maxReviewsAtOnce), largeSlots: make(chan struct{}, maxLargeAtOnce),
 	}
 }
 
@@ -74,7 +74,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !v.ready() {
-		tryAgain(w, "still reading the cluster")
+		answerUnavailable(w, "still reading the cluster")
 		return
 	}
 	body, done, ok := v.read(w, r)
@@ -82,11 +82,11 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !v.enter(r, v.rooms) {
-		tryAgain(w, "too many reviews at once")
+	if !v.acquire(r, v.slots) {
+		answerUnavailable(w, "too many reviews at once")
 		return
 	}
-	defer leave(v.rooms)
+	defer release(v.slots)
 	review, err := parseReview(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -111,12 +111,12 @@ func acceptable(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// enter waits for one of rooms, so that a flood of reviews cannot take all memory.
-func (v *Reviewer) enter(r *http.Request, rooms chan struct{}) (entered bool) {
-	timeout := v.clock.NewTimer(maxWaitForRoom)
+// acquire waits for one of rooms, so that a flood of reviews cannot take all memory.
+func (v *Reviewer) acquire(r *http.Request, slots chan struct{}) (acquired bool) {
+	timeout := v.clock.NewTimer(maxWaitForSlot)
 	defer timeout.Stop()
 	select {
-	case rooms <- struct{}{}:
+	case slots <- struct{}{}:
 		return true
 	case <-timeout.C():
 	case <-r.Context().Done():
@@ -124,9 +124,9 @@ func (v *Reviewer) enter(r *http.Request, rooms chan struct{}) (entered bool) {
 	return false
 }
 
-func leave(rooms chan struct{}) { <-rooms }
+func release(slots chan struct{}) { <-slots }
 
-func tryAgain(w http.ResponseWriter, why string) {
+func answerUnavailable(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", retryAfterSeconds)
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
@@ -138,18 +138,18 @@ func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, do
 	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
 	body, err := io.ReadAll(io.LimitReader(limited, smallReviewBytes))
 	if err == nil && len(body) == smallReviewBytes {
-		if !v.enter(r, v.large) {
-			tryAgain(w, "too many large reviews at once")
+		if !v.acquire(r, v.largeSlots) {
+			answerUnavailable(w, "too many large reviews at once")
 			return nil, done, false
 		}
-		done = func() { leave(v.large) }
+		done = func() { release(v.largeSlots) }
 		var rest []byte
 		rest, err = io.ReadAll(limited)
 		body = append(body, rest...)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge), err == nil && elements(body) > maxReviewElements:
+	case errors.As(err, &tooLarge), err == nil && countElements(body) > maxReviewElements:
 		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
 		return nil, done, false
 	case err != nil:
@@ -161,7 +161,7 @@ func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, do
 
 // judge turns a panic into a denial: the API server asks about protected
 // objects only.
-func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, question decide.Scope) (request decide.Request, verdict decide.Verdict) {
+func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, scope decide.Scope) (request decide.Request, verdict decide.Verdict) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			v.panicked(recovered)
@@ -169,7 +169,7 @@ func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, question decide.S
 		}
 	}()
 	request = toRequest(review)
-	request.Scope = question
+	request.Scope = scope
 	return request, v.decide(request)
 }
 

@@ -209,14 +209,14 @@ func TestReviewAsksToTryAgainUntilReady(t *testing.T) {
 func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
 	reviewer := newTestReviewer(reviewerSetup{})
 	for range maxReviewsAtOnce {
-		reviewer.rooms <- struct{}{}
+		reviewer.slots <- struct{}{}
 	}
 	answer := post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
-	leave(reviewer.rooms)
+	release(reviewer.slots)
 	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
-	require.Len(t, reviewer.rooms, maxReviewsAtOnce-1, "a review leaves its room")
+	require.Len(t, reviewer.slots, maxReviewsAtOnce-1, "a review leaves its room")
 }
 
 func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
@@ -226,16 +226,16 @@ func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
 	}
 	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
 	for range maxLargeAtOnce {
-		reviewer.large <- struct{}{}
+		reviewer.largeSlots <- struct{}{}
 	}
 	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
 	answer := post(reviewer, large())
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
-	leave(reviewer.large)
+	release(reviewer.largeSlots)
 	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
-	require.Len(t, reviewer.large, maxLargeAtOnce-1, "a review leaves its room")
-	require.Empty(t, reviewer.rooms)
+	require.Len(t, reviewer.largeSlots, maxLargeAtOnce-1, "a review leaves its room")
+	require.Empty(t, reviewer.slots)
 }
 
 // Whoever sends it: a pod that reaches the port can make up any.
@@ -266,7 +266,7 @@ func TestALargeReviewTakesBoundedMemory(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			require.Equal(t, http.StatusOK, answer.Code, "it is read")
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(bound))
-			require.Empty(t, reviewer.large, "a review leaves its room")
+			require.Empty(t, reviewer.largeSlots, "a review leaves its room")
 		})
 	}
 }
@@ -275,7 +275,7 @@ func TestElementsAreCountedOutsideOfStrings(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"a":[1,2],"b":{}}`: 5, `"{[,"`: 0, `"\\",`: 1, `"\",",`: 1, `"`: 0, `"\`: 0, ``: 0,
 	} {
-		require.Equal(t, want, elements([]byte(text)), text)
+		require.Equal(t, want, countElements([]byte(text)), text)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestAReviewThatIsSentSlowlyTakesNoRoom(t *testing.T) {
 	body := reviewOf("UPDATE", oldSecret, newSecretJSON)
 	_, err := send.Write([]byte(body[:len(body)/2]))
 	require.NoError(t, err)
-	require.Empty(t, reviewer.rooms)
+	require.Empty(t, reviewer.slots)
 	_, err = send.Write([]byte(body[len(body)/2:]))
 	require.NoError(t, err)
 	require.NoError(t, send.Close())
@@ -311,13 +311,13 @@ func TestReviewPanicIsADenial(t *testing.T) {
 		require.False(t, response.Allowed)
 		require.Equal(t, int32(500), response.Result.Code)
 		require.Equal(t, "u1", string(response.UID))
-		require.Empty(t, reviewer.rooms)
+		require.Empty(t, reviewer.slots)
 	})
 	t.Run("outside of it", func(t *testing.T) {
 		reviewer := newTestReviewer(reviewerSetup{log: zap.New(core)})
 		reviewer.record = func(decide.Request, decide.Verdict, time.Duration) { panic(canary) }
 		require.Equal(t, http.StatusInternalServerError, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret)).Code)
-		require.Empty(t, reviewer.rooms)
+		require.Empty(t, reviewer.slots)
 	})
 	require.Equal(t, 2, logged.Len())
 	for _, entry := range logged.All() {

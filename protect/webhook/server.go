@@ -82,9 +82,9 @@ func (s *Server) closing(next http.Handler) http.Handler {
 	})
 }
 
-// Start binds the address and serves in the background until Stop. It fails
+// start binds the address and serves in the background until Stop. It fails
 // when the address cannot be bound.
-func (s *Server) Start(ctx context.Context) error {
+func (s *Server) start(ctx context.Context) error {
 	listener, err := serve.Listen(ctx, s.address, "webhook address", "--webhook-address")
 	if err != nil {
 		return err
@@ -101,9 +101,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop goes on serving for the drain time, then lets requests in flight end
+// stop goes on serving for the drain time, then lets requests in flight end
 // and closes. It takes at most 5 s longer than the drain time.
-func (s *Server) Stop(ctx context.Context) error {
+func (s *Server) stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	if s.drain > 0 {
 		s.log.Info(fmt.Sprintf("the webhook serves on for %s (--webhook-drain), for those who have not heard yet that it stops", s.drain))
@@ -123,7 +123,7 @@ func (s *Server) Stop(ctx context.Context) error {
 // Run serves until ctx ends and then stops gracefully. It fails when the
 // address cannot be bound, or when the listener breaks.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.Start(ctx); err != nil {
+	if err := s.start(ctx); err != nil {
 		return err
 	}
 	select {
@@ -131,15 +131,15 @@ func (s *Server) Run(ctx context.Context) error {
 		s.listener.Store(nil)
 		return fmt.Errorf("webhook server ended: %w", err)
 	case <-ctx.Done():
-		return s.Stop(context.WithoutCancel(ctx))
+		return s.stop(context.WithoutCancel(ctx))
 	}
 }
 
 // Listening reports whether the server accepts connections.
 func (s *Server) Listening() bool { return s.listener.Load() != nil && !s.stopping.Load() }
 
-// Address is what the server is bound to; nil before Start.
-func (s *Server) Address() net.Addr {
+// boundAddress is what the server is bound to; nil before Start.
+func (s *Server) boundAddress() net.Addr {
 	if listener := s.listener.Load(); listener != nil {
 		return (*listener).Addr()
 	}

@@ -47,7 +47,7 @@ type reply struct {
 func send(t *testing.T, client *http.Client, server *Server) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		"https://"+server.Address().String()+spec.ReviewPath, strings.NewReader(reviewOf("UPDATE", oldSecret, oldSecret)))
+		"https://"+server.boundAddress().String()+spec.ReviewPath, strings.NewReader(reviewOf("UPDATE", oldSecret, oldSecret)))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := client.Do(request)
@@ -61,7 +61,7 @@ func send(t *testing.T, client *http.Client, server *Server) reply {
 func TestServerAnswersReviewsOverTLS(t *testing.T) {
 	server, client := newTestServer(t, 0, newTestReviewer(reviewerSetup{}))
 	require.False(t, server.Listening())
-	require.Nil(t, server.Address())
+	require.Nil(t, server.boundAddress())
 	background(t, server.Run)
 	require.Eventually(t, server.Listening, soon, time.Millisecond)
 
@@ -71,7 +71,7 @@ func TestServerAnswersReviewsOverTLS(t *testing.T) {
 	require.GreaterOrEqual(t, answer.tls, uint16(tls.VersionTLS12))
 	require.False(t, answer.close)
 
-	_, err := tls.Dial("tcp", server.Address().String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
+	_, err := tls.Dial("tcp", server.boundAddress().String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
 	require.Error(t, err)
 }
 
@@ -98,7 +98,7 @@ func TestServerDrains(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.status, "it serves on while it drains")
 	require.True(t, answer.close, "and asks to connect anew, elsewhere")
 	require.NoError(t, <-ended)
-	_, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Address().String())
+	_, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.boundAddress().String())
 	require.Error(t, err)
 }
 
@@ -132,7 +132,7 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 	}, zap.New(core))
 	background(t, server.Run)
 	require.Eventually(t, server.Listening, soon, time.Millisecond)
-	_, err := tls.Dial("tcp", server.Address().String(), &tls.Config{InsecureSkipVerify: true})
+	_, err := tls.Dial("tcp", server.boundAddress().String(), &tls.Config{InsecureSkipVerify: true})
 	require.Error(t, err)
 	require.Eventually(t, func() bool {
 		for _, entry := range logged.All() {
@@ -151,7 +151,7 @@ func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
 	background(t, server.Run)
 	require.Eventually(t, server.Listening, soon, time.Millisecond)
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
-		Host:            "https://" + server.Address().String(),
+		Host:            "https://" + server.boundAddress().String(),
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		ContentConfig:   rest.ContentConfig{NegotiatedSerializer: scheme.Codecs, ContentType: "application/json"},
 	})

@@ -31,7 +31,7 @@ func TestTextOfPoliciesAndWebhooks(t *testing.T) {
 	world := protectdecide.World{
 		Headwater: ownUser, SystemIdentities: parsed.Protect.SystemIdentities,
 		Terminating: func(string) bool { return false },
-		Holds:       func(protectspec.Rule) bool { return true },
+		HasSource:   func(protectspec.Rule) bool { return true },
 		Bound:       func(protectdecide.User, string) bool { return false },
 		Holders: func(clusterRole string) []string {
 			return map[string][]string{
