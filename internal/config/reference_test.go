@@ -17,13 +17,13 @@ const (
 	referenceFile = "../../configs/REFERENCE.md"
 	referenceHead = `# Every key of the configuration
 
-Generated from the [JSON Schema](headwater.schema.json) by ` + "`UPDATE=1 go test ./internal/config`" + `. Tests compare the schema with
-the Go types and their defaults. [reference.yaml](reference.yaml) has the same keys as one file, [headwater.yaml](headwater.yaml) is a
-shorter sample, and [README.md](README.md) explains the parts of a rule. ` + "`headwater check FILE`" + ` reports what is wrong with a file, with
-line and path.
+Generated from the [JSON Schema](headwater.schema.json) by ` + "`UPDATE=1 go test ./internal/config`" + `. Tests compare the
+schema with the Go types and their defaults. [reference.yaml](reference.yaml) has the same keys as one file,
+[headwater.yaml](headwater.yaml) is a shorter sample, and [README.md](README.md) explains the parts of a rule.
+` + "`headwater check FILE`" + ` reports what is wrong with a file, with line and path.
 
-Headwater ignores any section that you leave out. An empty section, ` + "`sync: {}`" + `, has all its defaults. A dash means that the key is
-left out by default.
+Headwater ignores any section that you leave out. An empty section, ` + "`sync: {}`" + `, has all its defaults. A dash means that
+the key is left out by default.
 `
 )
 
