@@ -299,7 +299,7 @@ func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 }
 
 func (f *fixture) digestKeySecret() *corev1.Secret {
-	secret, err := f.client.CoreV1().Secrets("headwater").Get(f.t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
+	secret, err := f.client.CoreV1().Secrets("headwater").Get(f.t.Context(), digestkey.SecretName, metav1.GetOptions{})
 	require.NoError(f.t, err)
 	secret.ResourceVersion = ""
 	return secret

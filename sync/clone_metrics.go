@@ -16,61 +16,61 @@ const maxFailing = 100
 
 var (
 	workingDesc = prometheus.NewDesc("headwater_sync_working",
-		"1 while this replica keeps clones right: it leads, and has read everything.", nil, nil)
+		"1 while this replica reconciles clones: it is the leader and its caches are full.", nil, nil)
 	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
-		"Clones by standing: current, behind, drifting, conflict, refused, held, fighting, failed, removing, retained.",
+		"Clones by state: current, behind, drifting, conflict, refused, held, fighting, failed, removing, retained.",
 		[]string{"rule", "state", "reason"}, nil)
 	missingDesc = prometheus.NewDesc("headwater_sync_sources_missing",
-		"1 for a rule that has no source, since there is none of that name or with such labels; else 0.",
+		"1 for a rule without a source, because no object has that name or those labels; else 0.",
 		[]string{"rule"}, nil)
 	oldestDesc = prometheus.NewDesc("headwater_sync_oldest_unsynced_seconds",
-		"How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, fighting, failed, removing; 0 where none waits.",
+		"Seconds that the clone that has waited longest has waited for its write, as seen by this replica, by state: behind, drifting, fighting, failed, removing; 0 if none waits.",
 		[]string{"rule", "state"}, nil)
 	failingDesc = prometheus.NewDesc("headwater_sync_clone_failing",
-		"1 for a clone whose last write failed; at most 100, those that failed longest.",
+		"1 for a clone whose last write failed; at most 100, those that have failed longest.",
 		[]string{"rule", "kind", "namespace", "name"}, nil)
 )
 
 const (
-	// surveyShare bounds what scrapes cost: after a survey that took long, its
-	// census is kept for this many times as long, up to censusKept.
-	surveyShare = 10
-	censusKept  = 10 * time.Second
+	// surveyRatio bounds the cost of scrapes: a snapshot is reused for this many
+	// times as long as its survey took, at most for snapshotMaxAge.
+	surveyRatio    = 10
+	snapshotMaxAge = 10 * time.Second
 )
 
-// cloneMetrics counts the clones from the caches alone, so that no state has to be
-// kept beside them but of clones that wait. Scrapes that come close together,
-// and the page, share one survey.
+// cloneMetrics counts clones by surveying the caches, so that no counters have to
+// be maintained. Scrapes in short succession, and the page, share one survey.
 type cloneMetrics struct {
-	controller *controller
-	kept       *locked.Value[*snapshot]
+	controller     *controller
+	latestSnapshot *locked.Value[*snapshot]
 }
 
-// snapshot is what came of a survey.
+// snapshot is the result of a survey.
 type snapshot struct {
 	clones map[statusKey]int
 	oldest progress.OldestPending
-	// until is when it is to be taken anew.
+	// until is when the snapshot expires.
 	until time.Time
 }
 
-// statusKey is what clones are counted by.
+// statusKey groups the clones that are counted together.
 type statusKey struct {
-	rule     string
-	standing survey.Status
-	reason   plan.Reason
+	rule   string
+	status survey.Status
+	reason plan.Reason
 }
 
 func newCloneMetrics(c *controller) *cloneMetrics { return &cloneMetrics{c, locked.New(&snapshot{})} }
 
-// take surveys everything, and has report hear of it, too.
+// take surveys everything, passes each CloneStatus to report, and stores the
+// snapshot.
 func (c *cloneMetrics) take(report func(survey.CloneStatus)) {
-	c.kept.Use(func(last *snapshot) { *last = c.survey(report) })
+	c.latestSnapshot.Use(func(last *snapshot) { *last = c.survey(report) })
 }
 
-// latest is a count that is new enough.
+// latest returns the stored snapshot, or a new one if that expired.
 func (c *cloneMetrics) latest() (latest snapshot) {
-	c.kept.Use(func(last *snapshot) {
+	c.latestSnapshot.Use(func(last *snapshot) {
 		if !c.controller.now().Before(last.until) {
 			*last = c.survey(func(survey.CloneStatus) {})
 		}
@@ -86,7 +86,7 @@ func (c *cloneMetrics) survey(report func(survey.CloneStatus)) snapshot {
 		report(f)
 	})
 	ended := c.controller.now()
-	return snapshot{clones, oldest, ended.Add(min(surveyShare*ended.Sub(began), censusKept))}
+	return snapshot{clones, oldest, ended.Add(min(surveyRatio*ended.Sub(began), snapshotMaxAge))}
 }
 
 // Describe implements prometheus.Collector.
@@ -120,36 +120,36 @@ func (c *cloneMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	latest := c.latest()
 	for g, clones := range latest.clones {
-		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(clones), g.rule, string(g.standing), string(g.reason))
+		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(clones), g.rule, string(g.status), string(g.reason))
 	}
 	for key, age := range latest.oldest {
 		out <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age.Seconds(), key.Rule, string(key.Status))
 	}
 }
 
-// mark has finding say what this process knows of the write that is due: that it
-// failed, or that somebody undoes it each time.
-func (c *controller) mark(finding survey.CloneStatus, now time.Time) survey.CloneStatus {
-	if !finding.Decision.Writes() {
-		return finding
+// withProgress adds to cloneStatus what this process remembers of the due write:
+// that it failed, or that another client keeps undoing it.
+func (c *controller) withProgress(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
+	if !cloneStatus.Decision.Writes() {
+		return cloneStatus
 	}
-	c.fights.Use(func(f *progress.Fights) { finding = f.Mark(finding, now) })
-	c.failures.Use(func(f progress.Failures) { finding = f.Mark(finding) })
-	return finding
+	c.fights.Use(func(f *progress.Fights) { cloneStatus = f.Mark(cloneStatus, now) })
+	c.failures.Use(func(f progress.Failures) { cloneStatus = f.Mark(cloneStatus) })
+	return cloneStatus
 }
 
-// surveyFailing is Survey that knows which clones failed, and over which
-// somebody fights.
-func (c *controller) surveyFailing(now time.Time, report func(survey.CloneStatus)) {
+// surveyWithProgress is Reader.Survey with the failures and fights that this
+// process remembers.
+func (c *controller) surveyWithProgress(now time.Time, report func(survey.CloneStatus)) {
 	c.fights.Use(func(f *progress.Fights) { f.Prune(now) })
-	c.Survey(c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(c.mark(f, now)) })
+	c.Survey(c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(c.withProgress(f, now)) })
 }
 
-// surveyPending is surveyFailing that returns how long those wait that do. Of
-// places that do not, no time is kept.
+// surveyPending is surveyWithProgress that also records since when each due write
+// is pending, and returns the oldest per rule and status.
 func (c *controller) surveyPending(report func(survey.CloneStatus)) progress.OldestPending {
 	waits := progress.NewPendingSurvey(c.RuleNames(), c.now())
-	c.surveyFailing(waits.Now, func(f survey.CloneStatus) {
+	c.surveyWithProgress(waits.Now, func(f survey.CloneStatus) {
 		report(f)
 		if !f.Decision.Writes() {
 			return

@@ -19,13 +19,13 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 		kept time.Duration
 	}{
 		"one that took a while for ten times that":        {100 * time.Millisecond, 2 * time.Second},
-		"one that took long for no more than ten seconds": {time.Minute, censusKept},
+		"one that took long for no more than ten seconds": {time.Minute, snapshotMaxAge},
 		"one that took no time not at all":                {0, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			v := viewOf(t, 5, *testRule(t, nil))
-			now, step := time.Unix(5000, 0), test.step
-			v.controller.now = func() time.Time { now = now.Add(step); return now }
+			now, decision := time.Unix(5000, 0), test.step
+			v.controller.now = func() time.Time { now = now.Add(decision); return now }
 			failing := func() int {
 				counts := v.metrics.latest().clones
 				return counts[statusKey{"blog", survey.Failed, plan.Missing}]
@@ -33,7 +33,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 			require.Zero(t, failing())
 			target := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
 			v.controller.failures.Use(func(f progress.Failures) { f.Add(target, "blog", errors.New("quota"), now) })
-			step = 0
+			decision = 0
 			if test.kept > 0 {
 				now = now.Add(test.kept - 1)
 				require.Zero(t, failing(), "it is kept")

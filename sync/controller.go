@@ -25,10 +25,10 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// controller turns changes of what is watched into keys, and keys into writes.
-// A key is a place for a clone: the smallest unit that can fail alone, and the
-// one that two rules can want. The ConfigMap of approvals, where no clone ever
-// goes, is a key too: it stands for what settle does.
+// controller turns watch events into queue keys, and keys into writes. A key is
+// a target: the kind, namespace and name of one clone. A target is the smallest
+// unit that can fail alone, and several rules can want the same one. The
+// reference of the approvals ConfigMap is a key, too: it runs settle.
 type controller struct {
 	*survey.Reader
 
@@ -45,8 +45,9 @@ type controller struct {
 
 	maxFraction func() float64
 	policies    []string
-	// began is when the work did; it is written before any key is worked on.
-	began time.Time
+	// startedAt is when the controller started to work. Run sets it before the
+	// first reconcile.
+	startedAt time.Time
 
 	guard        *locked.Value[*plan.Guard]
 	propagations *locked.Value[progress.Propagations]
@@ -57,15 +58,15 @@ type controller struct {
 	unlabelled   *locked.Value[progress.Unlabelled]
 	emitted      *locked.Value[*again.Memory[eventKey]]
 	firstPass    *locked.Value[*progress.FirstPass]
-	// generation grows with every change that can make a clone due to be
-	// removed.
+	// generation increases with every change that can make the removal of a
+	// clone due. The guard counts again when it changes.
 	generation atomic.Uint64
 	working    atomic.Bool
 }
 
-// Run works until ctx ends. Subscribing replays every object that is there,
-// which is the full pass that heals what was missed; no key is worked on
-// before all of it was seen.
+// Run reconciles until ctx ends. Subscribing replays every existing object, which
+// is a full pass that repairs everything a stopped controller missed. The first
+// reconcile starts only after all caches are full.
 func (c *controller) Run(ctx context.Context) error {
 	c.queue.Open()
 	defer c.queue.Close()
@@ -78,10 +79,10 @@ func (c *controller) Run(ctx context.Context) error {
 	if !c.Caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
-	c.metrics.expect(c.Live.Load())
-	c.log.Info("sync works: it compares all clones with their sources", zap.Int("rules", len(c.Live.Load().All())))
-	c.began = c.now()
-	c.firstPass.Use(func(p *progress.FirstPass) { p.Begin(c.began) })
+	c.metrics.initRepairs(c.Live.Load())
+	c.log.Info("sync started: comparing all clones with their sources", zap.Int("rules", len(c.Live.Load().All())))
+	c.startedAt = c.now()
+	c.firstPass.Use(func(p *progress.FirstPass) { p.Begin(c.startedAt) })
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)
@@ -97,7 +98,7 @@ func (c *controller) subscribe() (all informers.Subscriptions, err error) {
 			return all, err
 		}
 		err := all.Add(c.Caches.Unmanaged[kind].OnChange(func(change informers.Change[*informers.Unmanaged]) {
-			c.foreignChanged(kind, change)
+			c.unmanagedChanged(kind, change)
 		}))
 		if err != nil {
 			return all, err
@@ -112,14 +113,15 @@ func (c *controller) subscribe() (all informers.Subscriptions, err error) {
 	return all, all.Add(c.Caches.Sources.OnChange(c.sourceChanged))
 }
 
-// namespaceChanged: a new or relabelled namespace goes ahead of a fan-out.
+// namespaceChanged enqueues the targets in a new or relabelled namespace, ahead
+// of the targets of a changed source.
 func (c *controller) namespaceChanged(change informers.Change[*informers.Namespace]) {
 	if change.Deleted || (!change.Added && sameNamespace(change.Old, change.New)) {
 		return
 	}
 	c.generation.Add(1)
 	var delay time.Duration
-	if change.Added && c.working.Load() { // else it was there before
+	if change.Added && c.working.Load() { // otherwise this is the initial replay
 		delay = admissionLag
 	}
 	for _, rule := range c.Live.Load().All() {
@@ -135,24 +137,24 @@ func (c *controller) namespaceChanged(change informers.Change[*informers.Namespa
 	}
 }
 
-// matchesEither reports whether the rule selects the namespace, or did before
+// matchesEither reports whether the rule selects the namespace before or after
 // the change.
 func matchesEither(r spec.Rule, change informers.Change[*informers.Namespace]) bool {
 	return r.Namespaces.Matches(change.New.Name, change.New.Labels) ||
 		change.Old != nil && r.Namespaces.Matches(change.Old.Name, change.Old.Labels)
 }
 
-// admissionLag is what the API server's own admission is given to hear of a new
-// namespace, as this process just did. A write that comes before is held for
-// 50 ms (missingNamespaceWait of the NamespaceLifecycle plugin).
+// admissionLag is the delay before the first write into a new namespace. The API
+// server's admission learns of the namespace through its own watch; a write that
+// arrives earlier waits for 50 ms (missingNamespaceWait of NamespaceLifecycle).
 const admissionLag = 5 * time.Millisecond
 
 func sameNamespace(a, b *informers.Namespace) bool {
 	return a.Terminating == b.Terminating && equality.Semantic.DeepEqual(a.Labels, b.Labels)
 }
 
-// sourceChanged also follows a source out of the rules whose selector it no
-// longer matches.
+// sourceChanged enqueues the targets of every rule that selects the source,
+// before or after the change.
 func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 	c.generation.Add(1)
 	set, seen := c.Live.Load(), map[string]bool{}
@@ -163,20 +165,20 @@ func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 		for _, rule := range set.ForSource(version.Ref(), version.Labels) {
 			if !seen[rule.Name] {
 				seen[rule.Name] = true
-				c.spread(rule, change)
+				c.startPropagation(rule, change)
 			}
 		}
 	}
 }
 
-func (c *controller) spread(rule spec.Rule, change informers.Change[*object.Full]) {
+func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
 	targets := c.Targets(rule, source.Ref())
 	if c.working.Load() && !change.Deleted && len(targets) > 0 {
 		c.propagations.Use(func(s progress.Propagations) {
 			s.Begin(progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}, source.ResourceVersion, targets, c.now())
 		})
-		c.observer.SpreadBegan(rule.Name, source.Ref(), len(targets))
+		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
 	}
 	c.enqueue(targets)
 	if _, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]; approved {
@@ -184,35 +186,37 @@ func (c *controller) spread(rule spec.Rule, change informers.Change[*object.Full
 	}
 }
 
-// cloneChanged heals what was edited or deleted. An unchanged clone, as at
-// the start, has no reason to go ahead of others.
+// cloneChanged enqueues a clone that was edited or deleted, ahead of fan-outs. A
+// clone that the initial replay adds gets no priority.
 func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 	clone := change.Latest()
 	if change.Added {
 		c.queue.Bulk(clone.Ref())
 	} else {
 		c.changes.Use(func(known progress.ExternalChanges) { known.Note(change.Old) })
-		c.changedByOthers(clone.Ref())
+		c.enqueueChanged(clone.Ref())
 	}
 	if marks, ours := mark.Of(clone); change.Deleted && ours && c.Approvals.Of(marks.Rule).IsUsedUpByRemovals() {
 		c.queue.After(c.Approvals.Ref, settleAfter)
 	}
 }
 
-// foreignChanged: a clone may have lost its label, or a conflict its cause.
-// Sources that are not read yet bring their own fan-out.
-func (c *controller) foreignChanged(kind object.Kind, change informers.Change[*informers.Unmanaged]) {
-	foreign := change.Latest()
-	target := object.Ref{Kind: kind, Namespace: foreign.Namespace, Name: foreign.Name}
+// unmanagedChanged enqueues a target whose object has no clone label: a clone may
+// have lost its label, or a conflicting object may have changed. Sources that are
+// not cached yet enqueue their targets themselves when they are.
+func (c *controller) unmanagedChanged(kind object.Kind, change informers.Change[*informers.Unmanaged]) {
+	unmanaged := change.Latest()
+	target := object.Ref{Kind: kind, Namespace: unmanaged.Namespace, Name: unmanaged.Name}
 	for _, rule := range c.RuleIndex(c.Live.Load()).Of(target) {
 		if c.Wants(rule, target) {
-			c.changedByOthers(target)
+			c.enqueueChanged(target)
 			return
 		}
 	}
 }
 
-// approvalsChanged: what was held may go on.
+// approvalsChanged enqueues the clones of every approved rule, because held
+// removals may now proceed.
 func (c *controller) approvalsChanged(change informers.Change[*survey.StoredApprovals]) {
 	c.generation.Add(1)
 	for rule := range change.Latest().ByRule {
@@ -223,15 +227,15 @@ func (c *controller) approvalsChanged(change informers.Change[*survey.StoredAppr
 	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
-// removalsChanged: as long as a hold is recorded, it is checked whether it ends.
+// removalsChanged schedules settle, which checks whether a recorded hold ends.
 func (c *controller) removalsChanged(informers.Change[*survey.StoredRemovals]) {
 	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
-// rulesChanged looks again at everything that the old or the new rules touch.
+// rulesChanged enqueues every target and clone of the old and the new rules.
 func (c *controller) rulesChanged(old, new *rules.Set[spec.Rule]) {
 	c.generation.Add(1)
-	c.metrics.expect(new)
+	c.metrics.initRepairs(new)
 	for _, set := range []*rules.Set[spec.Rule]{old, new} {
 		for _, rule := range set.All() {
 			for _, source := range c.Sources(rule.Base) {

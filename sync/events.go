@@ -16,48 +16,48 @@ import (
 	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
-// Reasons of Events beside those of steps.
+// Reasons of Events, in addition to plan.Reason.
 const (
-	CloneFailed = "CloneFailed"
-	Propagated  = "Propagated"
-	Approved    = "Approved"
+	CloneFailed    = "CloneFailed"
+	Propagated     = "Propagated"
+	approvedReason = "Approved"
 )
 
-// record tells what was done, or why nothing could be.
-func (c *controller) record(state plan.State, step plan.Decision, err error) {
-	rule := ruleOf(state, step)
-	c.metrics.step(c.RuleLabel(rule), step, err)
-	c.noteFailure(state, rule, step, err)
-	c.notePropagation(state, step, err)
-	c.firstPass.Use(func(p *progress.FirstPass) { p.Note(state.Target, step, state.Clone != nil, err) })
+// record reports the outcome of one reconcile to metrics, Events, log and page.
+func (c *controller) record(state plan.State, decision plan.Decision, err error) {
+	rule := ruleOf(state, decision)
+	c.metrics.countWrite(c.RuleLabel(rule), decision, err)
+	c.noteFailure(state, rule, decision, err)
+	c.notePropagation(state, decision, err)
+	c.firstPass.Use(func(p *progress.FirstPass) { p.Note(state.Target, decision, state.Clone != nil, err) })
 	c.observer.Touched(state.Target)
 	c.emitMissing(state)
 	for _, loser := range losers(state) {
 		c.emit(loser, "")
 	}
-	if err != nil || step.Action == plan.Leave {
+	if err != nil || decision.Action == plan.Leave {
 		return
 	}
 	fields := []zap.Field{
 		zap.String("rule", rule), zap.Stringer("clone", state.Target),
-		zap.String("action", string(step.Action)), zap.String("reason", string(step.Reason)),
+		zap.String("action", string(decision.Action)), zap.String("reason", string(decision.Reason)),
 	}
 	switch {
-	case step.Writes():
+	case decision.Writes():
 		c.log.Debug("clone written", fields...)
 		if len(state.Candidates) > 0 && state.Candidates[0].Approved {
-			c.emitApproved(rule, sourceReference(state), fmt.Sprintf("the clones of rule %q are emptied like this source", rule))
+			c.emitApproved(rule, sourceReference(state), fmt.Sprintf("Headwater empties the clones of rule %q, like this source", rule))
 		}
-		if left := c.Approvals.Of(rule).Leftovers; left != nil && (step.Reason == plan.Pruned || step.Reason == plan.Released) {
+		if left := c.Approvals.Of(rule).Leftovers; left != nil && (decision.Reason == plan.Pruned || decision.Reason == plan.Released) {
 			c.emitApproved(rule, c.ownReference(), left.Sentence(rule))
 		}
-	case step.Reason != plan.MassRemoval: // told once for all of them
-		c.log.Debug("clone not written", append(fields, zap.String("message", step.Message))...)
-		c.emit(refusal(state, step), revision(state))
+	case decision.Reason != plan.MassRemoval: // emitRemovals reports it once for all clones
+		c.log.Debug("clone not written", append(fields, zap.String("message", decision.Message))...)
+		c.emit(refusal(state, decision), revision(state))
 	}
 }
 
-// logFirstPass says what the pass over all clones at the start has come to.
+// logFirstPass logs the summary of the first pass over all clones.
 func (c *controller) logFirstPass() {
 	c.firstPass.Use(func(p *progress.FirstPass) {
 		if sum, ok := p.End(c.now()); ok {
@@ -67,10 +67,11 @@ func (c *controller) logFirstPass() {
 	})
 }
 
-// ruleOf names the rule that what is done in a place is done for: a clone is
-// removed for its own.
-func ruleOf(state plan.State, step plan.Decision) string {
-	if len(state.Candidates) > 0 && step.Action != plan.Remove && step.Action != plan.Release && step.Reason != plan.MassRemoval {
+// ruleOf returns the name of the rule that caused the decision. A removal or
+// release is caused by the rule that the clone's marks name, any other decision
+// by the first candidate.
+func ruleOf(state plan.State, decision plan.Decision) string {
+	if len(state.Candidates) > 0 && decision.Action != plan.Remove && decision.Action != plan.Release && decision.Reason != plan.MassRemoval {
 		return state.Candidates[0].Rule.Name
 	}
 	if state.Clone == nil {
@@ -80,7 +81,7 @@ func ruleOf(state plan.State, step plan.Decision) string {
 	return marks.Rule
 }
 
-func (c *controller) noteFailure(state plan.State, rule string, step plan.Decision, err error) {
+func (c *controller) noteFailure(state plan.State, rule string, decision plan.Decision, err error) {
 	if err == nil {
 		c.failures.Use(func(f progress.Failures) { delete(f, state.Target) })
 		c.pending.Use(func(u *progress.PendingWrites) { u.Done(state.Target) })
@@ -89,82 +90,83 @@ func (c *controller) noteFailure(state plan.State, rule string, step plan.Decisi
 	c.failures.Use(func(f progress.Failures) { f.Add(state.Target, rule, err, c.now()) })
 	c.emit(events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
-		Reason: CloneFailed, Action: string(step.Action),
+		Reason: CloneFailed, Action: string(decision.Action),
 		Note:        fmt.Sprintf("rule %q: %v%s", rule, err, progress.Retrying),
 		Annotations: map[string]string{progress.EventRule: rule, progress.EventError: cut.To(err.Error(), progress.MaxEventError)},
 	}, revision(state))
 }
 
-// changed is what the clone in the place was before, if it changed since the
-// place was looked at. It is asked for before the look, which then sees no less.
-func (c *controller) changed(target object.Ref) (known progress.ExternalChange) {
+// externalChange returns the changes of target since its last reconcile. Call it
+// before gather, so that the state includes at least these changes.
+func (c *controller) externalChange(target object.Ref) (known progress.ExternalChange) {
 	c.changes.Use(func(all progress.ExternalChanges) { known = all[target] })
 	return known
 }
 
-// noteRepair counts what was put right.
-func (c *controller) noteRepair(state plan.State, step plan.Decision, seen progress.ExternalChange, err error) {
+// noteRepair counts a drift repair.
+func (c *controller) noteRepair(state plan.State, decision plan.Decision, seen progress.ExternalChange, err error) {
 	if err != nil {
-		return // the next try may be it
+		return // the retry counts it
 	}
 	var since progress.ExternalChange
-	c.changes.Use(func(all progress.ExternalChanges) { since = all.Settle(state.Target, seen, step) })
-	if cause, healed := progress.RepairOf(state, step, since); healed {
-		c.metrics.heals.WithLabelValues(ruleOf(state, step), string(cause)).Inc()
+	c.changes.Use(func(all progress.ExternalChanges) { since = all.Settle(state.Target, seen, decision) })
+	if cause, healed := progress.RepairOf(state, decision, since); healed {
+		c.metrics.repairs.WithLabelValues(ruleOf(state, decision), string(cause)).Inc()
 		c.fights.Use(func(f *progress.Fights) { f.Repaired(state.Target, c.now()) })
 	}
 }
 
-// notePropagation measures how long a change takes to each clone, and to the last.
-func (c *controller) notePropagation(state plan.State, step plan.Decision, err error) {
+// notePropagation measures how long a change of the source took to reach each
+// clone and the last one.
+func (c *controller) notePropagation(state plan.State, decision plan.Decision, err error) {
 	var arrivals []progress.Arrival
 	c.propagations.Use(func(s progress.Propagations) {
-		arrivals = s.Observe(state.Target, state.Candidates, step.Writes(), err != nil, c.now())
+		arrivals = s.Observe(state.Target, state.Candidates, decision.Writes(), err != nil, c.now())
 	})
 	for _, arrived := range arrivals {
 		if arrived.Written {
 			c.metrics.propagation.WithLabelValues(arrived.Key.Rule).Observe(arrived.Took.Seconds())
 		}
-		c.observer.SpreadArrived(arrived.Key.Rule, arrived.Key.Source, arrived.Written, arrived.Completed != nil)
+		c.observer.PropagationProgressed(arrived.Key.Rule, arrived.Key.Source, arrived.Written, arrived.Completed != nil)
 		if arrived.Completed != nil && arrived.Completed.Written > 0 {
 			c.emitPropagation(arrived.Key, *arrived.Completed)
 		}
 	}
 }
 
-func (c *controller) emitPropagation(key progress.PropagationKey, whole progress.Ongoing) {
-	took := c.now().Sub(whole.Began).Round(time.Millisecond)
-	c.metrics.lastSpread.WithLabelValues(key.Rule).Set(took.Seconds())
+func (c *controller) emitPropagation(key progress.PropagationKey, ongoing progress.Ongoing) {
+	took := c.now().Sub(ongoing.Began).Round(time.Millisecond)
+	c.metrics.lastPropagation.WithLabelValues(key.Rule).Set(took.Seconds())
 	c.log.Info("change propagated", zap.String("rule", key.Rule), zap.Stringer("source", key.Source),
-		zap.Int("clones", whole.Written), zap.Int("failing", len(whole.Failing)), zap.Duration("took", took))
+		zap.Int("clones", ongoing.Written), zap.Int("failing", len(ongoing.Failing)), zap.Duration("took", took))
 	about := reference(key.Source)
 	if source, _ := c.Caches.Sources.Get(key.Source); source != nil {
 		about = events.Reference("v1", string(key.Source.Kind), source)
 	}
-	propagation := progress.Propagation{Rule: key.Rule, Clones: whole.Written, Failing: len(whole.Failing), Took: took}
+	propagation := progress.Propagation{Rule: key.Rule, Clones: ongoing.Written, Failing: len(ongoing.Failing), Took: took}
 	c.events.Record(events.Event{
 		Rule: key.Rule, About: about, Reason: Propagated, Action: string(plan.Update),
 		Note: propagation.String(), Annotations: propagation.Annotations(),
 	})
 }
 
-// emitRemovals reports what is held for a whole rule, or what an approval lets
-// pass.
+// emitRemovals reports that removals of a rule are held, or that an approval
+// permits them.
 func (c *controller) emitRemovals(rule string, verdict plan.Verdict) {
 	if verdict.Pass {
-		c.emitApproved(rule, c.ownReference(), fmt.Sprintf("%d of the %d clones of rule %q are removed",
+		c.emitApproved(rule, c.ownReference(), fmt.Sprintf("Headwater deletes %d of the %d clones of rule %q",
 			len(verdict.Due.Targets), verdict.Due.Total, rule))
 		return
 	}
 	c.emit(events.Event{
-		Rule: rule, About: c.ownReference(), // the source may be gone
+		Rule: rule, About: c.ownReference(), // the source may not exist
 		Related: c.sourceOfAny(verdict.Due.Targets), Warning: true,
 		Reason: string(plan.MassRemoval), Action: string(plan.Hold), Note: verdict.Hold.Message,
 	}, verdict.Since.String())
 }
 
-// sourceOfAny is the first source, by name, of these clones; nil when none of
-// them exists any more.
+// sourceOfAny returns the first source, by name, of these clones; nil if none of
+// the clones exists.
 func (c *controller) sourceOfAny(clones []object.Ref) *corev1.ObjectReference {
 	var first *object.Ref
 	for _, target := range clones {
@@ -182,38 +184,38 @@ func (c *controller) sourceOfAny(clones []object.Ref) *corev1.ObjectReference {
 	return reference(*first)
 }
 
-// emitApproved reports what an approval of rule lets happen.
+// emitApproved reports an action that an approval of rule permitted.
 func (c *controller) emitApproved(rule string, about *corev1.ObjectReference, what string) {
 	c.emit(events.Event{
-		Rule: rule, About: about, Reason: Approved, Action: "Approve",
+		Rule: rule, About: about, Reason: approvedReason, Action: "Approve",
 		Note: fmt.Sprintf("%s: %s", what, c.Approvals.Of(rule)),
 	}, "")
 }
 
-// refusal is the Event for whoever can remove the cause: the owner of the
-// object in the way, or else the owner of the source.
-func refusal(state plan.State, step plan.Decision) events.Event {
+// refusal returns the Event about a held or refused clone. It regards the object
+// that must change: the conflicting object, or else the source.
+func refusal(state plan.State, decision plan.Decision) events.Event {
 	event := events.Event{
-		Rule: ruleOf(state, step), About: sourceReference(state), Warning: true,
-		Reason: string(step.Reason), Action: string(step.Action), Note: step.Message,
+		Rule: ruleOf(state, decision), About: sourceReference(state), Warning: true,
+		Reason: string(decision.Reason), Action: string(decision.Action), Note: decision.Message,
 	}
-	if step.Reason == plan.Conflict {
+	if decision.Reason == plan.Conflict {
 		event.About, event.Related = reference(state.Target), event.About
 	}
 	return event
 }
 
-// losers are the Events for the rules that want a place which another rule
-// before them has.
+// losers returns one Event per rule that wants the target but comes after another
+// rule.
 func losers(state plan.State) []events.Event {
 	if len(state.Candidates) < 2 || state.Namespace == nil || state.Namespace.Terminating {
 		return nil
 	}
 	var recorded []events.Event
-	for _, claim := range state.Candidates[1:] {
+	for _, candidate := range state.Candidates[1:] {
 		recorded = append(recorded, events.Event{
-			Rule: claim.Rule.Name, About: reference(state.Target), Warning: true, Reason: string(plan.OtherRule), Action: string(plan.Refuse),
-			Note: plan.Outranked(claim.Rule.Name, state.Candidates[0].Rule.Name).Message,
+			Rule: candidate.Rule.Name, About: reference(state.Target), Warning: true, Reason: string(plan.OtherRule), Action: string(plan.Refuse),
+			Note: plan.Outranked(candidate.Rule.Name, state.Candidates[0].Rule.Name).Message,
 		})
 	}
 	return recorded
@@ -224,15 +226,15 @@ func reference(ref object.Ref) *corev1.ObjectReference {
 	return events.Reference("v1", string(ref.Kind), &meta)
 }
 
-// sourceReference names the source that the place was claimed for, or that its
-// clone came from; nil when neither is known.
+// sourceReference returns the source of the first candidate, or else the source
+// that the clone's marks name; nil if neither is known.
 func sourceReference(state plan.State) *corev1.ObjectReference {
 	if len(state.Candidates) > 0 {
-		claim := state.Candidates[0]
-		if claim.Source != nil {
-			return events.Reference("v1", string(claim.Ref.Kind), claim.Source)
+		candidate := state.Candidates[0]
+		if candidate.Source != nil {
+			return events.Reference("v1", string(candidate.Ref.Kind), candidate.Source)
 		}
-		return reference(claim.Ref)
+		return reference(candidate.Ref)
 	}
 	if state.Clone == nil {
 		return nil
@@ -244,7 +246,7 @@ func sourceReference(state plan.State) *corev1.ObjectReference {
 	return reference(marks.Source)
 }
 
-// revision is that of the source, when it is known.
+// revision returns the source's resourceVersion, empty if there is no source.
 func revision(state plan.State) string {
 	if len(state.Candidates) == 0 || state.Candidates[0].Source == nil {
 		return ""
@@ -252,16 +254,16 @@ func revision(state plan.State) string {
 	return state.Candidates[0].Source.ResourceVersion
 }
 
-// eventKey is what an Event says about an object: a source that is refused in a
-// thousand namespaces is one piece of news.
+// eventKey identifies equal Events: a source that is refused in a thousand
+// namespaces is reported once.
 type eventKey struct{ about, reason, note string }
 
-// emit records event unless it was told a while ago about this revision of the
+// emit records and logs event, unless it recently did so for this revision of the
 // source.
 func (c *controller) emit(event events.Event, revision string) {
 	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
 	key, now, fresh := eventKey{about, event.Reason, event.Note}, c.now(), false
-	c.emitted.Use(func(told *again.Memory[eventKey]) { fresh, _ = told.Say(key, revision, now) })
+	c.emitted.Use(func(deduplicator *again.Memory[eventKey]) { fresh, _ = deduplicator.Say(key, revision, now) })
 	if fresh {
 		level := zap.InfoLevel
 		if event.Warning {

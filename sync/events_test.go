@@ -16,7 +16,7 @@ func TestAMissingSourceIsNamedAsItWasWhenThePlaceWasLookedAt(t *testing.T) {
 	rule := testRule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Delete })
 	note := missingNote(rule, survey.MissingSource(rule.Source.Ref().String()))
 	require.Equal(t, `rule "blog": its source Secret/platform/blogsecret does not exist; create it, or correct `+"`source`"+
-		` in the configuration; onSourceDeleted is Delete, so existing clones are due for removal as long as it does not exist`, note)
+		` in the configuration; existing clones are deleted while it does not exist, because onSourceDeleted is Delete`, note)
 }
 
 func TestTheLongestFailuresAreNamedFirst(t *testing.T) {

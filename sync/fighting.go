@@ -10,24 +10,25 @@ import (
 	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
-// changedByOthers adds a clone that somebody changed. It goes ahead of fan-outs
-// unless somebody fights over it.
-func (c *controller) changedByOthers(target object.Ref) {
-	if c.fought(target) {
+// enqueueChanged enqueues a clone that was changed. The clone goes ahead of
+// fan-outs, unless another client keeps changing it.
+func (c *controller) enqueueChanged(target object.Ref) {
+	if c.isFought(target) {
 		c.queue.Bulk(target)
 		return
 	}
 	c.queue.Fresh(target)
 }
 
-func (c *controller) fought(target object.Ref) (fought bool) {
-	c.fights.Use(func(f *progress.Fights) { fought = f.On(target, c.now()) })
+func (c *controller) isFought(target object.Ref) (fought bool) {
+	c.fights.Use(func(f *progress.Fights) { fought = f.Active(target, c.now()) })
 	return fought
 }
 
-// postponed reports whether what is due in the place is a repair that has to
-// wait, which it then does. A change of the source or of a rule never waits.
-func (c *controller) postponed(ctx context.Context, target object.Ref, seen progress.ExternalChange) bool {
+// postponeRepair postpones a repair of a clone that another client keeps
+// changing, and reports whether it did. A write for a change of the source or of
+// a rule is never postponed.
+func (c *controller) postponeRepair(ctx context.Context, target object.Ref, seen progress.ExternalChange) bool {
 	var wait time.Duration
 	c.fights.Use(func(f *progress.Fights) { wait = f.Wait(target, c.now()) })
 	if wait == 0 {
@@ -37,19 +38,19 @@ func (c *controller) postponed(ctx context.Context, target object.Ref, seen prog
 	if err != nil {
 		return false
 	}
-	step := plan.Plan(state)
-	cause, repair := progress.RepairOf(state, step, seen)
+	decision := plan.Plan(state)
+	cause, repair := progress.RepairOf(state, decision, seen)
 	if !repair {
 		return false
 	}
 	c.queue.After(target, wait)
-	c.emitFight(ctx, state, step, cause)
+	c.emitFight(ctx, state, decision, cause)
 	c.observer.Touched(target)
 	return true
 }
 
-// emitFight reports the fight over a clone, once for each of its pauses.
-func (c *controller) emitFight(ctx context.Context, state plan.State, step plan.Decision, cause progress.Cause) {
+// emitFight reports the fight over a clone, once per pause.
+func (c *controller) emitFight(ctx context.Context, state plan.State, decision plan.Decision, cause progress.Cause) {
 	reported := false
 	c.fights.Use(func(f *progress.Fights) { reported = f.Reported(state.Target) })
 	if reported {
@@ -57,26 +58,26 @@ func (c *controller) emitFight(ctx context.Context, state plan.State, step plan.
 	}
 	manager, exists, err := c.writer.LastOtherManager(ctx, state.Target)
 	if err != nil {
-		return // the next look asks again
+		return // the next reconcile tries again
 	}
-	if cause == progress.Deleted && exists { // the cache of clones has seen it go, that of others not yet come
+	if cause == progress.Deleted && exists { // it lost its label: it left the cache of clones and is not yet in the other
 		cause = progress.Unmarked
 	}
-	rule := ruleOf(state, step)
+	rule := ruleOf(state, decision)
 	note := progress.FightNote(rule, cause, manager)
 	c.fights.Use(func(f *progress.Fights) { f.Report(state.Target, note) })
 	c.emit(events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
-		Reason: progress.Fighting, Action: string(step.Action), Note: note,
+		Reason: progress.Fighting, Action: string(decision.Action), Note: note,
 	}, "")
 }
 
-// lookUp is a Look that sends no request.
+// lookUp is a survey.Lookup that sends no request.
 func (c *controller) lookUp(target object.Ref) (found *object.Digested) {
-	foreign, taken := c.Caches.Unmanaged[target.Kind].Get(target.Namespace, target.Name)
+	unmanaged, taken := c.Caches.Unmanaged[target.Kind].Get(target.Namespace, target.Name)
 	if !taken {
 		return nil
 	}
-	c.unlabelled.Use(func(l progress.Unlabelled) { found = l.At(target, foreign.ResourceVersion) })
+	c.unlabelled.Use(func(l progress.Unlabelled) { found = l.At(target, unmanaged.ResourceVersion) })
 	return found
 }

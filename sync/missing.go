@@ -15,21 +15,21 @@ import (
 // exist.
 const SourceMissing = "SourceMissing"
 
-// emitMissing reports each rule that wants the place and had no source, given
-// by name, when the place was looked at. The cache is not read a second time:
-// the source may have been recreated meanwhile.
+// emitMissing reports each candidate rule whose named source did not exist when
+// state was read. It does not read the cache again, because the source may have
+// been recreated since.
 func (c *controller) emitMissing(state plan.State) {
-	for _, claim := range state.Candidates {
-		if claim.Source != nil {
+	for _, candidate := range state.Candidates {
+		if candidate.Source != nil {
 			continue
 		}
-		about := reference(claim.Ref)
-		if _, found := c.Caches.Namespaces.Get("", claim.Ref.Namespace); !found {
+		about := reference(candidate.Ref)
+		if _, found := c.Caches.Namespaces.Get("", candidate.Ref.Namespace); !found {
 			about = c.ownReference()
 		}
 		c.emit(events.Event{
-			Rule: claim.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(plan.Leave),
-			Note: missingNote(claim.Rule, survey.MissingSource(claim.Ref.String())),
+			Rule: candidate.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(plan.Leave),
+			Note: missingNote(candidate.Rule, survey.MissingSource(candidate.Ref.String())),
 		}, "")
 	}
 }
@@ -37,12 +37,13 @@ func (c *controller) emitMissing(state plan.State) {
 func missingNote(rule *spec.Rule, missing string) string {
 	fate := "existing clones stay as they are"
 	if rule.OnSourceDeleted == spec.Delete {
-		fate = "onSourceDeleted is Delete, so existing clones are due for removal as long as it does not exist"
+		fate = "existing clones are deleted while it does not exist, because onSourceDeleted is Delete"
 	}
 	return fmt.Sprintf("rule %q: %s; %s", rule.Name, missing, fate)
 }
 
-// ownReference is what Events are about that concern a rule as a whole.
+// ownReference returns Headwater's own namespace, which Events about a whole rule
+// regard.
 func (c *controller) ownReference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace}
 }

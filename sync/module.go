@@ -39,6 +39,7 @@ type Options struct {
 	// Namespace is Headwater's own.
 	Namespace string
 	// Policies are the names of the admission policies that Headwater registers.
+	// A write that one of them denies shortly after a change of leader is retried.
 	Policies []string
 }
 
@@ -56,7 +57,7 @@ type Params struct {
 	Events   *events.Recorder
 	Registry *prometheus.Registry
 	Log      *zap.Logger
-	Onlooker Observer `optional:"true"`
+	Observer Observer `optional:"true"`
 }
 
 // Result is what New provides.
@@ -68,7 +69,7 @@ type Result struct {
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
-// New allocates the controller; it starts when it is run.
+// New allocates the controller. The controller starts when the leader runs it.
 func New(p Params) (Result, error) {
 	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Options.Namespace, p.Log)
 	if err != nil {
@@ -78,7 +79,7 @@ func New(p Params) (Result, error) {
 	c := &controller{
 		Reader: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
-		observer: orNoop(p.Onlooker), policies: p.Options.Policies,
+		observer: orNoop(p.Observer), policies: p.Options.Policies,
 		maxFraction:  maxFraction,
 		guard:        locked.New(plan.NewGuard(observer.DueRemovals, maxFraction)),
 		propagations: locked.New(progress.Propagations{}), failures: locked.New(progress.Failures{}),
@@ -98,8 +99,8 @@ func New(p Params) (Result, error) {
 	}, nil
 }
 
-// permissions are what the rules in force at the start need: where nothing is
-// cloned, no more than to know what there is.
+// permissions returns what the module needs for the rules that are in force at
+// the start. Without rules that clone, it only reads.
 func permissions(clones bool) []kube.Permission {
 	read := []string{"list", "watch"}
 	needed := []kube.Permission{{Resource: "namespaces", Verbs: read, For: "know which namespaces there are"}}

@@ -46,7 +46,7 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 	require.Equal(t, time.Hour, oldest(survey.Behind))
 
 	want := `
-# HELP headwater_sync_oldest_unsynced_seconds How long the clone has waited for its write that has waited longest, as this replica saw it, by state: behind, drifting, fighting, failed, removing; 0 where none waits.
+# HELP headwater_sync_oldest_unsynced_seconds Seconds that the clone that has waited longest has waited for its write, as seen by this replica, by state: behind, drifting, fighting, failed, removing; 0 if none waits.
 # TYPE headwater_sync_oldest_unsynced_seconds gauge
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="behind"} 3600
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="drifting"} 0

@@ -14,28 +14,29 @@ import (
 	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
-// staleRetry is when a key is looked at again after the API server knew
-// better than the cache, or an own policy worse. The event that follows normally comes first.
+// staleRetry is the delay before a key is reconciled again when a write failed
+// because the cache, or one of Headwater's own policies, was out of date. The
+// watch event normally arrives first.
 const staleRetry = time.Second
 
 func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.Approvals.Ref {
 		return c.settle(ctx)
 	}
-	changed := c.changed(target)
-	if c.postponed(ctx, target, changed) {
+	changed := c.externalChange(target)
+	if c.postponeRepair(ctx, target, changed) {
 		return nil
 	}
 	state, err := c.gather(ctx, target)
 	if err != nil {
 		return err
 	}
-	step := plan.Plan(state)
-	c.unlabelled.Use(func(l progress.Unlabelled) { l.Note(state, step) })
-	if step.IsGuarded() {
+	decision := plan.Plan(state)
+	c.unlabelled.Use(func(l progress.Unlabelled) { l.Note(state, decision) })
+	if decision.IsGuarded() {
 		verdict, err := c.mayRemove(ctx, state)
 		if err != nil {
-			c.record(state, step, err)
+			c.record(state, decision, err)
 			return err
 		}
 		if verdict.Wait > 0 {
@@ -43,24 +44,24 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 			return nil
 		}
 		if verdict.News {
-			c.emitRemovals(ruleOf(state, step), verdict)
+			c.emitRemovals(ruleOf(state, decision), verdict)
 		}
 		if !verdict.Pass {
-			step = verdict.Hold
+			decision = verdict.Hold
 		}
 	}
-	err = c.apply(ctx, state, step)
+	err = c.apply(ctx, state, decision)
 	if cacheWasBehind(err) || c.policyIsBehind(err) {
 		c.queue.After(target, staleRetry)
 		return nil
 	}
-	c.noteRepair(state, step, changed, err)
-	c.record(state, step, err)
+	c.noteRepair(state, decision, changed, err)
+	c.record(state, decision, err)
 	return err
 }
 
-// gather reads what is from the caches, and asks the API server only for what
-// may be written and lacks the label.
+// gather builds the State of target from the caches. It asks the API server only
+// for an object without the clone label that Headwater may write.
 func (c *controller) gather(ctx context.Context, target object.Ref) (plan.State, error) {
 	state, err := c.State(target)
 	if err != nil || !state.NeedsFound() {
@@ -72,14 +73,14 @@ func (c *controller) gather(ctx context.Context, target object.Ref) (plan.State,
 	return state, err
 }
 
-func (c *controller) apply(ctx context.Context, state plan.State, step plan.Decision) error {
-	switch step.Action {
+func (c *controller) apply(ctx context.Context, state plan.State, decision plan.Decision) error {
+	switch decision.Action {
 	case plan.Create:
-		return c.writer.Create(ctx, step.Desired)
+		return c.writer.Create(ctx, decision.Desired)
 	case plan.Update:
-		return c.update(ctx, state, step.Desired)
+		return c.update(ctx, state, decision.Desired)
 	case plan.Recreate:
-		return c.recreate(ctx, state, step.Desired)
+		return c.recreate(ctx, state, decision.Desired)
 	case plan.Release:
 		return c.release(ctx, state)
 	case plan.Remove:
@@ -89,9 +90,9 @@ func (c *controller) apply(ctx context.Context, state plan.State, step plan.Deci
 	}
 }
 
-// recreate deletes what is in the place only once the API server has said that
-// it would store what comes after it. A quota that is used up keeps the old
-// clone, too.
+// recreate deletes the object only after a dry run shows that the API server
+// would store its replacement. If the replacement is denied, for example by an
+// exhausted quota, the old clone stays.
 func (c *controller) recreate(ctx context.Context, state plan.State, desired *object.Full) error {
 	if err := c.writer.TryCreate(ctx, desired); err != nil {
 		return err
@@ -102,8 +103,8 @@ func (c *controller) recreate(ctx context.Context, state plan.State, desired *ob
 	return c.writer.Create(ctx, desired)
 }
 
-// update overwrites the live clone and keeps the metadata that others put on
-// it.
+// update overwrites the live clone and keeps labels and annotations that others
+// added.
 func (c *controller) update(ctx context.Context, state plan.State, desired *object.Full) error {
 	live := state.Live()
 	meta := live.ObjectMeta
@@ -114,20 +115,20 @@ func (c *controller) update(ctx context.Context, state plan.State, desired *obje
 	return c.writer.Update(ctx, desired)
 }
 
-// cacheWasBehind reports whether a write failed because something had changed,
-// or its namespace was on its way out, before this process heard of it.
+// cacheWasBehind reports whether a write failed because the object changed, or
+// its namespace started to terminate, before the cache showed it.
 func cacheWasBehind(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// policiesSettle is how long policies of an earlier leader, which may have had
-// another name, can refuse what this one writes: until they are registered anew
-// and every API server has heard of it.
+// policiesSettle bounds how long after its start a leader can be denied by
+// policies of an earlier leader that ran under another user name. By then the
+// policies are registered again and every API server has read them.
 const policiesSettle = 10 * time.Second
 
-// policyIsBehind reports whether a write failed for a policy of Headwater's own
-// that knows its former name yet.
+// policyIsBehind reports whether one of Headwater's own policies denied the write
+// because it still exempts Headwater's former user name.
 func (c *controller) policyIsBehind(err error) bool {
-	return slices.Contains(c.policies, admission.RefusingPolicy(err)) && c.now().Sub(c.began) < policiesSettle
+	return slices.Contains(c.policies, admission.RefusingPolicy(err)) && c.now().Sub(c.startedAt) < policiesSettle
 }

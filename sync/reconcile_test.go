@@ -115,10 +115,10 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"k": "v"}), &plan.Namespace{Name: "team-a"})
 			inSync(t, &state)
 			state.Candidates[0].Source.Content.Type = "kubernetes.io/tls"
-			step := plan.Plan(state)
-			require.Equal(t, plan.Recreate, step.Action)
+			decision := plan.Plan(state)
+			require.Equal(t, plan.Recreate, decision.Action)
 			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client})}
-			require.Equal(t, test.refused, c.apply(t.Context(), state, step) != nil)
+			require.Equal(t, test.refused, c.apply(t.Context(), state, decision) != nil)
 			require.Equal(t, test.want, asked)
 		})
 	}
@@ -142,7 +142,7 @@ func TestAnOwnPolicyMayRefuseForAWhileOnly(t *testing.T) {
 		"no error":                        {nil, time.Second, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c := &controller{policies: []string{"headwater-clones"}, began: began, now: func() time.Time { return began.Add(test.after) }}
+			c := &controller{policies: []string{"headwater-clones"}, startedAt: began, now: func() time.Time { return began.Add(test.after) }}
 			require.Equal(t, test.want, c.policyIsBehind(test.err))
 		})
 	}

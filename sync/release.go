@@ -11,10 +11,10 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-var errChangedMeanwhile = errors.New("it was changed meanwhile")
+var errChangedMeanwhile = errors.New("the clone changed in the meantime")
 
-// release takes the marks off the clone in state, as it is in the cache: the
-// object is then nobody's.
+// release removes Headwater's marks from the clone in state, which Headwater then
+// no longer manages. It returns a conflict if the clone differs from the cache.
 func (c *controller) release(ctx context.Context, state plan.State) error {
 	live, err := c.writer.Get(ctx, state.Target)
 	if err != nil {
@@ -27,8 +27,9 @@ func (c *controller) release(ctx context.Context, state plan.State) error {
 	return c.writer.Update(ctx, live)
 }
 
-// stillLeft reports whether leftovers covers a clone of rule.
-func (c *controller) stillLeft(rule string, leftovers *plan.Leftovers) bool {
+// hasLeftovers reports whether a clone of rule exists that leftovers covers, or
+// that may exist because its source is not cached yet.
+func (c *controller) hasLeftovers(rule string, leftovers *plan.Leftovers) bool {
 	clones, known := c.Leftovers(rule)
 	if !known {
 		return true

@@ -11,11 +11,11 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// settleAfter is when it is checked whether an approval was used up, or a hold
-// has ended; the change that it waits for may still be on its way here.
+// settleAfter is the delay before settle checks whether an approval is used up or
+// a hold has ended. It leaves time for the caches to show the change.
 const settleAfter = 5 * time.Second
 
-// settle ends what has no cause any more: holds and approvals.
+// settle ends holds and withdraws approvals that nothing needs any more.
 func (c *controller) settle(ctx context.Context) error {
 	if err := c.settleHolds(ctx); err != nil {
 		return err
@@ -23,15 +23,15 @@ func (c *controller) settle(ctx context.Context) error {
 	return c.settleApprovals(ctx)
 }
 
-// mayRemove asks the guard about the clone in state, and stores what the guard
-// wants stored first.
+// mayRemove asks the guard whether the clone in state may be removed.
 func (c *controller) mayRemove(ctx context.Context, state plan.State) (plan.Verdict, error) {
 	marks, _ := mark.Of(state.Clone)
-	return c.judge(ctx, marks.Rule, (*plan.Guard).Ask)
+	return c.askGuard(ctx, marks.Rule, (*plan.Guard).Ask)
 }
 
-// judge puts a question about rule to the guard until it has an answer to go by.
-func (c *controller) judge(ctx context.Context, rule string, question func(*plan.Guard, string, plan.Basis, time.Time) plan.Verdict) (answer plan.Verdict, err error) {
+// askGuard asks the guard a question about rule. If the guard wants a record
+// stored first, askGuard stores it and asks again.
+func (c *controller) askGuard(ctx context.Context, rule string, question func(*plan.Guard, string, plan.Basis, time.Time) plan.Verdict) (answer plan.Verdict, err error) {
 	if err := c.recallRemovals(ctx); err != nil {
 		return plan.Verdict{}, err
 	}
@@ -52,7 +52,7 @@ func (c *controller) judge(ctx context.Context, rule string, question func(*plan
 	}
 }
 
-// recallRemovals has the guard know what an earlier leader stored.
+// recallRemovals loads the record of an earlier leader into the guard, once.
 func (c *controller) recallRemovals(ctx context.Context) error {
 	recalled := false
 	c.guard.Use(func(g *plan.Guard) { recalled = g.Recalled })
@@ -67,7 +67,7 @@ func (c *controller) recallRemovals(ctx context.Context) error {
 	return nil
 }
 
-// settleHolds judges each hold again, and reports how many removals are held now.
+// settleHolds reviews each hold and reports how many removals are held now.
 func (c *controller) settleHolds(ctx context.Context) error {
 	if err := c.recallRemovals(ctx); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *controller) settleHolds(ctx context.Context) error {
 	var rules []string
 	c.guard.Use(func(g *plan.Guard) { rules = g.Holding() })
 	for _, rule := range rules {
-		answer, err := c.judge(ctx, rule, (*plan.Guard).Review)
+		answer, err := c.askGuard(ctx, rule, (*plan.Guard).Review)
 		if err != nil {
 			return err
 		}
@@ -94,8 +94,8 @@ func (c *controller) settleHolds(ctx context.Context) error {
 	return nil
 }
 
-// restoreHold stores the hold of rule again when somebody took it out of the
-// record.
+// restoreHold stores the hold of rule again if somebody deleted it from the
+// ConfigMap.
 func (c *controller) restoreHold(ctx context.Context, rule string) error {
 	if c.Removals.Of(rule).Holding() {
 		return nil
@@ -109,11 +109,11 @@ func (c *controller) restoreHold(ctx context.Context, rule string) error {
 	return c.Removals.Write(ctx, record)
 }
 
-// settleApprovals takes back what nothing needs any more of the approvals, so
-// that it is not taken for an approval of what comes next.
+// settleApprovals withdraws approvals that nothing needs any more, so that they
+// do not approve a later hold.
 func (c *controller) settleApprovals(ctx context.Context) error {
 	for rule, approval := range c.Approvals.All() {
-		needed := c.needed(rule)
+		needed := c.stillNeeded(rule)
 		if needed.Removals == approval.Removals && needed.Leftovers == approval.Leftovers && maps.Equal(needed.Sources, approval.Sources) {
 			continue
 		}
@@ -124,16 +124,16 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 	return nil
 }
 
-// needed is what of the approval of rule still counts for something: removals
-// while any is due, sources until they change, and leftovers while any is left
-// and the rule is not in the configuration again.
-func (c *controller) needed(rule string) survey.Approval {
+// stillNeeded returns the part of the approval of rule that still applies:
+// removals while any is due, sources until they change, and leftovers while any
+// exists and the configuration does not have the rule again.
+func (c *controller) stillNeeded(rule string) survey.Approval {
 	approval := c.Approvals.Of(rule)
 	if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
 		approval.Removals = 0
 	}
 	_, inForce := c.Live.Load().Named(rule)
-	if left := approval.Leftovers; left != nil && (inForce || !c.stillLeft(rule, left)) {
+	if left := approval.Leftovers; left != nil && (inForce || !c.hasLeftovers(rule, left)) {
 		approval.Leftovers = nil
 	}
 	approval.Sources = maps.Clone(approval.Sources)

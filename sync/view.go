@@ -7,37 +7,37 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Observer is told of the controller's work as it is done, to show it. Its
-// methods are called at every place of every change, and must not wait.
+// Observer follows the controller's work, to display it. The controller calls its
+// methods for every target of every change, so they must not block.
 type Observer interface {
-	// Touched says that how target stands may have changed.
+	// Touched reports that the status of target may have changed.
 	Touched(target object.Ref)
-	// SpreadBegan says that a change of source is on its way to that many
-	// places of rule.
-	SpreadBegan(rule string, source object.Ref, places int)
-	// SpreadArrived says that one more of them was looked at, whether it was
-	// written, and whether it was the last.
-	SpreadArrived(rule string, source object.Ref, written, last bool)
+	// PropagationStarted reports that Headwater starts to copy a change of source
+	// to that many targets of rule.
+	PropagationStarted(rule string, source object.Ref, places int)
+	// PropagationProgressed reports that one more of these targets was reconciled,
+	// whether it was written, and whether it was the last.
+	PropagationProgressed(rule string, source object.Ref, written, last bool)
 }
 
-// noopObserver looks on.
+// noopObserver ignores every report.
 type noopObserver struct{}
 
 func (noopObserver) Touched(object.Ref) {}
 
-func (noopObserver) SpreadBegan(string, object.Ref, int) {}
+func (noopObserver) PropagationStarted(string, object.Ref, int) {}
 
-func (noopObserver) SpreadArrived(string, object.Ref, bool, bool) {}
+func (noopObserver) PropagationProgressed(string, object.Ref, bool, bool) {}
 
-func orNoop(onlooker Observer) Observer {
-	if onlooker == nil {
+func orNoop(observer Observer) Observer {
+	if observer == nil {
 		return noopObserver{}
 	}
-	return onlooker
+	return observer
 }
 
-// View is how clones stand as the controller knows it: what the caches show,
-// and which writes failed. It sends no request and changes nothing.
+// View reports the status of clones from the caches and from the failures and
+// fights that the controller remembers. It sends no request and changes nothing.
 type View struct {
 	controller *controller
 	metrics    *cloneMetrics
@@ -45,28 +45,28 @@ type View struct {
 
 func newView(c *controller) *View { return &View{c, newCloneMetrics(c)} }
 
-// Working reports whether the controller keeps clones right here and now: it
-// leads, and has seen everything.
+// Working reports whether this replica reconciles clones: it is the leader, and
+// its caches are full.
 func (v *View) Working() bool { return v.controller.working.Load() }
 
-// Rules are the names of the rules in force, in the file's order.
+// Rules returns the names of the rules in force, in the order of the file.
 func (v *View) Rules() []string { return v.controller.RuleNames() }
 
-// MissingSource is Reader.MissingSource.
+// MissingSource is survey.Reader.MissingSource.
 func (v *View) MissingSource(base rules.Base) string { return v.controller.MissingSource(base) }
 
-// Survey is Reader.Survey, and knows which clones failed. It looks at every
-// place there is, and the metrics need not for a while.
+// Survey is survey.Reader.Survey with the failures and fights that this process
+// remembers. It visits every target; the metrics then reuse its result.
 func (v *View) Survey(report func(survey.CloneStatus)) { v.metrics.take(report) }
 
-// StatusOf returns a function that reports on one place as Survey would. What it
-// finds out about a rule as a whole it keeps: it is for places that are looked
-// at together.
+// StatusOf returns a function that reports on one target as Survey would. The
+// function caches what it reads about a whole rule: use it for one batch of
+// targets only.
 func (v *View) StatusOf() func(target object.Ref, report func(survey.CloneStatus)) {
 	held, now := map[string]*plan.Decision{}, v.controller.now()
 	heldOf := func(rule string) *plan.Decision {
 		if _, known := held[rule]; !known {
-			held[rule] = v.controller.HeldStep(rule, v.controller.maxFraction())
+			held[rule] = v.controller.HeldDecision(rule, v.controller.maxFraction())
 		}
 		return held[rule]
 	}
@@ -76,11 +76,11 @@ func (v *View) StatusOf() func(target object.Ref, report func(survey.CloneStatus
 			return
 		}
 		marked := func(f survey.CloneStatus) {
-			report(v.controller.mark(f, now))
+			report(v.controller.withProgress(f, now))
 		}
 		survey.LookUpFound(&state, v.controller.lookUp)
 		for at := range state.Candidates {
-			survey.ReportClaim(state, at, heldOf, marked)
+			survey.ReportCandidate(state, at, heldOf, marked)
 		}
 		if len(state.Candidates) == 0 && state.Clone != nil {
 			survey.ReportLeftover(state, heldOf, marked)

@@ -109,10 +109,10 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 	var surveyed, glanced []survey.CloneStatus
 	v.Survey(func(f survey.CloneStatus) { surveyed = append(surveyed, f) })
 	targets, glance := map[object.Ref]bool{}, v.StatusOf()
-	for _, finding := range surveyed {
-		if !targets[finding.Target] {
-			targets[finding.Target] = true
-			glance(finding.Target, func(f survey.CloneStatus) { glanced = append(glanced, f) })
+	for _, cloneStatus := range surveyed {
+		if !targets[cloneStatus.Target] {
+			targets[cloneStatus.Target] = true
+			glance(cloneStatus.Target, func(f survey.CloneStatus) { glanced = append(glanced, f) })
 		}
 	}
 	byName := func(a, b survey.CloneStatus) int {
@@ -129,8 +129,8 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 		require.NotEmpty(t, f.Why())
 	}
 	require.Equal(t, map[string]survey.Status{
-		"blog team-0": survey.Behind, "blog team-1": survey.Conflicts, "blog team-2": survey.Behind, "blog team-3": survey.Failed, "blog team-4": survey.Behind,
-		"second team-0": survey.Conflicts, "second team-1": survey.Conflicts, "second team-2": survey.Conflicts, "second team-3": survey.Conflicts, "second team-4": survey.Conflicts,
+		"blog team-0": survey.Behind, "blog team-1": survey.Conflicting, "blog team-2": survey.Behind, "blog team-3": survey.Failed, "blog team-4": survey.Behind,
+		"second team-0": survey.Conflicting, "second team-1": survey.Conflicting, "second team-2": survey.Conflicting, "second team-3": survey.Conflicting, "second team-4": survey.Conflicting,
 		"former team-2": survey.Retained,
 	}, standings)
 }

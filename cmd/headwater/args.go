@@ -43,7 +43,7 @@ func noArguments(command *cobra.Command, args []string) error {
 // flagError says what is wrong with the flags that were passed.
 func flagError(command *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		err = fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(err))
+		err = fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), expectedValue(err))
 	}
 	return seeHelp(command, err)
 }
@@ -54,7 +54,7 @@ func seeHelp(command *cobra.Command, err error) error {
 
 // offersRules has the shell offer those rules of the file given with --config
 // that are meant. A cluster is not asked: the shell waits for the answer.
-func offersRules(meant func(config.Rule) bool) cobra.CompletionFunc {
+func offerRules(meant func(config.Rule) bool) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) (names []string, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp
 		if len(args) > 0 || readEnvironment(command.Flags()) != nil {

@@ -68,7 +68,7 @@ func (c *checked) check(own string, in io.Reader) error {
 	return nil
 }
 
-func tellNotes(out io.Writer, notes []config.Problem) {
+func printNotes(out io.Writer, notes []config.Problem) {
 	for _, note := range notes {
 		note.Message = "note: " + note.Message
 		_, _ = fmt.Fprintln(out, note)
@@ -100,7 +100,7 @@ standard output, too. So are notes on what is valid and hardly meant.`,
 		err := found.check(*own, command.InOrStdin())
 		switch {
 		case err == nil:
-			tellNotes(command.ErrOrStderr(), found.Notes)
+			printNotes(command.ErrOrStderr(), found.Notes)
 		case *format == inspect.Table || !errors.As(err, &found.Problems):
 			return err
 		}

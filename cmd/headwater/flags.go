@@ -23,7 +23,7 @@ func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
 func addOutput(command *cobra.Command) *inspect.Format {
 	format := inspect.Table
 	command.Flags().VarP(&format, "output", "o", "table, json or yaml")
-	completes(command, "output", inspect.Formats...)
+	offerValues(command, "output", inspect.Formats...)
 	return &format
 }
 
@@ -46,14 +46,14 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		value := environment.GetString(flag.Name)
 		if err := flags.Set(flag.Name, value); err != nil {
 			variable := environmentPrefix + "_" + strings.ToUpper(dashes.Replace(flag.Name))
-			errs = append(errs, fmt.Errorf("%s=%q: %s", variable, value, wanted(err)))
+			errs = append(errs, fmt.Errorf("%s=%q: %s", variable, value, expectedValue(err)))
 		}
 	})
 	return errors.Join(errs...)
 }
 
 // wanted says what the value of a flag must be, of which err says that it is not.
-func wanted(err error) string {
+func expectedValue(err error) string {
 	invalid := (*pflag.InvalidValueError)(nil)
 	if !errors.As(err, &invalid) {
 		return err.Error()

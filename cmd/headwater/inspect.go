@@ -98,7 +98,7 @@ headwater-approvals of Headwater's namespace, and taken back some seconds after
 no removal is due any more, or the source has changed; removals have to begin
 within the hour. Headwater records an Event, Approved, when one lets it go on.`,
 		Args:              oneArgument,
-		ValidArgsFunction: offersRules(func(rule config.Rule) bool { return rule.Sync != nil }),
+		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Sync != nil }),
 	}
 	in := newInspection(command)
 	dryRun := command.Flags().Bool("dry-run", false, "only say what would be approved")
@@ -115,7 +115,7 @@ within the hour. Headwater records an Event, Approved, when one lets it go on.`,
 }
 
 // ask is a command that prints what answer finds out about its one argument.
-func ask[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
+func objectCommand[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
 	command.Args = oneArgument
 	in := newInspection(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -127,7 +127,7 @@ func ask[P inspect.Printable](command *cobra.Command, answer func(context.Contex
 }
 
 func whoCanEditCommand() *cobra.Command {
-	return ask(&cobra.Command{
+	return objectCommand(&cobra.Command{
 		Use:   "who-can-edit RULE",
 		Short: "List everybody who may change the source of a rule, and through what",
 		Long: `List everybody who may change the source of a rule, and through what: whom the
@@ -135,12 +135,12 @@ rule names, who holds a ClusterRole that it names, who holds the verb override,
 also by a wildcard, and Headwater itself.
 
 Needs list of ClusterRoles and ClusterRoleBindings.`,
-		ValidArgsFunction: offersRules(func(rule config.Rule) bool { return rule.Protect != nil }),
+		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Protect != nil }),
 	}, inspect.WhoCanEdit)
 }
 
 func explainCommand() *cobra.Command {
-	return ask(&cobra.Command{
+	return objectCommand(&cobra.Command{
 		Use:   "explain KIND/NAMESPACE/NAME",
 		Short: "Say what a workload or pod consumes, what a change of it would do, and why",
 		Long: `Say what a workload or pod consumes and how, which rule or annotation has it
@@ -154,7 +154,7 @@ too many others are rolled out is not.`,
 }
 
 func consumersCommand() *cobra.Command {
-	return ask(&cobra.Command{
+	return objectCommand(&cobra.Command{
 		Use:   "consumers KIND/NAMESPACE/NAME",
 		Short: "List who consumes a Secret or ConfigMap, and what a change of it would do to each",
 		Long: `List the workloads that consume a Secret or ConfigMap, and the pods that do by no

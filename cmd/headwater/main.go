@@ -24,14 +24,14 @@ func main() {
 	case errors.Is(err, errChanges), errors.Is(err, errAttention), errors.Is(err, errNotCarried):
 		os.Exit(2)
 	default:
-		tell(err)
+		printError(err)
 		os.Exit(1)
 	}
 }
 
 // tell prints what went wrong. Problems of a file begin with its name and
 // line, one to a line, as editors read them.
-func tell(err error) {
+func printError(err error) {
 	var problems config.Problems
 	if errors.As(err, &problems) {
 		_, _ = fmt.Fprintln(os.Stderr, problems)
@@ -68,7 +68,7 @@ Each command exits 0 when it did what it was asked to, and 1 when it did not,
 with the reason on the standard error. "status" exits 2 when something needs
 attention, "plan" when something would change, "migrate" when something is left
 to decide.`,
-		Version:       built{app.Build()}.String(),
+		Version:       buildInfo{app.Build()}.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
@@ -90,7 +90,7 @@ to decide.`,
 }
 
 // completes has the shell offer values for a flag.
-func completes(command *cobra.Command, flag string, values ...string) {
+func offerValues(command *cobra.Command, flag string, values ...string) {
 	// It fails for a flag that does not exist, or a second call: for a typing error.
 	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)

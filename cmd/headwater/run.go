@@ -37,7 +37,7 @@ HEADWATER_LOG_LEVEL, and so on; a flag wins over its variable.`,
 	flags.StringVar(&settings.LogFormat, "log-format", "json", "json or console")
 	flags.StringVar(&settings.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&settings.Workers, "workers", 32, "objects that each module writes at once")
-	completes(command, "log-format", "json", "console")
-	completes(command, "log-level", "debug", "info", "warn", "error")
+	offerValues(command, "log-format", "json", "console")
+	offerValues(command, "log-level", "debug", "info", "warn", "error")
 	return command
 }

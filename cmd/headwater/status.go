@@ -62,7 +62,7 @@ func statusCommand() *cobra.Command {
   headwater status blogsecret --target-namespace 'payments-*'
   headwater status --wait --timeout 2m`,
 		Args:              optionalArgument,
-		ValidArgsFunction: offersRules(func(rule config.Rule) bool { return rule.Sync != nil || rule.Protect != nil }),
+		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Sync != nil || rule.Protect != nil }),
 	}
 	in := newInspection(command)
 	var asked statusFlags

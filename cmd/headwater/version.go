@@ -11,13 +11,13 @@ import (
 )
 
 // built is what the program was built from, for people.
-type built struct{ app.BuildInfo }
+type buildInfo struct{ app.BuildInfo }
 
-func (b built) String() string {
+func (b buildInfo) String() string {
 	return fmt.Sprintf("%s (commit %s, %s, %s)", b.Version, b.Commit, b.GoVersion, b.Platform)
 }
 
-func (b built) Table(out io.Writer) { _, _ = fmt.Fprintln(out, "headwater version", b) }
+func (b buildInfo) Table(out io.Writer) { _, _ = fmt.Fprintln(out, "headwater version", b) }
 
 func versionCommand() *cobra.Command {
 	command := &cobra.Command{
@@ -27,7 +27,7 @@ func versionCommand() *cobra.Command {
 	}
 	format := addOutput(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		return inspect.Print(command.OutOrStdout(), *format, built{app.Build()})
+		return inspect.Print(command.OutOrStdout(), *format, buildInfo{app.Build()})
 	}
 	return command
 }

@@ -69,7 +69,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 				return events.NewRecorder(c.Typed, r, l)
 			},
 			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *leader.Leader {
-				return leader.NewLeader(c.Typed, s.Namespace, s.LeaderElect, r, l)
+				return leader.New(c.Typed, s.Namespace, s.LeaderElect, r, l)
 			},
 			newNotifier,
 			informers.NewCaches,
@@ -186,8 +186,8 @@ func newBoot(p bootParams) bootResult {
 func ownPermissions(s Settings) []kube.Permission {
 	permissions := []kube.Permission{
 		{Resource: "namespaces", Verbs: []string{"get"}, Name: s.Namespace, For: "find its own namespace"},
-		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: digestkey.DigestKeySecret, For: "read the key of its digests"},
-		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: digestkey.DigestKeySecret, For: "notice that the key of its digests is gone"},
+		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: digestkey.SecretName, For: "read the key of its digests"},
+		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: digestkey.SecretName, For: "notice that the key of its digests is gone"},
 		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests, and put it back"},
 		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: config.ConfigMapName, For: "know whether the configuration comes from it"},
 		{Resource: "configmaps", Verbs: []string{"get", "update"}, Namespace: s.Namespace, Name: config.LastValidName, For: "keep the last valid configuration for commands"},

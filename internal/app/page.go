@@ -50,13 +50,13 @@ type onlooker struct{ feed *page.Feed }
 // Touched implements sync.Onlooker.
 func (o onlooker) Touched(target object.Ref) { o.feed.Touched(targetOf(target)) }
 
-// SpreadBegan implements sync.Onlooker.
-func (o onlooker) SpreadBegan(rule string, source object.Ref, places int) {
+// PropagationStarted implements sync.Observer.
+func (o onlooker) PropagationStarted(rule string, source object.Ref, places int) {
 	o.feed.SpreadBegan(rule, source.String(), places)
 }
 
-// SpreadArrived implements sync.Onlooker.
-func (o onlooker) SpreadArrived(rule string, source object.Ref, written, last bool) {
+// PropagationProgressed implements sync.Observer.
+func (o onlooker) PropagationProgressed(rule string, source object.Ref, written, last bool) {
 	o.feed.SpreadArrived(rule, source.String(), written, last)
 }
 

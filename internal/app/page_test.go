@@ -30,7 +30,7 @@ func TestAFindingIsSaidInThePagesWords(t *testing.T) {
 	target := object.Ref{Kind: object.Secret, Namespace: "team-a", Name: "blogsecret"}
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}
 	place := names{}.place(survey.CloneStatus{
-		Rule: "blog", Source: source, Target: target, Status: survey.Conflicts, Since: since,
+		Rule: "blog", Source: source, Target: target, Status: survey.Conflicting, Since: since,
 		Decision: plan.Decision{Action: plan.Refuse, Reason: plan.Conflict, Message: "somebody else's"},
 	})
 	require.Equal(t, grid.Place{

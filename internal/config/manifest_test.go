@@ -41,7 +41,7 @@ func TestCheckFileReadsWhatAGitRepositoryHolds(t *testing.T) {
 		"a configuration": {raw: string(oneRule("  sync: {}")), rules: 1},
 		"a manifest of several documents, with the lines of the file": {
 			raw: manifest, rules: 1,
-			notes: []string{"f.yaml:14: rules[0].source.namespace: the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another"},
+			notes: []string{"f.yaml:14: rules[0].source.namespace: the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; move the source to another namespace"},
 		},
 		"a manifest with mistakes": {
 			raw: manifest + "      protekt: {}\n    - name: a\n      source: {kind: Secret, namespace: p, name: s}\n      sync: {}\n",

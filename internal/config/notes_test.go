@@ -64,7 +64,7 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 		"protection from all but a user":          {oneRule("  protect: {allow: {clusterRoles: [], users: [u]}}"), nil},
 		"a source in kube-system":                 {fromKubeSystem(""), []string{"f.yaml:5: rules[0].source.namespace: the rule clones nothing: a source in kube-system is cloned only with allowSystemNamespace: true beside it"}},
 		"a source in kube-system, on purpose":     {fromKubeSystem(", allowSystemNamespace: true"), nil},
-		"a source in Headwater's own namespace":   {file("rules:", "- name: a", "  source: {kind: Secret, namespace: own, name: s}", "  sync: {}"), []string{"f.yaml:5: rules[0].source.namespace: the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another"}},
+		"a source in Headwater's own namespace":   {file("rules:", "- name: a", "  source: {kind: Secret, namespace: own, name: s}", "  sync: {}"), []string{"f.yaml:5: rules[0].source.namespace: the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; move the source to another namespace"}},
 		"a source there that is only protected":   {file("rules:", "- name: a", "  source: {kind: Secret, namespace: own, name: s}", "  protect: {}"), nil},
 		"a password in clear text":                {file("notify:", "- url: http://user:topsecret@10.0.0.1/x"), []string{"f.yaml:4: notify[0].url: sends the password of the URL without encryption; write https://"}},
 		"a password over TLS":                     {file("notify:", "- url: https://user:topsecret@10.0.0.1/x"), nil},

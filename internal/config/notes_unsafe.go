@@ -14,7 +14,7 @@ func noteSource(doc *document, at *field.Path, source rules.Source, own string) 
 	case source.Namespace == metav1.NamespaceSystem && !source.AllowSystemNamespace:
 		doc.note(at, "the rule clones nothing: a source in kube-system is cloned only with allowSystemNamespace: true beside it")
 	case own != "" && source.Namespace == own:
-		doc.note(at, "the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another")
+		doc.note(at, "the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; move the source to another namespace")
 	}
 }
 

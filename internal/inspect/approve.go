@@ -25,7 +25,7 @@ type Approved struct {
 // Approve records that what is held of rule now is meant. With dryRun nothing
 // is recorded.
 func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (Approved, error) {
-	approval := i.observer.Approvable(rule, i.maxFraction(), time.Now())
+	approval := i.reader.Approvable(rule, i.maxFraction(), time.Now())
 	if approval.Empty() {
 		return Approved{}, i.notHeld(rule)
 	}

@@ -12,7 +12,7 @@ import (
 // clones are none.
 func (s Status) attention() []string {
 	var all []string
-	if s.Leader.gone() {
+	if s.Leader.noLeader() {
 		all = append(all, "no replica leads")
 	}
 	for _, namespace := range s.MissingNamespaces {
@@ -22,9 +22,9 @@ func (s Status) attention() []string {
 		if rule.Missing != "" {
 			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, rule.Missing))
 		}
-		for _, standing := range survey.Statuses {
-			if count := rule.Clones[standing]; count > 0 && !standing.IsFine() {
-				all = append(all, fmt.Sprintf("rule %s: %s %s (%s)", rule.Name, plural.Of(count, "clone"), inWords(standing), rule.first(standing)))
+		for _, status := range survey.Statuses {
+			if count := rule.Clones[status]; count > 0 && !status.IsFine() {
+				all = append(all, fmt.Sprintf("rule %s: %s %s (%s)", rule.Name, plural.Of(count, "clone"), statusText(status), rule.first(status)))
 			}
 		}
 	}
@@ -37,20 +37,20 @@ func (s Status) attention() []string {
 }
 
 // inWords is standing after a number of clones.
-func inWords(standing survey.Status) string {
-	if standing == survey.Conflicts {
+func statusText(status survey.Status) string {
+	if status == survey.Conflicting {
 		return "in conflict"
 	}
-	return string(standing)
+	return string(status)
 }
 
 // first names the first problems of this standing.
-func (r *RuleStatus) first(standing survey.Status) string {
+func (r *RuleStatus) first(status survey.Status) string {
 	var of []Problem
 	for _, problem := range r.Problems {
-		if problem.Standing == standing {
+		if problem.Status == status {
 			of = append(of, problem)
 		}
 	}
-	return named(of)
+	return problemNames(of)
 }

@@ -22,8 +22,8 @@ const serviceAccountName = "headwater"
 
 // Editors is who may change the source of a rule.
 type Editors struct {
-	Rule    string          `json:"rule"`
-	Source  string          `json:"source"`
+	Rule    string                 `json:"rule"`
+	Source  string                 `json:"source"`
 	Editors []protectdecide.Editor `json:"editors"`
 	// Notes say who may besides, and what the list does not hold.
 	Notes []string `json:"notes,omitempty"`

@@ -152,7 +152,7 @@ func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey
 }
 
 // words say for people why something is done, or not.
-func words(reason reloadspec.Reason) string {
+func reasonText(reason reloadspec.Reason) string {
 	known := map[reloadspec.Reason]string{
 		reloadspec.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
 		reloadspec.ReasonOff:         "switched off, by rule or annotation",
@@ -223,9 +223,9 @@ func (e Explanation) headline() string {
 func (e Explanation) waiting() string {
 	switch {
 	case e.WaitsUntil != nil:
-		return "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waits(e.Waits)
+		return "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waitText(e.Waits)
 	case e.Waits != "":
-		return "; it waits: " + waits(e.Waits)
+		return "; it waits: " + waitText(e.Waits)
 	default:
 		return ""
 	}
@@ -241,7 +241,7 @@ func rollingOut(is health.RolloutState) string {
 	case is.Health == health.Stuck:
 		text += "; the rollout is stuck: " + string(is.Reason)
 	case is.Kept != "":
-		text += ": " + kept(is.Kept)
+		text += ": " + keptText(is.Kept)
 	}
 	if is.Pod != "" {
 		text += ", as in pod " + is.Pod
@@ -253,7 +253,7 @@ func rollingOut(is health.RolloutState) string {
 }
 
 // kept says for people why pods with older data are not replaced.
-func kept(reason health.KeptReason) string {
+func keptText(reason health.KeptReason) string {
 	known := map[health.KeptReason]string{
 		health.KeptPaused:    "its rollout is paused",
 		health.KeptOnDelete:  "its update strategy is OnDelete, so delete the pods",
@@ -265,7 +265,7 @@ func kept(reason health.KeptReason) string {
 }
 
 // waits says for people why a restart waits.
-func waits(reason reloaddecide.WaitReason) string {
+func waitText(reason reloaddecide.WaitReason) string {
 	known := map[reloaddecide.WaitReason]string{
 		reloaddecide.WaitOwner:    "the rollout that is under way may bring it to every pod before",
 		reloaddecide.WaitWindow:   "no window of reload.windows is open",
@@ -293,11 +293,11 @@ func cells(use explain.Use) []string {
 	case use.OptIn != "":
 		by = "annotation of " + string(use.OptIn)
 	}
-	standing := string(use.Standing)
+	status := string(use.Standing)
 	if use.Pods > 0 {
-		standing = fmt.Sprintf("%s (%s)", standing, strings.TrimSuffix(
+		status = fmt.Sprintf("%s (%s)", status, strings.TrimSuffix(
 			fmt.Sprintf("%d of %d pods, %s", use.Pods-use.PodsBehind, use.Pods, use.Kept), ", "))
 	}
 	in := cmp.Or(strings.Join(use.Containers, ", "), use.Through, "-")
-	return []string{consumed, in, by, string(use.OnChange), standing, words(use.Reason)}
+	return []string{consumed, in, by, string(use.OnChange), status, reasonText(use.Reason)}
 }

@@ -104,9 +104,9 @@ func TestTheTableOfConsumersUsesTheWordsOfExplain(t *testing.T) {
 				names = append(names, "`"+string(mode)+"`")
 			}
 			first := regexp.QuoteMeta(strings.Join(names, ", "))
-			last := regexp.QuoteMeta("| " + string(row.step) + " | " + words(row.why) + " |")
+			last := regexp.QuoteMeta("| " + string(row.step) + " | " + reasonText(row.why) + " |")
 			require.Regexp(t, `(?m)^\| `+first+`.*`+last+`$`, string(document))
 		})
 	}
-	require.Contains(t, string(document), `"`+words(reloadspec.ReasonOnlyRefresh)+`"`)
+	require.Contains(t, string(document), `"`+reasonText(reloadspec.ReasonOnlyRefresh)+`"`)
 }

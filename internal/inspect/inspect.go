@@ -46,7 +46,7 @@ type Inspector struct {
 	rules      *rules.Set[syncspec.Rule]
 	protecting *rules.Set[protectspec.Rule]
 	bases      []rules.Base
-	observer   *survey.Reader
+	reader     *survey.Reader
 	caches     *informers.Caches
 	writer     *kube.Writer
 	key        *digestkey.Key
@@ -76,7 +76,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	}
 	return &Inspector{
 		options: options, user: c.user, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect, bases: c.sets.Bases,
-		observer: observer, caches: caches, writer: kube.NewWriter(c.clients), key: key,
+		reader: observer, caches: caches, writer: kube.NewWriter(c.clients), key: key,
 	}, nil
 }
 
@@ -139,7 +139,7 @@ func permissions() []kube.Permission {
 func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFraction }
 
 // look reads what stands in the way of a clone.
-func (i *Inspector) look(ctx context.Context) survey.Lookup {
+func (i *Inspector) lookup(ctx context.Context) survey.Lookup {
 	return func(target object.Ref) *object.Digested {
 		found, err := i.writer.Describe(ctx, target, i.key)
 		if err != nil {

@@ -49,10 +49,10 @@ func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 }
 
 // gone reports whether it is known that no replica leads.
-func (l *Leadership) gone() bool { return l != nil && !l.Leads }
+func (l *Leadership) noLeader() bool { return l != nil && !l.Leads }
 
 // words are for where none leads.
-func (l *Leadership) words() string {
+func (l *Leadership) describe() string {
 	text := "No replica leads"
 	if l.Until != nil {
 		text += ", since " + ago(*l.Until)

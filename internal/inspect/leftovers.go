@@ -42,11 +42,11 @@ func (i *Inspector) Leftovers(rule string, fate plan.LeftoverFate, asOf string) 
 		return Leftovers{}, fmt.Errorf("rule %q is in the configuration, which says what becomes of its clones "+
 			"(onNamespaceUnmatched, onSourceDeleted, onRuleRemoved); remove its section sync first", rule)
 	}
-	bounds, err := ParseAsOf(asOf)
+	bounds, err := parseAsOf(asOf)
 	if err != nil {
 		return Leftovers{}, err
 	}
-	clones, known := i.observer.Leftovers(rule)
+	clones, known := i.reader.Leftovers(rule)
 	if !known {
 		return Leftovers{}, errors.New("the sources are not read yet; try again")
 	}
@@ -85,7 +85,7 @@ func formatAsOf(revisions plan.Revisions) string {
 }
 
 // ParseAsOf reads what a dry run printed; nil for an empty text.
-func ParseAsOf(text string) (plan.Revisions, error) {
+func parseAsOf(text string) (plan.Revisions, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Du
 	waiting := len(left.Clones)
 	var changed []string
 	err := wait.PollUntilContextCancel(ctx, watchInterval, true, func(context.Context) (bool, error) {
-		clones, known := i.observer.Leftovers(left.Rule)
+		clones, known := i.reader.Leftovers(left.Rule)
 		if !known {
 			return false, nil
 		}

@@ -14,14 +14,14 @@ import (
 func TestWhatADryRunPrintsIsReadBack(t *testing.T) {
 	want := plan.Revisions{object.Secret: "123", object.ConfigMap: "45"}
 	require.Equal(t, "Secret=123,ConfigMap=45", formatAsOf(want))
-	got, err := ParseAsOf(formatAsOf(want))
+	got, err := parseAsOf(formatAsOf(want))
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	none, err := ParseAsOf("")
+	none, err := parseAsOf("")
 	require.NoError(t, err)
 	require.Nil(t, none)
 	for _, text := range []string{"123", "Secret", "Secret=", "Pod=1", "Secret=1,"} {
-		_, err := ParseAsOf(text)
+		_, err := parseAsOf(text)
 		require.ErrorContains(t, err, "is not what a dry run prints", text)
 	}
 }

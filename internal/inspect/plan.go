@@ -12,7 +12,7 @@ import (
 
 // Plan is what the service would do, were it to start now.
 type Plan struct {
-	Steps []Step `json:"steps"`
+	Steps []PlannedStep `json:"steps"`
 	// Missing are the sources that are not there, of all rules.
 	Missing []Missing `json:"missing,omitempty"`
 }
@@ -24,7 +24,7 @@ type Missing struct {
 }
 
 // Step is what would be done about one clone.
-type Step struct {
+type PlannedStep struct {
 	Rule      string      `json:"rule"`
 	Source    string      `json:"source"`
 	Action    plan.Action `json:"action"`
@@ -37,14 +37,14 @@ type Step struct {
 
 // Plan finds out what the rules would change.
 func (i *Inspector) Plan(ctx context.Context) Plan {
-	plan := Plan{Steps: []Step{}, Missing: i.missing()}
-	i.observer.Survey(i.maxFraction(), i.look(ctx), func(f survey.CloneStatus) {
-		plan.Steps = append(plan.Steps, Step{
+	plan := Plan{Steps: []PlannedStep{}, Missing: i.missing()}
+	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(f survey.CloneStatus) {
+		plan.Steps = append(plan.Steps, PlannedStep{
 			Rule: f.Rule, Source: f.Source.String(), Action: f.Decision.Action, Reason: f.Decision.Reason, Message: f.Decision.Message,
 			Kind: f.Target.Kind, Namespace: f.Target.Namespace, Name: f.Target.Name,
 		})
 	})
-	slices.SortStableFunc(plan.Steps, func(a, b Step) int {
+	slices.SortStableFunc(plan.Steps, func(a, b PlannedStep) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Reason, b.Reason),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -54,7 +54,7 @@ func (i *Inspector) Plan(ctx context.Context) Plan {
 func (i *Inspector) missing() []Missing {
 	var missing []Missing
 	for _, base := range i.bases {
-		if what := i.observer.MissingSource(base); what != "" {
+		if what := i.reader.MissingSource(base); what != "" {
 			missing = append(missing, Missing{base.Name, what})
 		}
 	}
@@ -63,5 +63,5 @@ func (i *Inspector) missing() []Missing {
 
 // Changes reports whether any step writes.
 func (p Plan) Changes() bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return plan.Decision{Action: s.Action}.Writes() })
+	return slices.ContainsFunc(p.Steps, func(s PlannedStep) bool { return plan.Decision{Action: s.Action}.Writes() })
 }

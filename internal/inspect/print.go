@@ -76,8 +76,8 @@ const shownNames = 5
 
 // Table writes a row per rule, the first few problems of each, and what protects.
 func (s Status) Table(out io.Writer) {
-	if s.Leader.gone() {
-		_, _ = fmt.Fprintln(out, s.Leader.words()+"\n")
+	if s.Leader.noLeader() {
+		_, _ = fmt.Fprintln(out, s.Leader.describe()+"\n")
 	}
 	if len(s.Rules) == 0 {
 		_, _ = fmt.Fprintln(out, "no rule clones anything here")
@@ -103,20 +103,20 @@ func (s Status) Table(out io.Writer) {
 // rules writes a row per rule.
 func (s Status) rules(out io.Writer) {
 	columns := []string{"RULE", "SOURCES", "CLONES"}
-	shown := []survey.Status{survey.Current, survey.Behind, survey.Drifting, survey.Conflicts, survey.Held, survey.Failed}
-	for _, standing := range survey.Statuses {
-		if !slices.Contains(shown, standing) && slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[standing] > 0 }) {
-			shown = append(shown, standing)
+	shown := []survey.Status{survey.Current, survey.Behind, survey.Drifting, survey.Conflicting, survey.Held, survey.Failed}
+	for _, status := range survey.Statuses {
+		if !slices.Contains(shown, status) && slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[status] > 0 }) {
+			shown = append(shown, status)
 		}
 	}
-	for _, standing := range shown {
-		columns = append(columns, strings.ToUpper(string(standing)))
+	for _, status := range shown {
+		columns = append(columns, strings.ToUpper(string(status)))
 	}
 	rows := [][]string{append(columns, "LAST CHANGE")}
 	for _, rule := range s.Rules {
 		row := []string{rule.title(), rule.sourceCount(), fmt.Sprint(rule.Total())}
-		for _, standing := range shown {
-			row = append(row, fmt.Sprint(rule.Clones[standing]))
+		for _, status := range shown {
+			row = append(row, fmt.Sprint(rule.Clones[status]))
 		}
 		rows = append(rows, append(row, rule.lastChange()))
 	}
@@ -168,11 +168,11 @@ func (r *RuleStatus) lastChange() string {
 	}
 	text := ago(*last.LastChange)
 	// The Event may be about an earlier change, or not be there any more.
-	if last.Spread == nil || last.Spread.At.Before(*last.LastChange) {
+	if last.Propagation == nil || last.Propagation.At.Before(*last.LastChange) {
 		return text
 	}
-	took := time.Duration(last.Spread.Seconds * float64(time.Second))
-	return fmt.Sprintf("%s, to %s in %s", text, plural.Of(last.Spread.Clones, "clone"), took)
+	took := time.Duration(last.Propagation.Seconds * float64(time.Second))
+	return fmt.Sprintf("%s, to %s in %s", text, plural.Of(last.Propagation.Clones, "clone"), took)
 }
 
 // Table writes a row per kind of step of each rule.
@@ -181,13 +181,13 @@ func (p Plan) Table(out io.Writer) {
 	var messages []string
 	for rest := p.Steps; len(rest) > 0; {
 		first := rest[0]
-		end := slices.IndexFunc(rest, func(s Step) bool {
+		end := slices.IndexFunc(rest, func(s PlannedStep) bool {
 			return s.Rule != first.Rule || s.Action != first.Action || s.Reason != first.Reason
 		})
 		if end < 0 {
 			end = len(rest)
 		}
-		rows = append(rows, []string{first.Rule, string(first.Action), string(first.Reason), fmt.Sprint(end), names(rest[:end])})
+		rows = append(rows, []string{first.Rule, string(first.Action), string(first.Reason), fmt.Sprint(end), stepNames(rest[:end])})
 		if first.Message != "" {
 			messages = append(messages, fmt.Sprintf("%s, %s: %s", first.Rule, first.Reason, first.Message))
 		}
@@ -225,7 +225,7 @@ func (p Plan) unchanged() string {
 	return "Nothing would change, but not all is well: " + strings.Join(left, ", ") + "."
 }
 
-func names(steps []Step) string {
+func stepNames(steps []PlannedStep) string {
 	var shown []string
 	for _, step := range steps[:min(len(steps), shownNames)] {
 		shown = append(shown, step.Namespace+"/"+step.Name)

@@ -20,7 +20,7 @@ func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			var plan Plan
 			for _, action := range actions {
-				plan.Steps = append(plan.Steps, Step{Action: action})
+				plan.Steps = append(plan.Steps, PlannedStep{Action: action})
 			}
 			var out strings.Builder
 			plan.Table(&out)
@@ -37,16 +37,16 @@ func TestAPlanOfNoPlacesHasNoTable(t *testing.T) {
 
 func TestALastChangeThatTheSourceDoesNotTellIsThatOfItsSpread(t *testing.T) {
 	at := time.Unix(1000, 0)
-	spread := &Spread{At: at, Seconds: 2.5}
+	propagation := &Propagation{At: at, Seconds: 2.5}
 	for sentence, test := range map[string]struct {
 		state  survey.SourceState
-		spread *Spread
+		spread *Propagation
 		want   *time.Time
 	}{
-		"the source tells":            {survey.SourceState{Exists: true, ChangedAt: at}, &Spread{At: at.Add(time.Hour)}, &at},
-		"it does not":                 {survey.SourceState{Exists: true}, spread, new(at.Add(-2500 * time.Millisecond))},
+		"the source tells":            {survey.SourceState{Exists: true, ChangedAt: at}, &Propagation{At: at.Add(time.Hour)}, &at},
+		"it does not":                 {survey.SourceState{Exists: true}, propagation, new(at.Add(-2500 * time.Millisecond))},
 		"nothing tells":               {survey.SourceState{Exists: true}, nil, nil},
-		"the source is not there now": {survey.SourceState{}, spread, nil},
+		"the source is not there now": {survey.SourceState{}, propagation, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, lastChange(test.state, test.spread)) })
 	}

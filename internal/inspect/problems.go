@@ -15,7 +15,7 @@ import (
 
 // Problem is one clone that is not as it should be, or is retained.
 type Problem struct {
-	Standing  survey.Status `json:"standing"`
+	Status    survey.Status `json:"standing"`
 	Kind      object.Kind   `json:"kind"`
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
@@ -29,13 +29,13 @@ func (p Problem) ref() object.Ref {
 
 // general is the message without the names of the clone and its namespace: the
 // messages about many clones differ in nothing else.
-func (p Problem) general() string {
+func (p Problem) generalMessage() string {
 	return strings.NewReplacer(p.ref().String(), string(p.Kind), fmt.Sprintf("%q", p.Namespace), `"NAMESPACE"`).Replace(p.Message)
 }
 
 func compareProblems(a, b Problem) int {
 	return cmp.Or(
-		cmp.Compare(slices.Index(survey.Statuses, a.Standing), slices.Index(survey.Statuses, b.Standing)),
+		cmp.Compare(slices.Index(survey.Statuses, a.Status), slices.Index(survey.Statuses, b.Status)),
 		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
@@ -55,7 +55,7 @@ func groupProblems(problems []Problem) []*problemGroup {
 	var groups []*problemGroup
 	known := map[key]*problemGroup{}
 	for _, problem := range problems {
-		k := key{problem.Standing, problem.Reason, problem.general()}
+		k := key{problem.Status, problem.Reason, problem.generalMessage()}
 		if known[k] == nil {
 			known[k] = &problemGroup{message: problem.Message}
 			groups = append(groups, known[k])
@@ -70,14 +70,14 @@ func groupProblems(problems []Problem) []*problemGroup {
 // table writes a paragraph about the group.
 func (g *problemGroup) table(out io.Writer, rule string) {
 	first := g.of[0]
-	_, _ = fmt.Fprintf(out, "\n%s: %s %s (%s): %s\n", rule, plural.Of(len(g.of), "clone"), inWords(first.Standing), first.Reason, named(g.of))
+	_, _ = fmt.Fprintf(out, "\n%s: %s %s (%s): %s\n", rule, plural.Of(len(g.of), "clone"), statusText(first.Status), first.Reason, problemNames(g.of))
 	if g.message != "" {
 		_, _ = fmt.Fprintf(out, "  %s\n", g.message)
 	}
 }
 
 // named lists the first few of problems by namespace and name.
-func named(problems []Problem) string {
+func problemNames(problems []Problem) string {
 	var shown []string
 	for _, problem := range problems[:min(len(problems), shownNames)] {
 		shown = append(shown, problem.Namespace+"/"+problem.Name)

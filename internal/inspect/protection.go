@@ -16,7 +16,7 @@ import (
 // Protection is whether the sources of a rule are protected, as the running
 // service has tried it.
 type Protection struct {
-	Rule string    `json:"rule"`
+	Rule string           `json:"rule"`
 	Mode protectspec.Mode `json:"mode"`
 	// Proven is nil where nothing was tried: the rule refuses nothing, or has
 	// no source, or the service has not come to it yet.
@@ -51,13 +51,13 @@ func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protec
 		if !scope.hasRule(rule.Name) || len(scope.Namespaces) > 0 {
 			continue // protection is about sources, not about target namespaces
 		}
-		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.observer.MissingSource(rule.Base)}
+		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.reader.MissingSource(rule.Base)}
 		if text, known := recorded[rule.Name]; known && rule.Mode == protectspec.Enforce {
-			standing, err := prove.ParseStatus(text)
+			status, err := prove.ParseStatus(text)
 			if err != nil {
 				p.Why = err.Error()
 			} else {
-				p.Proven, p.Since, p.Tried, p.Why = &standing.Proven, &standing.Since, tried, standing.Why
+				p.Proven, p.Since, p.Tried, p.Why = &status.Proven, &status.Since, tried, status.Why
 			}
 		}
 		all = append(all, p)
@@ -71,13 +71,13 @@ func protections(out io.Writer, all []Protection, leader *Leadership) {
 	}
 	rows := [][]string{{"RULE", "MODE", "PROTECTED"}}
 	for _, p := range all {
-		rows = append(rows, []string{p.Rule, string(p.Mode), p.words(leader)})
+		rows = append(rows, []string{p.Rule, string(p.Mode), p.describe(leader)})
 	}
 	_, _ = fmt.Fprintln(out)
 	writeTable(out, rows)
 }
 
-func (p Protection) words(leader *Leadership) string {
+func (p Protection) describe(leader *Leadership) string {
 	switch {
 	case p.Proven == nil && p.Why != "":
 		return "unknown: " + p.Why
@@ -85,7 +85,7 @@ func (p Protection) words(leader *Leadership) string {
 		return "refuses nothing"
 	case p.Proven == nil:
 		return p.untried(leader)
-	case *p.Proven && leader.gone() && leader.Until != nil:
+	case *p.Proven && leader.noLeader() && leader.Until != nil:
 		return "last proven " + ago(*leader.Until)
 	case *p.Proven:
 		return "proven, since " + ago(*p.Since) + p.stale()
@@ -99,7 +99,7 @@ func (p Protection) untried(leader *Leadership) string {
 	switch {
 	case p.Missing != "":
 		return "not tried: " + p.Missing
-	case leader.gone():
+	case leader.noLeader():
 		return "not tried: no replica leads"
 	default:
 		return "not tried yet"

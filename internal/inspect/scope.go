@@ -37,8 +37,8 @@ func (s Scope) hasNamespace(name string) bool {
 	})
 }
 
-func (s Scope) has(finding survey.CloneStatus) bool {
-	return s.hasRule(finding.Rule) && s.hasNamespace(finding.Target.Namespace)
+func (s Scope) has(cloneStatus survey.CloneStatus) bool {
+	return s.hasRule(cloneStatus.Rule) && s.hasNamespace(cloneStatus.Target.Namespace)
 }
 
 // names are those of Namespaces that are no globs.

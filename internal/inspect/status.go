@@ -46,12 +46,12 @@ type SourceStatus struct {
 	Source string `json:"source"`
 	Exists bool   `json:"exists"`
 	// LastChange is when its content was last written.
-	LastChange *time.Time `json:"lastChange,omitempty"`
-	Spread     *Spread    `json:"spread,omitempty"`
+	LastChange  *time.Time   `json:"lastChange,omitempty"`
+	Propagation *Propagation `json:"spread,omitempty"`
 }
 
 // Spread is how the latest change reached the clones.
-type Spread struct {
+type Propagation struct {
 	At      time.Time `json:"at"`
 	Clones  int       `json:"clones"`
 	Failing int       `json:"failing"`
@@ -62,8 +62,8 @@ type Spread struct {
 // are counted apart.
 func (r *RuleStatus) Total() int {
 	total := 0
-	for standing, count := range r.Clones {
-		if standing != survey.Retained {
+	for status, count := range r.Clones {
+		if status != survey.Retained {
 			total += count
 		}
 	}
@@ -77,7 +77,7 @@ func (i *Inspector) Status(ctx context.Context, scope Scope) (Status, error) {
 
 // status is Status with what was learned by requests before.
 func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Status, error) {
-	status := Status{Rules: i.surveyed(ctx, scope, read.told)}
+	status := Status{Rules: i.ruleStatuses(ctx, scope, read.eventState)}
 	if err := i.unknownRule(scope, status.Rules); err != nil {
 		return Status{}, err
 	}
@@ -94,7 +94,7 @@ func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Stat
 }
 
 // surveyed is how things stand with each rule that clones into scope.
-func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*RuleStatus {
+func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventState) []*RuleStatus {
 	all, byName := []*RuleStatus{}, map[string]*RuleStatus{}
 	add := func(name string) *RuleStatus {
 		rule := &RuleStatus{Name: name, Sources: []SourceStatus{}, Clones: map[survey.Status]int{}}
@@ -107,19 +107,19 @@ func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*Rul
 			continue
 		}
 		status := add(rule.Name)
-		status.Sources, status.Missing = i.sources(rule, told), i.observer.MissingSource(rule.Base)
+		status.Sources, status.Missing = i.sources(rule, events), i.reader.MissingSource(rule.Base)
 	}
-	i.observer.Survey(i.maxFraction(), i.look(ctx), func(finding survey.CloneStatus) {
-		if !scope.has(finding) {
+	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(cloneStatus survey.CloneStatus) {
+		if !scope.has(cloneStatus) {
 			return
 		}
-		rule := byName[finding.Rule]
+		rule := byName[cloneStatus.Rule]
 		if rule == nil {
-			rule = add(finding.Rule)
-			_, known := i.rules.Named(finding.Rule)
+			rule = add(cloneStatus.Rule)
+			_, known := i.rules.Named(cloneStatus.Rule)
 			rule.Removed = !known
 		}
-		rule.take(told.fought(finding), told.failures[failureKey{finding.Rule, finding.Target}])
+		rule.add(events.withFight(cloneStatus), events.failures[failureKey{cloneStatus.Rule, cloneStatus.Target}])
 	})
 	for _, rule := range all {
 		slices.SortFunc(rule.Problems, compareProblems)
@@ -130,31 +130,31 @@ func (i *Inspector) surveyed(ctx context.Context, scope Scope, told told) []*Rul
 
 // take counts finding. A failure that was reported before the place or its source
 // was last written is over.
-func (r *RuleStatus) take(finding survey.CloneStatus, failure failure) {
-	message := finding.Decision.Message
-	if failure.message != "" && finding.Decision.Writes() && !failure.at.Before(finding.Written) {
-		finding.Status, message = survey.Failed, failure.message
+func (r *RuleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
+	message := cloneStatus.Decision.Message
+	if failure.message != "" && cloneStatus.Decision.Writes() && !failure.at.Before(cloneStatus.Written) {
+		cloneStatus.Status, message = survey.Failed, failure.message
 	}
-	r.Clones[finding.Status]++
+	r.Clones[cloneStatus.Status]++
 	problem := Problem{
-		Standing: finding.Status, Kind: finding.Target.Kind, Namespace: finding.Target.Namespace, Name: finding.Target.Name,
-		Reason: finding.Decision.Reason, Message: message,
+		Status: cloneStatus.Status, Kind: cloneStatus.Target.Kind, Namespace: cloneStatus.Target.Namespace, Name: cloneStatus.Target.Name,
+		Reason: cloneStatus.Decision.Reason, Message: message,
 	}
 	switch {
-	case finding.Status == survey.Retained:
+	case cloneStatus.Status == survey.Retained:
 		r.Retained = append(r.Retained, problem)
-	case !finding.IsFine():
+	case !cloneStatus.IsFine():
 		r.Problems = append(r.Problems, problem)
 	}
 }
 
-func (i *Inspector) sources(rule syncspec.Rule, told told) []SourceStatus {
-	states := i.observer.SourceStates(rule)
+func (i *Inspector) sources(rule syncspec.Rule, events eventState) []SourceStatus {
+	states := i.reader.SourceStates(rule)
 	sources := make([]SourceStatus, 0, len(states))
 	for _, state := range states {
-		spread := told.spreads[spreadKey{rule.Name, state.Ref}]
+		propagation := events.propagations[propagationKey{rule.Name, state.Ref}]
 		sources = append(sources, SourceStatus{
-			Source: state.Ref.String(), Exists: state.Exists, LastChange: lastChange(state, spread), Spread: spread,
+			Source: state.Ref.String(), Exists: state.Exists, LastChange: lastChange(state, propagation), Propagation: propagation,
 		})
 	}
 	return sources
@@ -163,10 +163,10 @@ func (i *Inspector) sources(rule syncspec.Rule, told told) []SourceStatus {
 // lastChange is nil when it is not known. Of an object that was without any
 // owned field once, such as an emptied ConfigMap, the API server notes no times
 // again; then it is when what was last told to spread began to.
-func lastChange(state survey.SourceState, spread *Spread) *time.Time {
+func lastChange(state survey.SourceState, propagation *Propagation) *time.Time {
 	at := state.ChangedAt
-	if at.IsZero() && state.Exists && spread != nil {
-		at = spread.At.Add(-time.Duration(spread.Seconds * float64(time.Second)))
+	if at.IsZero() && state.Exists && propagation != nil {
+		at = propagation.At.Add(-time.Duration(propagation.Seconds * float64(time.Second)))
 	}
 	if at.IsZero() {
 		return nil

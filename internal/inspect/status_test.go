@@ -14,17 +14,17 @@ import (
 )
 
 // found is a finding about the clone of that namespace.
-func found(namespace string, standing survey.Status, step plan.Decision) survey.CloneStatus {
+func found(namespace string, status survey.Status, step plan.Decision) survey.CloneStatus {
 	return survey.CloneStatus{
-		Rule: "blog", Target: object.Ref{Kind: object.Secret, Namespace: namespace, Name: "shared"}, Status: standing, Decision: step,
+		Rule: "blog", Target: object.Ref{Kind: object.Secret, Namespace: namespace, Name: "shared"}, Status: status, Decision: step,
 		Written: time.Unix(1000, 0),
 	}
 }
 
 func ruleOf(findings ...survey.CloneStatus) *RuleStatus {
 	rule := &RuleStatus{Name: "blog", Clones: map[survey.Status]int{}}
-	for _, finding := range findings {
-		rule.take(finding, failure{})
+	for _, cloneStatus := range findings {
+		rule.add(cloneStatus, failure{})
 	}
 	return rule
 }
@@ -57,7 +57,7 @@ func TestAFailureCountsUntilTheCloneIsWritten(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			rule := &RuleStatus{Clones: map[survey.Status]int{}}
-			rule.take(found("a", survey.Behind, plan.Decision{Action: test.step}), failure{"exceeded quota", time.Unix(test.at, 0)})
+			rule.add(found("a", survey.Behind, plan.Decision{Action: test.step}), failure{"exceeded quota", time.Unix(test.at, 0)})
 			require.Equal(t, map[survey.Status]int{test.want: 1}, rule.Clones)
 		})
 	}
@@ -93,7 +93,7 @@ func TestEverythingThatIsNotAsTheRulesSayNeedsAttention(t *testing.T) {
 		"rule blog: its source is missing": {Rules: []*RuleStatus{{Name: "blog", Missing: "its source is missing"}}},
 		"rule blog: protection is not proven: it refused nothing": {Protection: []Protection{{Rule: "blog", Proven: &no, Why: "it refused nothing"}}},
 		"rule blog: 1 clone behind (a/shared); rule blog: 2 clones in conflict (b/shared, c/shared)": {Rules: []*RuleStatus{ruleOf(
-			found("b", survey.Conflicts, plan.Decision{}), found("a", survey.Behind, plan.Decision{}), found("c", survey.Conflicts, plan.Decision{}),
+			found("b", survey.Conflicting, plan.Decision{}), found("a", survey.Behind, plan.Decision{}), found("c", survey.Conflicting, plan.Decision{}),
 			found("d", survey.Current, plan.Decision{}), found("e", survey.Retained, plan.Decision{}))}},
 	} {
 		t.Run(want, func(t *testing.T) { require.Equal(t, want, strings.Join(status.attention(), "; ")) })

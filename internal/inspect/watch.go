@@ -110,13 +110,13 @@ func (i *Inspector) Wait(ctx context.Context, scope Scope, timeout time.Duration
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	var told time.Time
+	var events time.Time
 	said := ""
 	err = i.follow(ctx, scope, func(status Status) (bool, error) {
 		last = status
 		text := strings.Join(status.Attention, "; ")
-		if text != "" && text != said && time.Since(told) >= tellEvery {
-			said, told = text, time.Now()
+		if text != "" && text != said && time.Since(events) >= tellEvery {
+			said, events = text, time.Now()
 			_, _ = fmt.Fprintln(progress, "waiting for:", text)
 		}
 		return text == "", nil

@@ -42,7 +42,7 @@ func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	config.QPS = -1
 	config.UserAgent = userAgent
 	requests := newRequests()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, requests} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{next, requests} })
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return leader.Fence{Next: next} })
 	typed, err := newTyped(config)
 	if err != nil {

@@ -25,7 +25,7 @@ type Kubeconfig struct {
 
 // ErrNoCluster is returned when neither a kubeconfig nor an in-cluster service
 // account was found.
-var ErrNoCluster = errors.New("no cluster to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run inside a cluster")
+var errNoCluster = errors.New("no cluster to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run inside a cluster")
 
 func (k Kubeconfig) rest() (*rest.Config, error) {
 	loading := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -49,9 +49,9 @@ func (k Kubeconfig) rest() (*rest.Config, error) {
 	case empty && known != "":
 		return nil, fmt.Errorf("kubeconfig %s: no context is the current one; pass --context with one that is there: %s", files, known)
 	case empty && named != "":
-		return nil, fmt.Errorf("kubeconfig %s is missing or empty: %w", named, ErrNoCluster)
+		return nil, fmt.Errorf("kubeconfig %s is missing or empty: %w", named, errNoCluster)
 	case empty:
-		return nil, ErrNoCluster
+		return nil, errNoCluster
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
 	}

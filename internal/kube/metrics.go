@@ -52,7 +52,7 @@ func (r *requests) Collect(out chan<- prometheus.Metric) {
 }
 
 // sent takes in one request and what came of it.
-func (r *requests) sent(request *http.Request, response *http.Response, err error, took time.Duration) {
+func (r *requests) observe(request *http.Request, response *http.Response, err error, took time.Duration) {
 	resource, named := resourceOf(request.URL.Path)
 	verb := verbOf(request, named)
 	code := "error"
@@ -64,21 +64,21 @@ func (r *requests) sent(request *http.Request, response *http.Response, err erro
 }
 
 // counted is a transport that tells requests of what it sends.
-type counted struct {
+type countingTransport struct {
 	next     http.RoundTripper
 	requests *requests
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := time.Now()
 	response, err := c.next.RoundTrip(request)
-	c.requests.sent(request, response, err, time.Since(began))
+	c.requests.observe(request, response, err, time.Since(began))
 	return response, err
 }
 
 // WrappedRoundTripper lets client-go find its own transport in this one.
-func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
+func (c countingTransport) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func verbOf(request *http.Request, named bool) string {
 	switch request.Method {

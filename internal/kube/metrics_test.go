@@ -57,7 +57,7 @@ func TestRequestsAreCountedByWhatTheyAreAbout(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := newRequests()
-			response, err := counted{test.next, r}.RoundTrip(httptest.NewRequest(test.method, "https://cluster"+test.url, nil))
+			response, err := countingTransport{test.next, r}.RoundTrip(httptest.NewRequest(test.method, "https://cluster"+test.url, nil))
 			require.ErrorIs(t, err, test.next.err)
 			if err == nil {
 				require.NoError(t, response.Body.Close())
@@ -92,5 +92,5 @@ headwater_api_requests_total{code="404",resource="selfsubjectreviews",verb="crea
 func TestACountTakesNextToNoMemory(t *testing.T) {
 	r, request := newRequests(), httptest.NewRequest(http.MethodPut, "https://cluster/api/v1/namespaces/team-a/secrets/blogsecret", nil)
 	response := &http.Response{StatusCode: http.StatusOK}
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.sent(request, response, nil, 0) }), 1.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.observe(request, response, nil, 0) }), 1.0)
 }

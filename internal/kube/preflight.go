@@ -62,21 +62,21 @@ func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 
 // askedAtOnce bounds how many permissions are asked about at a time: a start
 // waits for the answers, and the API server serves others too.
-const askedAtOnce = 8
+const maxConcurrentReviews = 8
 
 // CheckPermissions asks the API server for each of permissions and returns a
 // FatalError naming every one that is missing, and role, which has them all. user
 // is whose they are.
 func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, role string, permissions []Permission) error {
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	verbs := singly(permissions)
-	workqueue.ParallelizeUntil(ctx, askedAtOnce, len(verbs), func(i int) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	verbs := splitVerbs(permissions)
+	workqueue.ParallelizeUntil(ctx, maxConcurrentReviews, len(verbs), func(i int) {
 		allowed, err := verbs[i].allowed(ctx, client)
 		if err != nil {
-			giveUp(err)
+			cancel(err)
 		}
-		verbs[i].lacking = !allowed
+		verbs[i].missing = !allowed
 	})
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("check permissions: %w", err)
@@ -94,10 +94,10 @@ type permittedVerb struct {
 	Permission
 
 	verb    string
-	lacking bool
+	missing bool
 }
 
-func singly(permissions []Permission) []permittedVerb {
+func splitVerbs(permissions []Permission) []permittedVerb {
 	var verbs []permittedVerb
 	for _, permission := range permissions {
 		for _, verb := range permission.Verbs {
@@ -114,7 +114,7 @@ func lacking(verbs []permittedVerb) []string {
 	type place struct{ resource, why string }
 	of := map[place][]string{}
 	for _, verb := range verbs {
-		if verb.lacking {
+		if verb.missing {
 			at := place{verb.resource(), verb.For}
 			of[at] = append(of[at], verb.verb)
 		}

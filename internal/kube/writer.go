@@ -60,15 +60,15 @@ func (w *Writer) Update(ctx context.Context, o *object.Full) error {
 // either: what was written is on its way here by a watch, and a payload may be
 // large.
 func (w *Writer) request(method string, o *object.Full) *rest.Request {
-	return w.client.CoreV1().RESTClient().Verb(method).SetHeader("Accept", metadataAlone).
+	return w.client.CoreV1().RESTClient().Verb(method).SetHeader("Accept", metadataOnly).
 		Namespace(o.Namespace).Resource(o.Kind.Resource()).Body(o.ToAPI())
 }
 
 // metadataAlone names the media types of an answer that holds metadata alone:
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
 const (
-	partial       = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
-	metadataAlone = runtime.ContentTypeProtobuf + partial + runtime.ContentTypeJSON + partial + runtime.ContentTypeJSON
+	partial      = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+	metadataOnly = runtime.ContentTypeProtobuf + partial + runtime.ContentTypeJSON + partial + runtime.ContentTypeJSON
 )
 
 // Delete removes the object that meta describes, and no other that may have

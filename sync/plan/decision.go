@@ -4,7 +4,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Action is what Plan wants done in one place.
+// Action is what Plan wants done at one target.
 type Action string
 
 // The actions. Leave, Refuse and Hold write nothing.
@@ -13,13 +13,13 @@ const (
 	Update   Action = "Update"
 	Recreate Action = "Recreate" // delete and create: the API forbids the change on the live object
 	Remove   Action = "Delete"
-	Release  Action = "Release" // take Headwater's marks off; the object stays
+	Release  Action = "Release" // remove Headwater's marks; the object stays
 	Leave    Action = "Leave"
-	Refuse   Action = "Refuse" // needs a person: somebody else's object, or a source that must not be cloned
-	Hold     Action = "Hold"   // would do damage: waits until its cause is gone, or a person approves
+	Refuse   Action = "Refuse" // a user must fix it: an unmanaged object, or a source that must not be cloned
+	Hold     Action = "Hold"   // may do damage: waits until its cause is fixed or a user approves
 )
 
-// Reason says why, as a constant for metrics and Events.
+// Reason says why. Metrics and Events contain it, so the values must not change.
 type Reason string
 
 // The reasons.
@@ -58,18 +58,18 @@ type Decision struct {
 	Action  Action
 	Reason  Reason
 	Message string
-	// Desired is what Create, Update and Recreate are to write.
+	// Desired is the object that Create, Update and Recreate write.
 	Desired *object.Full
 }
 
-// Writes reports whether carrying the step out writes to the API server.
-func (s Decision) Writes() bool {
-	return s.Action == Create || s.Action == Update || s.Action == Recreate || s.Action == Remove || s.Action == Release
+// Writes reports whether the decision writes to the API server.
+func (d Decision) Writes() bool {
+	return d.Action == Create || d.Action == Update || d.Action == Recreate || d.Action == Remove || d.Action == Release
 }
 
-// IsGuarded reports whether the guard is asked before the step: it removes a
-// clone, and no person asked for that by name.
-func (s Decision) IsGuarded() bool { return s.Action == Remove && s.Reason != Pruned }
+// IsGuarded reports whether the guard must allow the decision: it removes a clone,
+// and no user requested that with `headwater prune`.
+func (d Decision) IsGuarded() bool { return d.Action == Remove && d.Reason != Pruned }
 
 func leave(reason Reason) Decision { return Decision{Action: Leave, Reason: reason} }
 

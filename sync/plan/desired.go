@@ -12,8 +12,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// Desired is the clone that rule wants of source in namespace: everything but
-// what the API server fills in. Its values are shared with source.
+// Desired returns the clone of source that rule wants in namespace, without the
+// fields that the API server fills in. It shares its values with source.
 func Desired(rule spec.Rule, source *object.Full, namespace string) *object.Full {
 	desired := &object.Full{
 		ObjectMeta: object.NewMeta(rule.TargetRef(source.Ref(), namespace)),
@@ -34,7 +34,7 @@ func Desired(rule spec.Rule, source *object.Full, namespace string) *object.Full
 	return desired
 }
 
-// chosen copies the entries that a glob allows, then adds more.
+// chosen returns the entries of from that a glob allows, overwritten by more.
 func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range from {
@@ -48,8 +48,8 @@ func chosen(from map[string]string, globs []string, more map[string]string) map[
 	return out
 }
 
-// selectKeys leaves of o the keys that are asked for. The source's type stays
-// for as long as they fulfil it.
+// selectKeys reduces o to these keys. If a key is missing that the source's Secret
+// type requires, the type becomes Opaque.
 func selectKeys(o *object.Full, keys []spec.KeyMapping) {
 	content := object.Content{Type: o.Content.Type, Immutable: o.Content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
 	var digests object.Digests
@@ -70,9 +70,9 @@ func selectKeys(o *object.Full, keys []spec.KeyMapping) {
 	o.Content, o.Digests = content, digests
 }
 
-// requiredKeys are those without which the API server stores no Secret of a
+// requiredKeys lists the keys that the API server requires of a Secret of a
 // built-in type: https://kubernetes.io/docs/concepts/configuration/secret/#secret-types.
-// Of those in one list it takes any.
+// One key of each inner list is enough.
 var requiredKeys = map[corev1.SecretType][][]string{
 	corev1.SecretTypeDockercfg:        {{corev1.DockerConfigKey}},
 	corev1.SecretTypeDockerConfigJson: {{corev1.DockerConfigJsonKey}},
@@ -88,9 +88,9 @@ func lacksKeys(content object.Content) bool {
 	})
 }
 
-// matches reports whether clone needs no write. Labels and annotations that
-// others added are theirs to keep. That the source has another version is no
-// difference: it may be for what the clone has nothing of.
+// matches reports whether clone needs no write. It ignores labels and annotations
+// that others added. It also ignores the source's version: that changes with parts
+// of the source that the rule does not copy.
 func matches(desired *object.Full, clone *object.Digested) bool {
 	return samePayload(desired, clone) &&
 		includes(clone.Labels, desired.Labels) && len(stale(clone.Labels, desired.Labels, clone.LabelsByUs)) == 0 &&
@@ -112,8 +112,8 @@ func includes(all, some map[string]string) bool {
 	return true
 }
 
-// stale returns the keys of live that Headwater put there and no longer wants:
-// byUs, and what carries its own domain.
+// stale returns the keys of live that Headwater set and that desired lacks: those
+// in byUs, and those in Headwater's own domain.
 func stale(live, desired map[string]string, byUs []string) []string {
 	var keys []string
 	for key := range live {
@@ -125,7 +125,7 @@ func stale(live, desired map[string]string, byUs []string) []string {
 	return keys
 }
 
-// Overwritten returns live with what desired says, and without what is stale.
+// Overwritten returns live with the entries of desired and without stale keys.
 func Overwritten(live, desired map[string]string, byUs []string) map[string]string {
 	merged := object.Merged(live, desired)
 	for _, key := range stale(live, desired, byUs) {

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// recountAfter bounds how old a count may be that removals go by, and
-	// recountPause how often there is one: it looks at every clone of the rule.
+	// recountAfter is how long a count is valid. recountPause is the minimum time
+	// between counts: a count reads every clone of the rule.
 	recountAfter = time.Second
 	recountPause = 100 * time.Millisecond
 )
 
-// Guard decides whether a removal may be carried out. It counts what is due
-// once for many removals, and lets no more pass than it counted and than is
-// stored in the cluster.
+// Guard decides whether Headwater may remove a clone. It counts the due removals
+// once for many of them. It lets pass at most as many as it counted, and only
+// after they were recorded in the cluster. It is not safe for concurrent use.
 type Guard struct {
 	count       func(rule string, log RemovalLog, now time.Time) (due DueRemovals, known bool)
 	maxFraction func() float64
 	rules       map[string]*guarded
-	// recalled is true once what an earlier leader stored is in rules.
+	// Recalled is true once the guard has the record of an earlier leader.
 	Recalled bool
-	// writing is true while a write is under way that ask or review asked for.
+	// writing is true while the caller stores a record.
 	writing bool
 }
 
@@ -34,21 +34,21 @@ type Guard struct {
 type guarded struct {
 	DueRemovals
 	ruling ruling
-	// reported is the latest ruling that a caller of ask has heard.
+	// reported is the latest ruling that Ask returned.
 	reported ruling
 	counted  time.Time
 	basis    Basis
-	// left is how many removals the count still lets pass.
-	left int
+	// remaining is how many removals the count still lets pass.
+	remaining int
 	// released are the removals that were held until this count.
 	released []object.Ref
-	// log is what is stored; pending what is being stored.
+	// log is stored in the cluster; pending is being stored.
 	log     RemovalLog
 	pending *RemovalLog
 }
 
-// Basis is what a count was made of: the rules, and a generation that grows
-// with everything else that can make a clone due.
+// Basis identifies the input of a count: the rules, and a generation that
+// increases with every other change that can make a removal due.
 type Basis struct {
 	Set        *rules.Set[spec.Rule]
 	Generation uint64
@@ -56,40 +56,43 @@ type Basis struct {
 
 // Verdict is the guard's answer.
 type Verdict struct {
-	// write is what has to be stored, as the whole record, before the guard is
-	// asked again; nil for a verdict to go by.
+	// Write is the whole record to store before the caller asks again. It is nil
+	// if the verdict is final; the other fields are set only then.
 	Write map[string]RemovalLog
-	// wait is when to ask again about what is neither passed nor held.
+	// Wait is when to ask again, if the removal is neither passed nor held.
 	Wait time.Duration
+	// Pass is true if the removal may be carried out.
 	Pass bool
-	// hold is the step in place of the removal.
+	// Hold is the decision that replaces a removal that may not pass.
 	Hold Decision
-	// since is when that hold began.
+	// Since is when the hold began.
 	Since time.Time
-	// due is what was counted.
+	// Due is the result of the count.
 	Due DueRemovals
-	// news is true when a hold begins, or an approval begins to let removals pass.
+	// News is true when a hold starts, or an approval starts to permit removals.
 	News bool
-	// released are removals that were held and can be asked about again.
+	// Released are targets whose removal was held and can be asked about again.
 	Released []object.Ref
 }
 
+// NewGuard returns a Guard. count returns the due removals of a rule, or false
+// while they are not known. maxFraction returns the current MaxDeleteFraction.
 func NewGuard(count func(string, RemovalLog, time.Time) (DueRemovals, bool), maxFraction func() float64) *Guard {
 	return &Guard{count: count, maxFraction: maxFraction, rules: map[string]*guarded{}}
 }
 
-// Recall takes in what an earlier leader stored.
+// Recall takes over the record of an earlier leader. Only the first call counts.
 func (g *Guard) Recall(stored map[string]RemovalLog) {
 	if g.Recalled {
 		return
 	}
 	g.Recalled = true
 	for rule, log := range stored {
-		g.of(rule).log = log
+		g.ruleState(rule).log = log
 	}
 }
 
-func (g *Guard) of(rule string) *guarded {
+func (g *Guard) ruleState(rule string) *guarded {
 	r := g.rules[rule]
 	if r == nil {
 		r = &guarded{}
@@ -98,30 +101,30 @@ func (g *Guard) of(rule string) *guarded {
 	return r
 }
 
-// Ask is called before the removal of a clone of rule.
+// Ask returns whether one clone of rule may be removed now.
 func (g *Guard) Ask(rule string, basis Basis, now time.Time) Verdict {
-	r := g.of(rule)
-	usedUp := r.ruling != RemovalsHeld && r.left == 0
+	r := g.ruleState(rule)
+	usedUp := r.ruling != RemovalsHeld && r.remaining == 0
 	if r.basis != basis || usedUp || now.Sub(r.counted) > recountAfter {
 		if answer := g.recount(rule, basis, now); answer.Write != nil || answer.Wait > 0 {
 			return answer
 		}
 	}
-	if r.ruling != RemovalsHeld && r.left == 0 {
-		return Verdict{Wait: recountPause} // it is no longer due, or was not when it was counted
+	if r.ruling != RemovalsHeld && r.remaining == 0 {
+		return Verdict{Wait: recountPause} // this removal was not due when the guard counted
 	}
 	answer := r.verdict(rule)
 	answer.News = r.ruling != r.reported && r.ruling != removalsPass
 	r.reported = r.ruling
 	if answer.Pass {
-		r.left--
+		r.remaining--
 	}
 	return answer
 }
 
-// Review judges again what is held of rule.
+// Review decides again whether the removals of rule are held.
 func (g *Guard) Review(rule string, basis Basis, now time.Time) Verdict {
-	r := g.of(rule)
+	r := g.ruleState(rule)
 	if r.basis != basis || now.Sub(r.counted) > recountPause {
 		if answer := g.recount(rule, basis, now); answer.Write != nil || answer.Wait > 0 {
 			return answer
@@ -139,9 +142,9 @@ func (r *guarded) verdict(rule string) Verdict {
 	return Verdict{Pass: true, Due: r.DueRemovals, Released: released}
 }
 
-// recount counts what is due of rule, and judges it.
+// recount counts the due removals of rule and rules on them.
 func (g *Guard) recount(rule string, basis Basis, now time.Time) Verdict {
-	r := g.of(rule)
+	r := g.ruleState(rule)
 	if g.writing {
 		return Verdict{Wait: recountPause}
 	}
@@ -159,16 +162,16 @@ func (g *Guard) recount(rule string, basis Basis, now time.Time) Verdict {
 		r.released = due.Targets
 	}
 	next := r.log.after(due, r.ruling, now)
-	if fraction >= 1 && !r.log.Holding() || r.log.covers(next) { // of 1, nothing is ever held
-		r.left = len(due.Targets)
+	if fraction >= 1 && !r.log.Holding() || r.log.covers(next) { // with 1, nothing is ever held
+		r.remaining = len(due.Targets)
 		return Verdict{}
 	}
-	r.left, r.pending, g.writing = 0, &next, true
+	r.remaining, r.pending, g.writing = 0, &next, true
 	return Verdict{Write: g.record(now)}
 }
 
-// Restore begins to write the record as it is; nil while another write is under
-// way. It is over with restored.
+// Restore returns the current record for the caller to store again, or nil while
+// another write is in progress. Call Restored when the write has ended.
 func (g *Guard) Restore(now time.Time) map[string]RemovalLog {
 	if g.writing {
 		return nil
@@ -177,9 +180,10 @@ func (g *Guard) Restore(now time.Time) map[string]RemovalLog {
 	return g.record(now)
 }
 
+// Restored ends the write that Restore started.
 func (g *Guard) Restored() { g.writing = false }
 
-// record is all that is to be stored.
+// record returns the removal logs of all rules, to be stored.
 func (g *Guard) record(now time.Time) map[string]RemovalLog {
 	record := map[string]RemovalLog{}
 	for name, r := range g.rules {
@@ -194,18 +198,18 @@ func (g *Guard) record(now time.Time) map[string]RemovalLog {
 	return record
 }
 
-// Written says whether what was asked for about rule is stored.
+// Written reports to the guard whether Verdict.Write for rule was stored.
 func (g *Guard) Written(rule string, stored bool) {
-	r := g.of(rule)
+	r := g.ruleState(rule)
 	if stored && r.pending != nil {
-		r.log, r.left = *r.pending, len(r.Targets)
+		r.log, r.remaining = *r.pending, len(r.Targets)
 	} else {
 		r.counted = time.Time{}
 	}
 	r.pending, g.writing = nil, false
 }
 
-// Holding lists the rules of which removals are held.
+// Holding returns the rules whose removals are held, sorted.
 func (g *Guard) Holding() []string {
 	held := maps.Clone(g.rules)
 	maps.DeleteFunc(held, func(_ string, r *guarded) bool { return r.ruling != RemovalsHeld && !r.log.Holding() })

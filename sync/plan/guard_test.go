@@ -53,7 +53,7 @@ func TestManyRemovalsAtOnceAreHeld(t *testing.T) {
 			due := DueRemovals{Targets: places(0, test.due), Total: test.total, Approved: test.approved, Gone: test.gone}
 			var log RemovalLog
 			if test.of > 0 {
-				log.heldSince, log.of = since, test.of
+				log.heldSince, log.clonesAtHold = since, test.of
 			}
 			require.Equal(t, test.want, due.Ruling(log, test.fraction))
 		})
@@ -214,7 +214,7 @@ func TestRemovalsOneByOneAddUpAndAreHeldUntilTheirCauseGoes(t *testing.T) {
 		}
 		held := w.remove(places(3, 4)[0])
 		require.False(t, held.Pass, sentence)
-		require.Contains(t, held.Hold.Message, "3 of the 7 clones of rule \"blog\" are due to be removed after 3 others")
+		require.Contains(t, held.Hold.Message, "3 of the 7 clones of rule \"blog\" are due to be deleted after 3 others")
 		w.pass(time.Hour)
 	}
 	require.Equal(t, []string{"blog"}, w.Holding())

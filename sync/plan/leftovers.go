@@ -10,47 +10,47 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// LeftoverFate is what a person wants done with the clones of a rule that the
-// configuration no longer has.
+// LeftoverFate is what a user requests for the clones of a rule that is no longer
+// in the configuration.
 type LeftoverFate string
 
 // The fates of leftovers.
 const (
-	// ReleaseClones takes Headwater's marks off; the objects stay.
+	// ReleaseClones removes Headwater's marks; the objects stay.
 	ReleaseClones LeftoverFate = "Release"
 	// PruneClones deletes the clones.
 	PruneClones LeftoverFate = "Prune"
 )
 
-// Leftovers is a person's approval of what is done with the clones of a rule that
-// the configuration no longer has. It is bound to the clones as they were: one
-// that was created or changed since is not touched.
+// Leftovers is a user's request to release or delete the clones of a rule that is
+// no longer in the configuration. It applies only to clones that were not created
+// or changed since the request.
 type Leftovers struct {
 	Fate LeftoverFate `json:"fate"`
-	// Clones is how many there were.
+	// Clones is how many clones existed at the time of the request.
 	Clones int `json:"clones"`
-	// Revisions hold the highest resourceVersion that a clone of each kind had.
+	// Revisions is the highest resourceVersion of the clones of each kind.
 	Revisions Revisions `json:"revisions"`
 }
 
-// Revisions are resourceVersions by kind: those of two kinds cannot be compared.
+// Revisions holds resourceVersions by kind: those of two kinds are not comparable.
 type Revisions map[object.Kind]string
 
-// add raises the revision of its kind to that of clone.
+// add raises the revision of the clone's kind to that of clone.
 func (r Revisions) add(clone *object.Digested) {
 	if known, found := r[clone.Kind]; !found || object.NewerThan(clone.ResourceVersion, known) {
 		r[clone.Kind] = clone.ResourceVersion
 	}
 }
 
-// Cover reports whether clone has not been written since. It is false where that
-// cannot be told.
+// Cover reports whether clone has not been written since. It is false if the
+// resourceVersions cannot be compared.
 func (r Revisions) Cover(clone *object.Digested) bool {
 	order, err := resourceversion.CompareResourceVersion(clone.ResourceVersion, r[clone.Kind])
 	return err == nil && order <= 0
 }
 
-// NewLeftovers returns the approval to have fate done with clones.
+// NewLeftovers returns the request to apply fate to clones.
 func NewLeftovers(fate LeftoverFate, clones []*object.Digested) *Leftovers {
 	leftovers := &Leftovers{Fate: fate, Clones: len(clones), Revisions: Revisions{}}
 	for _, clone := range clones {
@@ -59,7 +59,7 @@ func NewLeftovers(fate LeftoverFate, clones []*object.Digested) *Leftovers {
 	return leftovers
 }
 
-// FateOf is what is to be done with clone; empty when nothing is. l may be nil.
+// FateOf returns the request for clone, empty if l does not cover it. l may be nil.
 func (l *Leftovers) FateOf(clone *object.Digested) LeftoverFate {
 	if l == nil || !l.Revisions.Cover(clone) {
 		return ""
@@ -67,18 +67,18 @@ func (l *Leftovers) FateOf(clone *object.Digested) LeftoverFate {
 	return l.Fate
 }
 
-// Sentence says what is done with the clones of rule.
+// Sentence describes for an Event what Headwater does with the clones of rule.
 func (l *Leftovers) Sentence(rule string) string {
-	done := "deleted"
+	does := "deletes"
 	if l.Fate == ReleaseClones {
-		done = "released: Headwater's marks are taken off them"
+		does = "removes its marks from"
 	}
-	return fmt.Sprintf("%s of rule %q, which is no longer in the configuration, are %s", plural.Of(l.Clones, "clone"), rule, done)
+	return fmt.Sprintf("Headwater %s %s of rule %q, which is no longer in the configuration", does, plural.Of(l.Clones, "clone"), rule)
 }
 
-// abandoned is the step about a clone of a rule that the configuration no longer
-// has.
-func (s State) abandoned(onRuleRemoved string) Decision {
+// ruleRemoved returns the decision about a clone whose rule is no longer in the
+// configuration.
+func (s State) ruleRemoved(onRuleRemoved string) Decision {
 	switch {
 	case s.Requested == PruneClones:
 		return Decision{Action: Remove, Reason: Pruned}
@@ -91,9 +91,9 @@ func (s State) abandoned(onRuleRemoved string) Decision {
 	}
 }
 
-// IsLeftover reports whether the clone is of a rule that the configuration no
-// longer has, and stays for no other rule.
+// IsLeftover reports whether the clone's rule is no longer in the configuration
+// and no other rule wants the clone.
 func (s State) IsLeftover() bool {
-	step := s.Unwanted()
-	return s.Former == nil && step != nil && (step.Reason == RuleRemoved || step.Reason == Pruned || step.Reason == Released)
+	decision := s.Unwanted()
+	return s.Former == nil && decision != nil && (decision.Reason == RuleRemoved || decision.Reason == Pruned || decision.Reason == Released)
 }

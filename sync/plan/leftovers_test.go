@@ -57,10 +57,10 @@ func TestOnlyClonesOfARuleThatIsGoneAreReleasedOrPruned(t *testing.T) {
 			if test.change != nil {
 				test.change(t, &state)
 			}
-			step := Plan(state)
-			require.Equal(t, test.action, step.Action)
-			require.Equal(t, test.reason, step.Reason)
-			require.False(t, step.Reason == Pruned && step.IsGuarded(), "a person asked for it by name")
+			decision := Plan(state)
+			require.Equal(t, test.action, decision.Action)
+			require.Equal(t, test.reason, decision.Reason)
+			require.False(t, decision.Reason == Pruned && decision.IsGuarded(), "a person asked for it by name")
 		})
 	}
 }

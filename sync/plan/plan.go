@@ -9,46 +9,47 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// Plan decides what to do in one place. It is pure: the same state always
-// gives the same step, and a step carried out gives a state that needs none.
+// Plan decides what to do at one target. It is pure: the same state always gives
+// the same decision, and after the decision is carried out, Plan wants no write.
 func Plan(s State) Decision {
-	if step := s.Unwanted(); step != nil {
-		return *step
+	if decision := s.Unwanted(); decision != nil {
+		return *decision
 	}
-	claim := s.Candidates[0]
-	if obstacle := s.blocked(claim); obstacle != nil {
+	candidate := s.Candidates[0]
+	if obstacle := s.blocked(candidate); obstacle != nil {
 		return *obstacle
 	}
-	desired := Desired(*claim.Rule, claim.Source, s.Namespace.Name)
+	desired := Desired(*candidate.Rule, candidate.Source, s.Namespace.Name)
 	if tooLarge := oversize(desired); tooLarge != nil {
 		return *tooLarge
 	}
-	step := s.converge(claim, desired)
-	if step.Writes() {
-		step.Desired = desired
+	decision := s.converge(candidate, desired)
+	if decision.Writes() {
+		decision.Desired = desired
 	}
-	return step
+	return decision
 }
 
-// Unwanted is the step for a place where no clone is called for, or nil.
+// Unwanted returns the decision for a target that no rule wants a clone at; nil if
+// a rule with an existing source wants one.
 func (s State) Unwanted() *Decision {
-	step := leave(NotSelected)
+	decision := leave(NotSelected)
 	switch {
 	case s.Namespace == nil || s.Namespace.Terminating:
-		step = leave(NamespaceGone)
+		decision = leave(NamespaceGone)
 	case len(s.Candidates) == 0:
-		step = s.orphaned()
+		decision = s.orphaned()
 	case s.Candidates[0].Source == nil:
-		step = s.withoutSource(s.Candidates[0].Rule)
+		decision = s.withoutSource(s.Candidates[0].Rule)
 	default:
 		return nil
 	}
-	return &step
+	return &decision
 }
 
-// withoutSource is the step for a place that rule has, while its source is not
-// there. A clone of another rule goes or stays as that one says, which has no
-// say while it would have its clone here, were it not for rule.
+// withoutSource returns the decision for a target of rule whose source does not
+// exist. A clone of another rule follows that rule's policies. It is left alone
+// while that rule is a lower-priority candidate with a source.
 func (s State) withoutSource(rule *spec.Rule) Decision {
 	if s.Clone == nil {
 		return leave(SourceDeleted)
@@ -64,7 +65,7 @@ func (s State) withoutSource(rule *spec.Rule) Decision {
 	return s.orphaned()
 }
 
-// orphaned is the step about a clone that no rule claims any more.
+// orphaned returns the decision about a clone that no rule wants any more.
 func (s State) orphaned() Decision {
 	if s.Clone == nil {
 		return leave(NotSelected)
@@ -76,18 +77,17 @@ func (s State) orphaned() Decision {
 	case s.Clone.DeletionTimestamp != nil:
 		return leave(CloneTerminating)
 	case former == nil:
-		return s.abandoned(marks.OnRuleRemoved)
+		return s.ruleRemoved(marks.OnRuleRemoved)
 	case !former.Reaches(marks.Source, s.Target):
 		return s.onGone(former, RuleChanged, former.OnRuleRemoved)
 	case !former.Namespaces.Matches(s.Namespace.Name, s.Namespace.Labels):
 		return s.onGone(former, NamespaceUnmatched, former.OnNamespaceUnmatched)
-	default: // a selector's source that is gone, or lost its label
+	default: // the selector no longer matches the source, or the source was deleted
 		return s.onGone(former, SourceDeleted, former.OnSourceDeleted)
 	}
 }
 
-// onGone is the step about a clone that lost its reason, by its own rule's
-// policy.
+// onGone applies the policy of rule, one of its OnGone fields, to its clone.
 func (s State) onGone(rule *spec.Rule, reason Reason, policy spec.OnGone) Decision {
 	if s.Clone == nil {
 		return leave(reason)
@@ -99,39 +99,40 @@ func (s State) onGone(rule *spec.Rule, reason Reason, policy spec.OnGone) Decisi
 	return Decision{Action: Remove, Reason: reason}
 }
 
-// blocked is the step when the source or the target forbids cloning.
-func (s State) blocked(claim Candidate) *Decision {
-	source := claim.Source
+// blocked returns the decision if the source or the existing clone forbids a write
+// now; else nil.
+func (s State) blocked(candidate Candidate) *Decision {
+	source := candidate.Source
 	if source.DeletionTimestamp != nil {
 		return &Decision{Action: Leave, Reason: SourceTerminating, Message: "the source is being deleted; its clones stay as they are"}
 	}
-	if refused := forbidden(claim.Rule, source); refused != nil {
+	if refused := forbidden(candidate.Rule, source); refused != nil {
 		return refused
 	}
-	for _, key := range claim.Rule.Target.Keys {
+	for _, key := range candidate.Rule.Target.Keys {
 		if _, found := source.Digests.Sum(key.From); !found {
 			return hold(KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From))
 		}
 	}
-	if clone := s.clone(); source.Content.Empty() && !claim.Approved && clone != nil && len(clone.Digests) > 0 {
+	if clone := s.clone(); source.Content.Empty() && !candidate.Approved && clone != nil && len(clone.Digests) > 0 {
 		return hold(SourceEmptied, fmt.Sprintf("the source was emptied; its clones keep what they have until "+
-			"`headwater approve %s` says that this is meant", claim.Rule.Name))
+			"you run `headwater approve %s`", candidate.Rule.Name))
 	}
 	if s.Clone != nil && s.Clone.DeletionTimestamp != nil {
-		return &Decision{Action: Leave, Reason: CloneTerminating, Message: "made anew once it is gone"}
+		return &Decision{Action: Leave, Reason: CloneTerminating, Message: "the clone is being deleted; Headwater recreates it afterwards"}
 	}
 	return nil
 }
 
-// converge brings the place to what the rule and the source say.
-func (s State) converge(claim Candidate, desired *object.Full) Decision {
+// converge returns the write that makes the target match the rule and the source.
+func (s State) converge(candidate Candidate, desired *object.Full) Decision {
 	if s.Clone == nil {
-		return s.withoutClone(claim, desired)
+		return s.withoutClone(candidate, desired)
 	}
 	_, ours := mark.Of(s.Clone)
 	switch {
 	case !ours && (!s.Clone.MadeByUs || needsNew(desired, s.Clone)):
-		return s.takeOver(claim, s.Clone, desired)
+		return s.takeOver(candidate, s.Clone, desired)
 	case matches(desired, s.Clone):
 		return leave(InSync)
 	case s.Clone.Type != desired.Content.Type:
@@ -143,14 +144,14 @@ func (s State) converge(claim Candidate, desired *object.Full) Decision {
 	}
 }
 
-// takeOver is the step about an object that is not ours, as the rule's
-// onConflict says.
-func (s State) takeOver(claim Candidate, found *object.Digested, desired *object.Full) Decision {
-	if found == nil || claim.Rule.OnConflict == spec.ConflictSkip {
-		return conflict(claim.Rule)
+// takeOver applies the rule's onConflict to an object that Headwater does not
+// manage.
+func (s State) takeOver(candidate Candidate, found *object.Digested, desired *object.Full) Decision {
+	if found == nil || candidate.Rule.OnConflict == spec.ConflictSkip {
+		return conflict(candidate.Rule)
 	}
-	if claim.Rule.OnConflict == spec.ConflictAdoptIfEqual && !samePayload(desired, found) {
-		return conflict(claim.Rule)
+	if candidate.Rule.OnConflict == spec.ConflictAdoptIfEqual && !samePayload(desired, found) {
+		return conflict(candidate.Rule)
 	}
 	if needsNew(desired, found) {
 		return Decision{Action: Recreate, Reason: TakenOver}
@@ -158,34 +159,34 @@ func (s State) takeOver(claim Candidate, found *object.Digested, desired *object
 	return Decision{Action: Update, Reason: TakenOver}
 }
 
-// needsNew reports whether live cannot become desired without being deleted.
+// needsNew reports whether live must be recreated to become desired.
 func needsNew(desired *object.Full, live *object.Digested) bool {
 	return live.Type != desired.Content.Type || changesImmutable(desired, live)
 }
 
-func (s State) withoutClone(claim Candidate, desired *object.Full) Decision {
+func (s State) withoutClone(candidate Candidate, desired *object.Full) Decision {
 	switch {
 	case !s.Taken:
 		return Decision{Action: Create, Reason: Missing}
 	case s.MadeByUs && s.Found == nil:
 		return Decision{Action: Update, Reason: Unmarked}
-	case s.MadeByUs && matches(desired, s.Found): // it has the label again
+	case s.MadeByUs && matches(desired, s.Found): // somebody restored the label
 		return leave(InSync)
 	case s.MadeByUs && !needsNew(desired, s.Found):
 		return Decision{Action: Update, Reason: Unmarked}
 	default:
-		return s.takeOver(claim, s.Found, desired)
+		return s.takeOver(candidate, s.Found, desired)
 	}
 }
 
-// changesImmutable reports whether live is immutable and desired changes what
-// the API server then lets nobody change.
+// changesImmutable reports whether live is immutable and desired differs in fields
+// that the API server then does not allow to change.
 func changesImmutable(desired *object.Full, live *object.Digested) bool {
 	return live.Immutable && (!desired.Content.Immutable || !slices.Equal(desired.Digests, live.Digests))
 }
 
 func conflict(rule *spec.Rule) Decision {
-	what := "is not Headwater's"
+	what := "is not managed by Headwater"
 	if rule.OnConflict == spec.ConflictAdoptIfEqual {
 		what += " and differs from the source"
 	}

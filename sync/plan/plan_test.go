@@ -340,10 +340,10 @@ func TestPlan(t *testing.T) {
 			if len(state.Candidates) > 0 && state.Namespace != nil && !state.Candidates[0].Rule.Namespaces.Matches(state.Namespace.Name, nil) {
 				state.Candidates = nil
 			}
-			step := Plan(state)
-			require.Equal(t, test.action, step.Action)
-			require.Equal(t, test.reason, step.Reason)
-			require.NotContains(t, step.Message, "s3cret")
+			decision := Plan(state)
+			require.Equal(t, test.action, decision.Action)
+			require.Equal(t, test.reason, decision.Reason)
+			require.NotContains(t, decision.Message, "s3cret")
 		})
 	}
 }

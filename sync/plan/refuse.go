@@ -10,26 +10,26 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// The API server's limits: TotalAnnotationSizeLimitB of apimachinery's
-// validation, MaxSecretSize of k8s.io/api, and etcd's default for one request,
-// of which a tenth is left for what the API server adds.
+// The API server's limits in bytes: TotalAnnotationSizeLimitB of apimachinery's
+// validation, MaxSecretSize of k8s.io/api, and etcd's default request size, minus
+// a tenth for the fields that the API server adds.
 const (
 	maxAnnotationBytes = 256 << 10
 	maxPayloadBytes    = 1 << 20
 	maxObjectBytes     = 1536 << 10 * 9 / 10
 )
 
-// forbidden is the refusal of a source that must never be cloned, or nil.
+// forbidden returns a refusal if the source must never be cloned, else nil.
 func forbidden(rule *spec.Rule, source *object.Full) *Decision {
 	if rule.OwnSource {
-		return refuse(OwnNamespace, "the source is in Headwater's own namespace, whose keys and certificates must not leave it; keep the source in another")
+		return refuse(OwnNamespace, "the source is in Headwater's own namespace, whose keys and certificates must not leave it; move the source to another namespace")
 	}
 	if source.Namespace == metav1.NamespaceSystem && !rule.Source.AllowSystemNamespace {
-		return refuse(SystemNamespace, "the source is in kube-system; if it is meant to leave it, set allowSystemNamespace: true in the rule's source")
+		return refuse(SystemNamespace, "the source is in kube-system; to clone it from there, set allowSystemNamespace: true in the rule's source")
 	}
 	if marks, marked := mark.Of(source); marked {
-		return refuse(SourceIsClone, fmt.Sprintf("the source is itself a clone, of %s by rule %q; have the rule name that source, "+
-			"or make this object anew without the headwater.dev marks", marks.Source, marks.Rule))
+		return refuse(SourceIsClone, fmt.Sprintf("the source is itself a clone, of %s by rule %q; set the rule's source to that object, "+
+			"or recreate this object without its headwater.dev labels and annotations", marks.Source, marks.Rule))
 	}
 	if why := forbiddenType(source.Content.Type); why != "" {
 		return refuse(ForbiddenType, why)
@@ -50,8 +50,8 @@ func forbiddenType(secretType string) string {
 	}
 }
 
-// oversize is the refusal of a clone that the API server would not store, or
-// nil.
+// oversize returns a refusal if the clone exceeds a size limit of the API server,
+// else nil.
 func oversize(desired *object.Full) *Decision {
 	annotations := sizeOf(desired.Annotations)
 	payload := 0
@@ -71,8 +71,8 @@ func oversize(desired *object.Full) *Decision {
 		{"content", annotations + sizeOf(desired.Labels) + names + payload, maxObjectBytes},
 	} {
 		if limit.bytes > limit.max {
-			return refuse(TooLarge, fmt.Sprintf("with what the rule adds, the clone would hold %d bytes of %s, more than the %d "+
-				"that the API server stores; clone fewer keys or copy less metadata", limit.bytes, limit.what, limit.max))
+			return refuse(TooLarge, fmt.Sprintf("with the metadata that the rule adds, the clone would have %d bytes of %s; the API server "+
+				"stores at most %d; clone fewer keys or copy less metadata", limit.bytes, limit.what, limit.max))
 		}
 	}
 	return nil
@@ -86,8 +86,8 @@ func sizeOf(m map[string]string) int {
 	return size
 }
 
-// Outranked is the step for a rule whose clone another rule, which comes before
-// it in the file, has in the same place.
+// Outranked returns the refusal for the rule loser: the rule winner comes before
+// it in the file and clones to the same target.
 func Outranked(loser, winner string) Decision {
 	return *refuse(OtherRule, fmt.Sprintf(
 		"rule %q wants to clone here, but rule %q comes first in the file and clones to the same name", loser, winner))

@@ -13,59 +13,61 @@ import (
 )
 
 const (
-	// atOnce is how long a removal counts as part of those that follow it:
-	// people relabel a thousand namespaces one by one.
+	// atOnce is how long a removal counts together with later ones: users may
+	// relabel a thousand namespaces one by one.
 	atOnce = time.Minute
-	// fewRemovals are never held, or a rule of three clones would hold the
-	// first; kube-controller-manager's eviction of nodes draws the same line.
+	// fewRemovals are never held: otherwise a rule with three clones would hold
+	// the first removal. kube-controller-manager's node eviction uses the same limit.
 	fewRemovals = 2
-	// logSlack bounds how much older than the removal its time in a RemovalLog is.
+	// logSlack bounds how much older than a removal its time in a RemovalLog is.
 	logSlack = 5 * time.Second
 )
 
-// RemovalLog is what has to be known of one rule's removals beside the clones
-// that exist. It is stored in the cluster before a removal is carried out, so
-// that a restarted process and the commands judge as the leader does.
+// RemovalLog records the recent removals of one rule. Headwater stores it in the
+// cluster before it removes a clone, so that a restarted process and the commands
+// rule as the leader does.
 type RemovalLog struct {
-	// heldSince is when the hold began that is in force; zero without one.
+	// heldSince is when the current hold began; zero without a hold.
 	heldSince time.Time
-	// of is how many clones the rule had when the hold began, with those that
-	// were removed just before.
-	of int
-	// removed are the latest removals without an approval, by HashOf. During a
-	// hold none of them is forgotten.
+	// clonesAtHold is how many clones the rule had when the hold began, including
+	// those removed just before.
+	clonesAtHold int
+	// removed holds the times of recent removals without an approval, by HashOf.
+	// Entries are kept as long as a hold lasts.
 	removed map[uint64]time.Time
 }
 
-// HashOf stands for a clone in a RemovalLog, which may hold thousands.
+// HashOf returns the short form of target in a RemovalLog, which may have
+// thousands of entries.
 func HashOf(target object.Ref) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(target.String()))
 	return hash.Sum64()
 }
 
+// Holding reports whether a hold is in force.
 func (l RemovalLog) Holding() bool { return !l.heldSince.IsZero() }
 
-// counts reports whether a removal at that time is part of those at now.
+// counts reports whether a removal at that time still counts at now.
 func (l RemovalLog) counts(at, now time.Time) bool {
 	return l.Holding() || now.Sub(at) <= atOnce+logSlack
 }
 
-// Recent are the removals that are part of those at now.
+// Recent returns the removals that still count at now.
 func (l RemovalLog) Recent(now time.Time) map[uint64]time.Time {
 	recent := maps.Clone(l.removed)
 	maps.DeleteFunc(recent, func(_ uint64, at time.Time) bool { return !l.counts(at, now) })
 	return recent
 }
 
-// empty reports whether nothing in l matters any more.
+// empty reports whether l need not be stored any more.
 func (l RemovalLog) empty(now time.Time) bool { return !l.Holding() && len(l.Recent(now)) == 0 }
 
-// after is the log to store before what ruling says of due is done.
+// after returns the log to store before the ruling on due is carried out.
 func (l RemovalLog) after(due DueRemovals, ruling ruling, now time.Time) RemovalLog {
 	if ruling == RemovalsHeld {
 		if !l.Holding() {
-			l.heldSince, l.of, l.removed = now, due.Total+due.Gone, l.Recent(now)
+			l.heldSince, l.clonesAtHold, l.removed = now, due.Total+due.Gone, l.Recent(now)
 		}
 		return l
 	}
@@ -84,8 +86,7 @@ func (l RemovalLog) after(due DueRemovals, ruling ruling, now time.Time) Removal
 	return next
 }
 
-// covers reports whether next needs no write when l is stored: that removals
-// are forgotten can wait.
+// covers reports whether next need not be stored if l is: next only drops entries.
 func (l RemovalLog) covers(next RemovalLog) bool {
 	if !l.heldSince.Equal(next.heldSince) {
 		return false
@@ -98,22 +99,23 @@ func (l RemovalLog) covers(next RemovalLog) bool {
 	return true
 }
 
-// storedLog is a RemovalLog in JSON.
+// storedLog is the JSON form of a RemovalLog.
 type storedLog struct {
-	HeldSince *time.Time     `json:"heldSince,omitempty"`
-	Of        int            `json:"of,omitempty"`
-	Removed   []storedHashes `json:"removed,omitempty"`
+	HeldSince    *time.Time     `json:"heldSince,omitempty"`
+	ClonesAtHold int            `json:"of,omitempty"`
+	Removed      []storedHashes `json:"removed,omitempty"`
 }
 
-// storedHashes are the clones that were removed at one time, 8 bytes each.
+// storedHashes holds the hashes of clones that were removed at one time, 8 bytes
+// each.
 type storedHashes struct {
 	At     time.Time `json:"at"`
 	Clones []byte    `json:"clones"`
 }
 
-// MarshalText writes l in the same way each time.
+// MarshalText returns l as JSON. The same l always gives the same text.
 func (l RemovalLog) MarshalText() ([]byte, error) {
-	stored := storedLog{Of: l.of}
+	stored := storedLog{ClonesAtHold: l.clonesAtHold}
 	if l.Holding() {
 		since := l.heldSince.Round(0).UTC()
 		stored.HeldSince = &since
@@ -138,9 +140,9 @@ func (l RemovalLog) MarshalText() ([]byte, error) {
 func (l *RemovalLog) UnmarshalText(text []byte) error {
 	var stored storedLog
 	if err := json.Unmarshal(text, &stored); err != nil {
-		return fmt.Errorf("record of removals: %w", err)
+		return fmt.Errorf("parse the removal record: %w", err)
 	}
-	*l = RemovalLog{of: stored.Of, removed: map[uint64]time.Time{}}
+	*l = RemovalLog{clonesAtHold: stored.ClonesAtHold, removed: map[uint64]time.Time{}}
 	if stored.HeldSince != nil {
 		l.heldSince = *stored.HeldSince
 	}
@@ -152,34 +154,34 @@ func (l *RemovalLog) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ruling is what is decided about the removals that are due of one rule.
+// ruling is the decision about all due removals of one rule.
 type ruling int
 
 const (
 	nothingDue ruling = iota
 	removalsPass
-	removalsApproved // an approval is all that lets them pass
+	removalsApproved // they pass only because of an approval
+	// RemovalsHeld means that the removals wait for an approval.
 	RemovalsHeld
 )
 
-// DueRemovals is what is due to be removed of the clones of one rule.
+// DueRemovals describes the due removals of one rule.
 type DueRemovals struct {
 	Targets []object.Ref
-	// total is how many clones the rule has; gone how many it had beside them,
-	// which were removed at once with those that are due.
+	// Total is how many clones the rule has. Gone is how many more it had that were
+	// removed recently and count together with Targets.
 	Total, Gone int
-	// approved is how many removals a person has approved.
+	// Approved is how many removals a user has approved.
 	Approved int
 }
 
-// Ruling is the only answer to whether the removals are held. A hold ends when
-// nothing is due, when what is due is approved, or when it is no more than may be
-// removed at once; that time has passed or that new clones were made does not
-// end it.
+// Ruling decides whether the removals are held; nothing else does. A hold ends
+// when nothing is due, when the due removals are approved, or when they are few
+// enough to remove at once. Neither time nor new clones end it.
 func (d DueRemovals) Ruling(log RemovalLog, maxFraction float64) ruling {
 	due, of := len(d.Targets), d.Total+d.Gone
 	if log.Holding() {
-		of = min(of, log.of)
+		of = min(of, log.clonesAtHold)
 	}
 	few := due+d.Gone <= fewRemovals && maxFraction > 0
 	switch {
@@ -194,12 +196,12 @@ func (d DueRemovals) Ruling(log RemovalLog, maxFraction float64) ruling {
 	}
 }
 
-// Decision is what becomes of a removal that is held.
+// Decision returns the decision that replaces a held removal.
 func (d DueRemovals) Decision(rule string) Decision {
 	before := ""
 	if d.Gone > 0 {
 		before = fmt.Sprintf(" after %d others", d.Gone)
 	}
-	return *hold(MassRemoval, fmt.Sprintf("%d of the %d clones of rule %q are due to be removed%s, more than safety.maxDeleteFraction allows at once; "+
+	return *hold(MassRemoval, fmt.Sprintf("%d of the %d clones of rule %q are due to be deleted%s, more than safety.maxDeleteFraction allows at once; "+
 		"undo the change, or run `headwater approve %s`", len(d.Targets), d.Total, rule, before, rule))
 }

@@ -5,58 +5,56 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// Namespace is what Plan needs to know of the target namespace.
+// Namespace is the part of the target namespace that Plan needs.
 type Namespace struct {
 	Name        string
 	Labels      map[string]string
 	Terminating bool
 }
 
-// Candidate is a rule's wish to have a clone of a source in some place.
+// Candidate is a rule that wants a clone of a source at some target.
 type Candidate struct {
 	Rule *spec.Rule
 	Ref  object.Ref
 	// Source is nil when it does not exist.
 	Source *object.Full
-	// Approved is true when a person approved that the clones be emptied with
-	// this revision of the source.
+	// Approved is true if a user approved this revision of the source, which has
+	// no data, so that Headwater may empty the clones.
 	Approved bool
 }
 
-// State is everything that Plan decides on about one place in a namespace:
-// what is, as the caches show it.
+// State is everything that Plan decides on for one target: the observed objects,
+// as the caches show them.
 type State struct {
 	Target object.Ref
 	// Namespace is nil when it does not exist.
 	Namespace *Namespace
-	// Candidates are in the file's order: the first wins.
+	// Candidates are in the order of the file: the first wins.
 	Candidates []Candidate
-	// Clone is the object in the place when it carries the clone label.
+	// Clone is the existing object, if it has the clone label.
 	Clone *object.Digested
-	// Former is the rule that the clone's marks name; nil when the file no
+	// Former is the rule that the clone's marks name; nil if the configuration no
 	// longer has it.
 	Former *spec.Rule
-	// Requested is what a person wants done with the clone, whose rule the file no
-	// longer has; empty when nothing is.
+	// Requested is what a user requested for a clone whose rule is no longer in
+	// the configuration; empty without a request.
 	Requested LeftoverFate
-	// Taken is true when the object in the place lacks that label;
-	// MadeByUs, when field managers tell that it is a clone that lost it. That
-	// can be forged: it is reason to write, never to delete.
+	// Taken is true if an object without the clone label exists. MadeByUs is true
+	// if its field managers show that it is a clone that lost the label. Field
+	// managers can be forged: MadeByUs justifies a write, never a deletion.
 	Taken, MadeByUs bool
-	// Found is the object that lacks the label, where more has to be known of
-	// it; see NeedsFound.
+	// Found is the object without the label; read only if NeedsFound says so.
 	Found *object.Digested
 }
 
-// NeedsFound reports whether Plan needs to know what the object without the
-// label holds: it may be written.
+// NeedsFound reports whether Plan needs State.Found, because Headwater may write
+// the object without the label.
 func (s State) NeedsFound() bool {
 	return s.Clone == nil && s.Taken && len(s.Candidates) > 0 &&
 		(s.MadeByUs || s.Candidates[0].Rule.OnConflict != spec.ConflictSkip)
 }
 
-// clone is the clone in the place, also one that lost its label, as far as it
-// is known.
+// clone returns the clone, even if it lost its label; nil if it was not read.
 func (s State) clone() *object.Digested {
 	if s.Clone == nil && s.MadeByUs {
 		return s.Found
@@ -64,7 +62,8 @@ func (s State) clone() *object.Digested {
 	return s.Clone
 }
 
-// Live is the object in the place, as far as it is known.
+// Live returns the existing object, with or without the label; nil if it was not
+// read.
 func (s State) Live() *object.Digested {
 	if s.Clone != nil {
 		return s.Clone

@@ -41,6 +41,6 @@ func TestAFailureIsReadFromAnnotations(t *testing.T) {
 
 func TestAnApprovalIsAPlainSentence(t *testing.T) {
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	require.Equal(t, `approved at 2026-05-04T03:02:01Z by user "admin", a name that Headwater cannot verify`, survey.Approval{At: at, By: "admin"}.String())
-	require.Equal(t, "approved at 2026-05-04T03:02:01Z by somebody who gave no name", survey.Approval{At: at}.String())
+	require.Equal(t, `approved at 2026-05-04T03:02:01Z by user "admin" (name not verified)`, survey.Approval{At: at, By: "admin"}.String())
+	require.Equal(t, "approved at 2026-05-04T03:02:01Z by an unnamed user", survey.Approval{At: at}.String())
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Failures are the clones whose last write failed; each is retried alone.
+// Failures holds the clones whose last write failed. Each is retried on its own.
 type Failures map[object.Ref]failure
 
 type failure struct {
@@ -18,6 +18,8 @@ type failure struct {
 	err   error
 }
 
+// Add records a failed write of target. The time of the first failure in a row is
+// kept.
 func (f Failures) Add(target object.Ref, rule string, err error, now time.Time) {
 	since := now
 	if known, again := f[target]; again {
@@ -26,18 +28,19 @@ func (f Failures) Add(target object.Ref, rule string, err error, now time.Time) 
 	f[target] = failure{rule, since, err}
 }
 
-// Mark has f say so when the write that is due in its place failed.
-func (f Failures) Mark(finding survey.CloneStatus) survey.CloneStatus {
-	if failure, failed := f[finding.Target]; failed && finding.Decision.Writes() {
-		finding.Status, finding.Since = survey.Failed, failure.since
-		finding.Decision.Message = failure.err.Error() + Retrying
+// Mark returns cloneStatus with status Failed if the due write failed before.
+func (f Failures) Mark(cloneStatus survey.CloneStatus) survey.CloneStatus {
+	if failure, failed := f[cloneStatus.Target]; failed && cloneStatus.Decision.Writes() {
+		cloneStatus.Status, cloneStatus.Since = survey.Failed, failure.since
+		cloneStatus.Decision.Message = failure.err.Error() + Retrying
 	}
-	return finding
+	return cloneStatus
 }
 
+// Retrying is appended to the message of a failed write.
 const Retrying = "; retrying with backoff"
 
-// First returns up to n of them, those that failed longest first.
+// First returns at most n failing clones, those that have failed longest first.
 func (f Failures) First(n int) []object.Ref {
 	targets := make([]object.Ref, 0, len(f))
 	for target := range f {

@@ -10,45 +10,48 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Fighting is the reason of the Event about a clone that somebody changes or
-// deletes each time Headwater repairs it, and of the CloneStatus about it.
+// Fighting is the reason of the Event and of the CloneStatus about a clone that
+// another client changes or deletes each time Headwater repairs it.
 const Fighting = "Fighting"
 
 const (
-	// quickRepairs of one clone within fightWindow are made without a pause.
+	// quickRepairs is how many repairs of one clone within fightWindow are done
+	// without a pause.
 	quickRepairs = 5
 	fightWindow  = time.Minute
-	// After that the pause before a repair doubles with each.
+	// After that, the pause starts at firstPause and doubles with each repair.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
 )
 
-// FightReported is how long ago the latest Event about a fight may be while the
-// fight goes on.
+// FightReported is the maximum age of the latest Event about a fight that still
+// goes on.
 const FightReported = again.After + 2*longestPause
 
-// Fights are the clones that were repaired a short while ago.
+// Fights counts the recent repairs of each clone and paces them.
 type Fights struct {
 	by     map[object.Ref]fight
 	pruned time.Time
 }
 
-// fight is how often one clone was repaired.
+// fight is the recent repairs of one clone.
 type fight struct {
 	repairs int
-	// since is when they began to be counted, last the latest of them.
+	// since is the time of the first counted repair, last of the latest.
 	since, last time.Time
-	// pause is how long after the latest the next may be; zero until they are
-	// too many.
+	// pause is the minimum time from the latest repair to the next; zero until
+	// there are quickRepairs.
 	pause time.Duration
-	// note is what was reported of it, reported whether it was in this pause.
+	// note is the note of the latest Event; reported is true if that Event belongs
+	// to the current pause.
 	note     string
 	reported bool
 }
 
+// NewFights returns empty Fights.
 func NewFights() *Fights { return &Fights{by: map[object.Ref]fight{}} }
 
-// over reports whether the clone was left alone for long enough.
+// over reports whether the clone was left unchanged for long enough.
 func (f fight) over(now time.Time) bool { return now.Sub(f.last) > max(fightWindow, 2*f.pause) }
 
 // Repaired counts a repair of target.
@@ -70,27 +73,27 @@ func (f *Fights) Repaired(target object.Ref, now time.Time) {
 	}
 }
 
-// Prune forgets the clones that are left alone.
+// Prune forgets the fights that are over.
 func (f *Fights) Prune(now time.Time) {
 	maps.DeleteFunc(f.by, func(_ object.Ref, known fight) bool { return known.over(now) })
 	f.pruned = now
 }
 
-// On reports whether somebody fights over target.
-func (f *Fights) On(target object.Ref, now time.Time) bool {
+// Active reports whether another client keeps undoing the repairs of target.
+func (f *Fights) Active(target object.Ref, now time.Time) bool {
 	known := f.by[target]
 	return known.pause > 0 && !known.over(now)
 }
 
-// Wait is how long the next repair of target has to wait.
+// Wait returns how long the next repair of target must wait.
 func (f *Fights) Wait(target object.Ref, now time.Time) time.Duration {
-	if !f.On(target, now) {
+	if !f.Active(target, now) {
 		return 0
 	}
 	return max(0, f.by[target].last.Add(f.by[target].pause).Sub(now))
 }
 
-// Report keeps what was reported of the fight over target.
+// Report stores the note that was reported about the fight over target.
 func (f *Fights) Report(target object.Ref, note string) {
 	if known, found := f.by[target]; found {
 		known.note, known.reported = note, true
@@ -101,27 +104,28 @@ func (f *Fights) Report(target object.Ref, note string) {
 // Reported reports whether the fight over target was reported in this pause.
 func (f *Fights) Reported(target object.Ref) bool { return f.by[target].reported }
 
-// Mark has finding say so when its write is a repair that somebody undoes.
-func (f *Fights) Mark(finding survey.CloneStatus, now time.Time) survey.CloneStatus {
-	if (finding.Status == survey.Behind || finding.Status == survey.Drifting) && f.On(finding.Target, now) {
-		known := f.by[finding.Target]
-		finding.Status, finding.Since = survey.Fights, known.since
-		finding.Decision.Reason, finding.Decision.Message = Fighting, known.note
+// Mark returns cloneStatus with status Fighting if another client keeps undoing
+// its repairs.
+func (f *Fights) Mark(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
+	if (cloneStatus.Status == survey.Behind || cloneStatus.Status == survey.Drifting) && f.Active(cloneStatus.Target, now) {
+		known := f.by[cloneStatus.Target]
+		cloneStatus.Status, cloneStatus.Since = survey.Fighting, known.since
+		cloneStatus.Decision.Reason, cloneStatus.Decision.Message = Fighting, known.note
 	}
-	return finding
+	return cloneStatus
 }
 
 var doing = map[Cause]string{
-	edited: "changing this clone", Deleted: "deleting this clone", Unmarked: "taking Headwater's marks off this clone",
+	edited: "changing this clone", Deleted: "deleting this clone", Unmarked: "removing Headwater's marks from this clone",
 }
 
-// FightNote is the note of the Event about a fight. manager is the field manager
-// that wrote the clone last, empty when the API server does not tell.
+// FightNote returns the note of the Event about a fight. manager is the field
+// manager that wrote the clone last; empty if unknown.
 func FightNote(rule string, cause Cause, manager string) string {
-	who, does := "another client, which the API server's audit log names,", doing[cause]
+	who, does := "another client (see the API server's audit log)", doing[cause]
 	if manager != "" {
 		who = fmt.Sprintf("field manager %q", manager)
 	}
-	return fmt.Sprintf("rule %q: %s keeps %s; Headwater repairs it with growing pauses of up to %s. "+
-		"Have that client leave the clone alone, or exclude the namespace from the rule", rule, who, does, longestPause)
+	return fmt.Sprintf("rule %q: %s keeps %s; Headwater repairs it with increasing pauses of up to %s. "+
+		"Stop that client from writing the clone, or exclude the namespace from the rule", rule, who, does, longestPause)
 }

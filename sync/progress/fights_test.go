@@ -22,7 +22,7 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 	var pauses []time.Duration
 	for range 11 {
 		pause := f.Wait(target, now)
-		require.True(t, f.On(target, now))
+		require.True(t, f.Active(target, now))
 		require.Zero(t, f.Wait(other, now), "one clone delays no other")
 		now = now.Add(pause)
 		require.Zero(t, f.Wait(target, now))
@@ -33,7 +33,7 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 	require.Equal(t, longestPause, pauses[10])
 
 	now = now.Add(2*longestPause + time.Second)
-	require.False(t, f.On(target, now), "it was left alone for long enough")
+	require.False(t, f.Active(target, now), "it was left alone for long enough")
 	f.Repaired(target, now)
 	require.Zero(t, f.Wait(target, now))
 	f.Prune(now)
@@ -63,7 +63,7 @@ func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
 	f.Report(target, "rival")
 	due := survey.CloneStatus{Target: target, Status: survey.Drifting, Decision: plan.Decision{Action: plan.Update, Reason: plan.Outdated}}
 	shown := f.Mark(due, now)
-	require.Equal(t, survey.Fights, shown.Status)
+	require.Equal(t, survey.Fighting, shown.Status)
 	require.Equal(t, plan.Reason(Fighting), shown.Decision.Reason)
 	require.Equal(t, "rival", shown.Why())
 	right := survey.CloneStatus{Target: target, Status: survey.Current, Decision: plan.Decision{Action: plan.Leave, Reason: plan.InSync}}

@@ -7,44 +7,44 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// FirstPass sums up what a leader finds and does until its queue is empty for
-// the first time. The zero value takes nothing in.
+// FirstPass summarizes the work of a new leader until its queue is empty for the
+// first time. Begin starts it; before that, it ignores outcomes.
 type FirstPass struct {
 	began time.Time
-	// outcomes holds the last outcome of each place; nil before and after the
-	// pass.
+	// outcomes holds the last outcome of each target; nil before and after the pass.
 	outcomes map[object.Ref]outcome
 }
 
 type outcome struct{ exists, written, failed bool }
 
-// passSummary is what a first pass came to.
+// passSummary is the result of a first pass.
 type passSummary struct {
-	// Clones exist in Namespaces; Written of them were created, updated or removed,
-	// and Failed places are tried again.
+	// Clones is how many clones exist, in how many Namespaces. Written targets were
+	// created, updated or removed; Failed targets are retried.
 	Clones, Namespaces, Written, Failed int
 	Took                                time.Duration
 }
 
+// Begin starts the pass.
 func (p *FirstPass) Begin(now time.Time) {
 	p.began, p.outcomes = now, map[object.Ref]outcome{}
 }
 
-// Note takes in what was done in one place. A write is seen once more, as an
-// unchanged clone, when the cache has it.
-func (p *FirstPass) Note(target object.Ref, step plan.Decision, exists bool, err error) {
+// Note records the outcome for one target. A written target is reconciled once
+// more, unchanged, when the cache shows the write.
+func (p *FirstPass) Note(target object.Ref, decision plan.Decision, exists bool, err error) {
 	if p.outcomes == nil {
 		return
 	}
-	wrote := err == nil && step.Writes()
+	wrote := err == nil && decision.Writes()
 	p.outcomes[target] = outcome{
-		exists:  step.Action != plan.Remove && (exists || wrote) || step.Action == plan.Remove && err != nil,
+		exists:  decision.Action != plan.Remove && (exists || wrote) || decision.Action == plan.Remove && err != nil,
 		written: wrote || p.outcomes[target].written,
 		failed:  err != nil,
 	}
 }
 
-// End sums up and forgets the pass; ok is false when none is under way.
+// End ends the pass and returns its summary; ok is false if none is in progress.
 func (p *FirstPass) End(now time.Time) (sum passSummary, ok bool) {
 	if p.outcomes == nil {
 		return sum, false

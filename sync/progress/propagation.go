@@ -12,74 +12,78 @@ import (
 // Propagations follows each change of a source until the last clone has it.
 type Propagations map[PropagationKey]*Ongoing
 
+// PropagationKey identifies a change: at most one is followed per rule and source.
 type PropagationKey struct {
 	Rule   string
 	Source object.Ref
 }
 
-// Ongoing is one change on its way.
+// Ongoing is the propagation of one change.
 type Ongoing struct {
 	// revision is the source's resourceVersion.
 	revision string
 	Began    time.Time
 	waiting  map[object.Ref]bool
-	Written  int
-	Failing  map[object.Ref]bool
+	// Written is how many clones were written.
+	Written int
+	// Failing holds the targets whose write failed and is retried.
+	Failing map[object.Ref]bool
 }
 
-// Arrival is what one look at a place means for a change.
+// Arrival is what the reconcile of one target means for a change.
 type Arrival struct {
 	Key PropagationKey
-	// written is true for a clone that was written for the change, took the
-	// time since it.
+	// Written is true if the clone was written for the change; Took is the time
+	// since the change.
 	Written bool
 	Took    time.Duration
-	// whole is the spread when this was the last place it waited for.
+	// Completed is the propagation if this was the last target it waited for.
 	Completed *Ongoing
 }
 
-// Begin starts to follow a change; one that is still on its way is given up.
+// Begin starts to follow a change. It replaces an unfinished one with the same key.
 func (s Propagations) Begin(key PropagationKey, revision string, targets []object.Ref, now time.Time) {
-	spread := &Ongoing{revision: revision, Began: now, waiting: make(map[object.Ref]bool, len(targets)), Failing: map[object.Ref]bool{}}
+	ongoing := &Ongoing{revision: revision, Began: now, waiting: make(map[object.Ref]bool, len(targets)), Failing: map[object.Ref]bool{}}
 	for _, target := range targets {
-		spread.waiting[target] = true
+		ongoing.waiting[target] = true
 	}
-	s[key] = spread
+	s[key] = ongoing
 }
 
-// Observe notes the outcome for one place, as it was claimed.
-func (s Propagations) Observe(target object.Ref, claims []plan.Candidate, wrote, failed bool, now time.Time) []Arrival {
+// Observe records the outcome for one target. candidates are those of the State
+// that was decided on.
+func (s Propagations) Observe(target object.Ref, candidates []plan.Candidate, wrote, failed bool, now time.Time) []Arrival {
 	var arrivals []Arrival
-	for key, spread := range s {
-		if !spread.waiting[target] && !spread.Failing[target] {
+	for key, ongoing := range s {
+		if !ongoing.waiting[target] && !ongoing.Failing[target] {
 			continue
 		}
-		at := slices.IndexFunc(claims, func(c plan.Candidate) bool { return c.Rule.Name == key.Rule && c.Ref == key.Source })
-		if at >= 0 && (claims[at].Source == nil || claims[at].Source.ResourceVersion != spread.revision) {
-			continue // decided by another revision
+		at := slices.IndexFunc(candidates, func(c plan.Candidate) bool { return c.Rule.Name == key.Rule && c.Ref == key.Source })
+		if at >= 0 && (candidates[at].Source == nil || candidates[at].Source.ResourceVersion != ongoing.revision) {
+			continue // the decision was for another revision
 		}
-		won := at == 0 // else another rule has the place, or nobody wants a clone there
-		arrived := spread.arrive(target, won && wrote, won && failed, now)
+		won := at == 0 // else another rule wins the target, or no rule wants a clone there
+		arrived := ongoing.arrive(target, won && wrote, won && failed, now)
 		arrived.Key = key
 		arrivals = append(arrivals, arrived)
-		if len(spread.waiting)+len(spread.Failing) == 0 {
+		if len(ongoing.waiting)+len(ongoing.Failing) == 0 {
 			delete(s, key)
 		}
 	}
 	return arrivals
 }
 
-// Began is when the change came that the place of f waits for; zero when it
+// Began returns when the change began that the target of f waits for; zero if it
 // waits for none.
 func (s Propagations) Began(f survey.CloneStatus) time.Time {
-	spread := s[PropagationKey{f.Rule, f.Source}]
-	if spread == nil || !spread.waiting[f.Target] && !spread.Failing[f.Target] {
+	ongoing := s[PropagationKey{f.Rule, f.Source}]
+	if ongoing == nil || !ongoing.waiting[f.Target] && !ongoing.Failing[f.Target] {
 		return time.Time{}
 	}
-	return spread.Began
+	return ongoing.Began
 }
 
-// arrive takes target from the places that s waits for.
+// arrive removes target from the targets that s waits for.
 func (s *Ongoing) arrive(target object.Ref, wrote, failed bool, now time.Time) Arrival {
 	var a Arrival
 	wasWaiting := s.waiting[target]

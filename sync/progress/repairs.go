@@ -6,29 +6,30 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// Cause is what somebody did to a clone that was put right.
+// Cause is what another client did to a clone that Headwater repaired.
 type Cause string
 
 const (
-	edited  Cause = "edited"
+	edited Cause = "edited"
+	// Deleted is a clone that was deleted.
 	Deleted Cause = "deleted"
-	// Unmarked is a clone without its label, or without what its annotations say
-	// of it.
+	// Unmarked is a clone that lost its label or its annotations.
 	Unmarked Cause = "unmarked"
 )
 
+// Causes lists every Cause.
 var Causes = []Cause{edited, Deleted, Unmarked}
 
-// ExternalChange is what a clone was before it changed for the first and for the last
-// time since its place was looked at; both nil when it was Headwater that removed
-// it.
+// ExternalChange holds a clone before its first and before its last change since
+// its target was reconciled; both nil if Headwater removed the clone.
 type ExternalChange struct{ first, last *object.Digested }
 
-// ExternalChanges are those of the places that are still to be looked at. Headwater's own
-// writes are among them: who wrote is told by what the clone was before.
+// ExternalChanges holds the changes of targets that are not reconciled yet. It
+// includes Headwater's own writes: RepairOf tells them apart by the clone before
+// the change.
 type ExternalChanges map[object.Ref]ExternalChange
 
-// Note takes in that a clone was changed or deleted, which was so before.
+// Note records that a clone was changed or deleted. was is the clone before that.
 func (c ExternalChanges) Note(was *object.Digested) {
 	target := was.Ref()
 	switch known, found := c[target]; {
@@ -39,18 +40,19 @@ func (c ExternalChanges) Note(was *object.Digested) {
 	}
 }
 
-// Settle takes out and returns what the outcome of a look at target accounts
-// for: seen, which was known before it. Of what came meanwhile a write may have
-// been the outcome, when nothing else was; the rest is for the next look.
-func (c ExternalChanges) Settle(target object.Ref, seen ExternalChange, step plan.Decision) ExternalChange {
+// Settle removes and returns the changes that a reconcile of target has handled.
+// seen is what was known before it. A change during the reconcile may be
+// Headwater's own write, if nothing was seen before; others stay for the next
+// reconcile.
+func (c ExternalChanges) Settle(target object.Ref, seen ExternalChange, decision plan.Decision) ExternalChange {
 	now := c[target]
 	switch {
-	case step.Action == plan.Remove:
+	case decision.Action == plan.Remove:
 		c[target] = ExternalChange{}
 		return ExternalChange{}
-	case step.Reason == plan.CloneTerminating: // it is only going
+	case decision.Reason == plan.CloneTerminating: // not deleted yet
 		return ExternalChange{}
-	case now == seen, seen.first == nil && step.Writes():
+	case now == seen, seen.first == nil && decision.Writes():
 		delete(c, target)
 		return now
 	case now.first == seen.first:
@@ -59,14 +61,14 @@ func (c ExternalChanges) Settle(target object.Ref, seen ExternalChange, step pla
 	return seen
 }
 
-// RepairOf tells whether step, which was carried out, put right what somebody had
-// done to the clone: a clone that was right is not any more. One that was not,
-// such as of an older source or rule, was due for the write anyway.
-func RepairOf(s plan.State, step plan.Decision, since ExternalChange) (Cause, bool) {
-	if !step.Writes() || step.Action == plan.Remove || !wasInSync(s, since.first) && !wasInSync(s, since.last) {
+// RepairOf reports whether decision, after it was carried out, repaired drift, and
+// its cause. It did if the clone was in sync before the change. A clone that was
+// not, for example because its source changed, needed the write anyway.
+func RepairOf(s plan.State, decision plan.Decision, since ExternalChange) (Cause, bool) {
+	if !decision.Writes() || decision.Action == plan.Remove || !wasInSync(s, since.first) && !wasInSync(s, since.last) {
 		return "", false
 	}
-	if step.Action == plan.Create {
+	if decision.Action == plan.Create {
 		return Deleted, true
 	}
 	if s.Clone == nil {
@@ -78,7 +80,7 @@ func RepairOf(s plan.State, step plan.Decision, since ExternalChange) (Cause, bo
 	return edited, true
 }
 
-// wasInSync reports whether the clone was what it should be now.
+// wasInSync reports whether the former clone matches what the rule wants now.
 func wasInSync(s plan.State, was *object.Digested) bool {
 	if was == nil {
 		return false

@@ -91,9 +91,9 @@ func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
 		"a clone that Headwater removed": removed[state.Target],
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			step := plan.Plan(state)
-			require.Equal(t, plan.Create, step.Action)
-			_, healed := RepairOf(state, step, since)
+			decision := plan.Plan(state)
+			require.Equal(t, plan.Create, decision.Action)
+			_, healed := RepairOf(state, decision, since)
 			require.False(t, healed)
 		})
 	}

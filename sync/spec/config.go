@@ -21,7 +21,7 @@ type Config struct {
 	OnNamespaceUnmatched OnGone           `json:"onNamespaceUnmatched"`
 }
 
-// Target says what a clone looks like.
+// Target describes the clones of a rule.
 type Target struct {
 	// Name defaults to the source's.
 	Name string `json:"name"`
@@ -41,21 +41,22 @@ type KeyMapping struct {
 	To   string `json:"to"`
 }
 
-// OnConflict says what to do about an object of the target's name that is not
-// Headwater's.
+// OnConflict says what to do if an object that Headwater does not manage already
+// has the clone's name.
 type OnConflict string
 
-// The answers to a conflict.
+// The values of OnConflict.
 const (
 	ConflictSkip         OnConflict = "Skip"
 	ConflictAdoptIfEqual OnConflict = "AdoptIfEqual"
 	ConflictOverwrite    OnConflict = "Overwrite"
 )
 
-// OnGone says what becomes of a clone that has lost its reason.
+// OnGone says what happens to a clone when its source, its rule or the match of
+// its namespace is gone.
 type OnGone string
 
-// The fates of a clone.
+// The values of OnGone.
 const (
 	Retain OnGone = "Retain"
 	Delete OnGone = "Delete"
@@ -94,7 +95,7 @@ func (t Target) validate(at *field.Path) field.ErrorList {
 	for i, key := range t.Keys {
 		to := key.Target()
 		if key.From == "" {
-			errs = append(errs, field.Required(at.Child("keys").Index(i).Child("from"), "name the source's key"))
+			errs = append(errs, field.Required(at.Child("keys").Index(i).Child("from"), "set it to a key of the source"))
 		}
 		for _, problem := range validation.IsConfigMapKey(to) {
 			errs = append(errs, field.Invalid(at.Child("keys").Index(i), to, problem))
@@ -137,11 +138,12 @@ func validateGlobs(at *field.Path, patterns []string) field.ErrorList {
 		}
 	}
 	if len(strings.Join(patterns, "")) > carry.MaxGlobs {
-		errs = append(errs, field.Forbidden(at, "is too long for the API server to evaluate; copy by fewer globs"))
+		errs = append(errs, field.Forbidden(at, "too long for the API server to evaluate; use fewer or shorter globs"))
 	}
 	return errs
 }
 
+// Target returns the key in the clone: To, or From if To is empty.
 func (k KeyMapping) Target() string {
 	if k.To == "" {
 		return k.From

@@ -7,7 +7,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// Rule is what this module sees of a rule.
+// Rule is a compiled rule with a sync section.
 type Rule struct {
 	rules.Base
 	Config
@@ -26,10 +26,10 @@ func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) 
 	return Rule{Base: base, Config: config, Namespaces: matcher, OwnSource: base.Source.Namespace == ownNamespace}, nil
 }
 
-// Into matches the namespaces that the rule clones to.
+// Into returns the matcher of the namespaces that the rule clones to.
 func (r Rule) Into() rules.Matcher { return r.Namespaces }
 
-// TargetName is the name of the clones of source.
+// TargetName returns the name of the clones of source.
 func (r Rule) TargetName(source string) string {
 	if r.Target.Name != "" {
 		return r.Target.Name
@@ -37,8 +37,8 @@ func (r Rule) TargetName(source string) string {
 	return source
 }
 
-// FixedName is the name that all clones of the rule have; known is false where
-// each is called as its source is.
+// FixedName returns the name that all clones of the rule have. known is false if
+// each clone has the name of its source.
 func (r Rule) FixedName() (name string, known bool) {
 	if r.BySelector() {
 		return r.Target.Name, r.Target.Name != ""
@@ -46,13 +46,14 @@ func (r Rule) FixedName() (name string, known bool) {
 	return r.TargetName(r.Source.Name), true
 }
 
-// TargetRef is the clone of source in namespace.
+// TargetRef returns the reference of the clone of source in namespace.
 func (r Rule) TargetRef(source object.Ref, namespace string) object.Ref {
 	return object.Ref{Kind: source.Kind, Namespace: namespace, Name: r.TargetName(source.Name)}
 }
 
-// SourceOf is the inverse of TargetRef: the only source whose clone the rule
-// would call target. Whether it is there, and selected, is another question.
+// SourceOf is the inverse of TargetRef: it returns the only source whose clone the
+// rule would name target. The source may not exist, and the rule's selector may
+// not match it. ok is false if the rule never clones to that kind and name.
 func (r Rule) SourceOf(target object.Ref) (source object.Ref, ok bool) {
 	if r.BySelector() {
 		source = r.Source.Named(target.Name)
@@ -62,8 +63,8 @@ func (r Rule) SourceOf(target object.Ref) (source object.Ref, ok bool) {
 	return source, source.Kind == target.Kind && r.TargetName(source.Name) == target.Name
 }
 
-// Reaches reports whether the rule, as it is written now, clones source to
-// target where the namespace matches.
+// Reaches reports whether the rule clones source to target if it selects the
+// target's namespace.
 func (r Rule) Reaches(source, target object.Ref) bool {
 	from, ok := r.SourceOf(target)
 	return ok && from == source

@@ -4,10 +4,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Safety is the safety section of the file.
+// Safety is the safety section of the configuration.
 type Safety struct {
-	// MaxDeleteFraction of a rule's clones may be removed at once without a
-	// person's approval.
+	// MaxDeleteFraction is the fraction of a rule's clones, 0 to 1, that Headwater
+	// may delete at once without an approval.
 	MaxDeleteFraction *float64 `json:"maxDeleteFraction,omitempty"`
 }
 

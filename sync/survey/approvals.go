@@ -21,53 +21,51 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// ApprovalsName is the ConfigMap of Headwater's own namespace in which people
-// approve what is held: an Approval in JSON under the rule's name.
+// ApprovalsName is the ConfigMap in Headwater's own namespace that holds the
+// users' approvals: for each rule name, an Approval in JSON.
 const ApprovalsName = "headwater-approvals"
 
-// approvalLasts bounds how long an Approval of removals that are not due yet,
-// or not any more, can be taken for one of the next, and how long one of
-// leftovers waits for a leader.
+// approvalLasts is how long an approval of removals or leftovers is valid.
 const approvalLasts = time.Hour
 
-// Approval is a person's word that what is held of one rule is meant.
+// Approval is a user's approval of the held changes of one rule.
 type Approval struct {
+	// At is when the user approved.
 	At time.Time `json:"at"`
 	// By is the user who approved. It is not verified: a user who may write the
 	// ConfigMap can write another name.
 	By string `json:"by,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
-	// Sources are the emptied sources whose clones may be emptied too, each
-	// with the resourceVersion that was approved.
+	// Sources are the sources without data whose clones may be emptied, each with
+	// the resourceVersion that was approved.
 	Sources map[string]string `json:"sources,omitempty"`
-	// Leftovers is what becomes of the clones of a rule that the configuration no
-	// longer has.
+	// Leftovers requests what to do with the clones of a rule that is no longer in
+	// the configuration.
 	Leftovers *plan.Leftovers `json:"leftovers,omitempty"`
 }
 
 // Empty reports whether a approves nothing.
 func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 && a.Leftovers == nil }
 
-// IsUsedUpByRemovals reports whether what a approves may be done once a clone is
-// gone.
+// IsUsedUpByRemovals reports whether the deletion of a clone may use up a.
 func (a Approval) IsUsedUpByRemovals() bool { return a.Removals > 0 || a.Leftovers != nil }
 
-// String says when and by whom a was given.
+// String says when and by whom a was given, for Events.
 func (a Approval) String() string {
 	if a.By == "" {
-		return fmt.Sprintf("approved at %s by somebody who gave no name", a.At.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("approved at %s by an unnamed user", a.At.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("approved at %s by user %q, a name that Headwater cannot verify", a.At.UTC().Format(time.RFC3339), a.By)
+	return fmt.Sprintf("approved at %s by user %q (name not verified)", a.At.UTC().Format(time.RFC3339), a.By)
 }
 
-// StoredApprovals is what is cached of the ConfigMap.
+// StoredApprovals is the cached content of the approvals ConfigMap.
 type StoredApprovals struct {
 	metav1.ObjectMeta
 	ByRule map[string]Approval
 }
 
-// approvals caches the approvals.
+// approvals reads the approvals ConfigMap from a cache.
 type approvals struct {
 	View *informers.View[*StoredApprovals]
 	Ref  object.Ref
@@ -90,14 +88,14 @@ func newApprovals(clients *kube.Clients, caches *informers.Caches, ownNamespace 
 func keepApprovals(obj any, log *zap.Logger) (*StoredApprovals, error) {
 	configMap, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		return nil, fmt.Errorf("object of type %T is no ConfigMap", obj)
+		return nil, fmt.Errorf("object of type %T is not a ConfigMap", obj)
 	}
 	kept := &StoredApprovals{ObjectMeta: configMap.ObjectMeta, ByRule: map[string]Approval{}}
 	kept.ManagedFields = nil
 	for rule, text := range configMap.Data {
 		var approval Approval
 		if err := json.Unmarshal([]byte(text), &approval); err != nil {
-			log.Warn("approval cannot be read and counts for nothing; run headwater approve again",
+			log.Warn("approval ignored because it is not valid JSON; run `headwater approve` again",
 				zap.String("rule", rule), zap.Error(err))
 			continue
 		}
@@ -106,7 +104,7 @@ func keepApprovals(obj any, log *zap.Logger) (*StoredApprovals, error) {
 	return kept, nil
 }
 
-// Of returns the approval of what is held of rule.
+// Of returns the valid approval for rule; empty if there is none.
 func (a *approvals) Of(rule string) Approval {
 	approval := a.All()[rule]
 	if a.now().Sub(approval.At) > approvalLasts {
@@ -115,8 +113,7 @@ func (a *approvals) Of(rule string) Approval {
 	return approval
 }
 
-// All are those that are written down, by rule, also what counts for nothing
-// any more.
+// All returns the stored approvals by rule, including expired ones.
 func (a *approvals) All() map[string]Approval {
 	all, found := a.View.Get(a.Ref.Namespace, a.Ref.Name)
 	if !found {
@@ -125,8 +122,8 @@ func (a *approvals) All() map[string]Approval {
 	return all.ByRule
 }
 
-// SetApproval records approval for rule in ownNamespace; an empty one takes it
-// back.
+// SetApproval stores approval for rule in Headwater's namespace. An empty approval
+// deletes the stored one.
 func SetApproval(ctx context.Context, client kubernetes.Interface, ownNamespace, rule string, approval Approval) error {
 	text, err := json.Marshal(approval)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package survey reads from the caches what exists and reports how each clone
-// stands.
+// Package survey reads the caches and reports the status of each clone.
 //
 //	caches, approvals, recorded removals ──▶ Reader ──▶ plan.State ──▶ CloneStatus
 //
 // The controller, the metrics, the page and the commands all read through
-// [Reader], so they agree. It never writes, except for [SetApproval], by which a
-// person approves what is held.
+// [Reader], so they agree. The package writes only in [SetApproval], which records
+// a user's approval, and in the leader's record of removals.
 package survey

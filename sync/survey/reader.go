@@ -17,26 +17,26 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// ErrSourceUnread retries a key whose source namespace is not cached yet:
-// absence from an unread cache means nothing.
-var ErrSourceUnread = errors.New("the source namespace is not fully read yet")
+// ErrSourceUnread means that the source's namespace is not cached yet, so the
+// source may exist. The caller retries.
+var ErrSourceUnread = errors.New("the source namespace is not cached yet")
 
-// ByRule is the index from a rule's name to the clones that carry it.
+// byRule is the index from a rule name to the clones whose marks name that rule.
 const byRule = "rule"
 
-// Reader reads what is from the caches. It sends no request and writes
-// nothing.
+// Reader reads the observed state from the caches. Except through Removals, it
+// sends no request and writes nothing.
 type Reader struct {
 	Live      *rules.Live[spec.Rule]
 	Caches    *informers.Caches
 	Approvals *approvals
 	Removals  *removals
-	// latest are the claimants of the set that was last asked about.
+	// latest is the index of the most recently used rule set.
 	latest atomic.Pointer[ruleIndex]
 }
 
-// NewReader adds what it needs to caches, which must not run yet. ownNamespace
-// is where approvals and removals are recorded.
+// NewReader returns a Reader. It adds indexes and views to caches, which must not
+// run yet. ownNamespace is where approvals and removals are recorded.
 func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *informers.Caches, ownNamespace string, log *zap.Logger) (*Reader, error) {
 	for _, kind := range object.Kinds {
 		err := caches.Clones[kind].AddIndex(byRule, func(clone *object.Digested) []string {
@@ -60,7 +60,7 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 	return &Reader{Live: live, Caches: caches, Approvals: approvals, Removals: removals}, nil
 }
 
-// RuleNames are the names of the rules in force, in the file's order.
+// RuleNames returns the names of the rules in force, in the order of the file.
 func (o *Reader) RuleNames() []string {
 	all := o.Live.Load().All()
 	names := make([]string, 0, len(all))
@@ -70,7 +70,8 @@ func (o *Reader) RuleNames() []string {
 	return names
 }
 
-// State is everything Plan needs to know about target.
+// State returns the input of plan.Plan for target. It returns ErrSourceUnread
+// while a candidate's source namespace is not cached.
 func (o *Reader) State(target object.Ref) (plan.State, error) {
 	state := plan.State{Target: target}
 	set := o.Live.Load()
@@ -96,11 +97,11 @@ func (o *Reader) State(target object.Ref) (plan.State, error) {
 	return state, nil
 }
 
-// Candidates lists the rules that want a clone called target. A rule with a named
-// source keeps its claim while that source is absent, so that its clones do
-// not go to another rule and back.
+// Candidates returns the rules that want a clone at target. A rule with a named
+// source stays a candidate while that source does not exist, so that its clones do
+// not switch to another rule and back.
 func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namespace *plan.Namespace) ([]plan.Candidate, error) {
-	var claims []plan.Candidate
+	var candidates []plan.Candidate
 	for _, rule := range o.RuleIndex(set).Of(target) {
 		ref, ok := rule.SourceOf(target)
 		if !ok || !rule.Namespaces.Matches(namespace.Name, namespace.Labels) {
@@ -113,13 +114,14 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		if rule.BySelector() && (source == nil || !rule.Selects(ref, source.Labels)) {
 			continue
 		}
-		claim := plan.Candidate{Rule: rule, Ref: ref, Source: source}
-		claim.Approved = source != nil && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
-		claims = append(claims, claim)
+		candidate := plan.Candidate{Rule: rule, Ref: ref, Source: source}
+		candidate.Approved = source != nil && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
+		candidates = append(candidates, candidate)
 	}
-	return claims, nil
+	return candidates, nil
 }
 
+// RuleIndex returns the index of set. It keeps the index of the latest set.
 func (o *Reader) RuleIndex(set *rules.Set[spec.Rule]) *ruleIndex {
 	known := o.latest.Load()
 	if known == nil || known.set != set {
@@ -129,7 +131,7 @@ func (o *Reader) RuleIndex(set *rules.Set[spec.Rule]) *ruleIndex {
 	return known
 }
 
-// Wants reports whether rule would clone to target, were its namespace right.
+// Wants reports whether rule clones to target if it selects the namespace.
 func (o *Reader) Wants(rule *spec.Rule, target object.Ref) bool {
 	ref, ok := rule.SourceOf(target)
 	if !ok || !rule.BySelector() {
@@ -139,7 +141,8 @@ func (o *Reader) Wants(rule *spec.Rule, target object.Ref) bool {
 	return source != nil && rule.Selects(ref, source.Labels)
 }
 
-// Sources lists what base selects, by name also when it is not there.
+// Sources returns the sources of base. A source that base names is returned even
+// if it does not exist.
 func (o *Reader) Sources(base rules.Base) []object.Ref {
 	if !base.BySelector() {
 		return []object.Ref{base.Source.Ref()}
@@ -152,8 +155,8 @@ func (o *Reader) Sources(base rules.Base) []object.Ref {
 	return selected
 }
 
-// Targets lists where a change of rule or of source may matter: every place
-// the rule wants, and every place of that name where there is a clone.
+// Targets returns the targets that a change of rule or source may affect: every
+// target in a selected namespace, and every existing clone of that name.
 func (o *Reader) Targets(rule spec.Rule, source object.Ref) []object.Ref {
 	var targets []object.Ref
 	for _, namespace := range o.Caches.Namespaces.List() {
@@ -166,8 +169,7 @@ func (o *Reader) Targets(rule spec.Rule, source object.Ref) []object.Ref {
 	return targets
 }
 
-// ClonesIn lists the clones in namespace, also those that no rule calls for any
-// more.
+// ClonesIn returns all clones in namespace, including those that no rule wants.
 func (o *Reader) ClonesIn(namespace string) []object.Ref {
 	var targets []object.Ref
 	for _, kind := range object.Kinds {
@@ -178,7 +180,7 @@ func (o *Reader) ClonesIn(namespace string) []object.Ref {
 	return targets
 }
 
-// ClonesOf lists the clones that carry the name of rule.
+// ClonesOf returns the clones whose marks name rule.
 func (o *Reader) ClonesOf(rule string) []*object.Digested {
 	var clones []*object.Digested
 	for _, kind := range object.Kinds {
@@ -187,9 +189,9 @@ func (o *Reader) ClonesOf(rule string) []*object.Digested {
 	return clones
 }
 
-// DueRemovals finds what Plan would remove of the clones of rule, of which log
-// knows the latest removals. known is false while something that it depends on
-// is not read yet.
+// DueRemovals returns which clones of rule plan.Plan would remove. log holds the
+// recent removals of rule. known is false while a needed source namespace is not
+// cached.
 func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (due plan.DueRemovals, known bool) {
 	due.Approved = o.Approvals.Of(rule).Removals
 	gone := log.Recent(now)
@@ -200,9 +202,9 @@ func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (d
 		}
 		due.Total++
 		if len(gone) > 0 {
-			delete(gone, plan.HashOf(clone.Ref())) // not yet, or recreated
+			delete(gone, plan.HashOf(clone.Ref())) // not removed yet, or recreated
 		}
-		if step := state.Unwanted(); step != nil && step.IsGuarded() {
+		if decision := state.Unwanted(); decision != nil && decision.IsGuarded() {
 			due.Targets = append(due.Targets, clone.Ref())
 		}
 	}
@@ -210,8 +212,8 @@ func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (d
 	return due, true
 }
 
-// heldRemovals is what is due to be removed of rule when it is held, and whether
-// it is. Everything that shows or approves a hold asks here.
+// heldRemovals returns the due removals of rule and whether they are held. All code
+// that shows or approves a hold uses it.
 func (o *Reader) heldRemovals(rule string, maxFraction float64) (due plan.DueRemovals, held bool) {
 	log := o.Removals.Of(rule)
 	due, known := o.DueRemovals(rule, log, o.Removals.now())

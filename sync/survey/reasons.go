@@ -4,32 +4,31 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// sentences say of each reason that has no message of its own what is so, or is due
-// to be done about it.
+// sentences explains each reason for which the Decision has no message.
 var sentences = map[plan.Reason]string{
-	plan.InSync:             "it is what its source and its rule say",
-	plan.Missing:            "there is no clone yet; it is being made",
-	plan.Outdated:           "its source or its rule has changed; it is being written",
-	plan.Unmarked:           "it lost its label; it is being put back",
-	plan.TakenOver:          "an object of that name was there before; it is being taken over, as the rule says",
-	plan.TypeChanged:        "what changed cannot be changed in place; it is being made anew",
-	plan.WasImmutable:       "what changed cannot be changed in place; it is being made anew",
+	plan.InSync:             "the clone matches its source and its rule",
+	plan.Missing:            "the clone does not exist yet; Headwater is creating it",
+	plan.Outdated:           "the source or the rule changed; Headwater is updating the clone",
+	plan.Unmarked:           "the clone lost its label; Headwater is restoring it",
+	plan.TakenOver:          "an object of that name already existed; Headwater is taking it over, as the rule's onConflict says",
+	plan.TypeChanged:        "the type of a Secret cannot be changed in place; Headwater is recreating the clone",
+	plan.WasImmutable:       "an immutable clone cannot be changed in place; Headwater is recreating it",
 	plan.NamespaceUnmatched: "its rule no longer selects this namespace",
-	plan.SourceDeleted:      "its source no longer exists",
+	plan.SourceDeleted:      "its source does not exist any more",
 	plan.RuleRemoved:        "its rule is no longer in the configuration",
 	plan.RuleChanged:        "its rule now clones to another name",
-	plan.Pruned:             "its rule is no longer in the configuration; it is being deleted, as a person asked",
-	plan.Released:           "its rule is no longer in the configuration; its marks are being taken off, as a person asked",
-	plan.CloneTerminating:   "it is being deleted",
+	plan.Pruned:             "its rule is no longer in the configuration; Headwater is deleting the clone, as a user requested",
+	plan.Released:           "its rule is no longer in the configuration; Headwater is removing its marks from the clone, as a user requested",
+	plan.CloneTerminating:   "the clone is being deleted",
 }
 
-// Why says in a sentence why the clone stands as it does.
+// Why explains the status in one sentence.
 func (f CloneStatus) Why() string {
 	switch why, known := sentences[f.Decision.Reason]; {
 	case f.Decision.Message != "":
 		return f.Decision.Message
 	case f.Status == Drifting && f.Decision.Reason == plan.Outdated:
-		return "somebody changed it; it is being put right"
+		return "another client changed the clone; Headwater is repairing it"
 	case known:
 		return why
 	default:

@@ -19,18 +19,18 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// RemovalsName is the ConfigMap of Headwater's own namespace in which the
-// leader records, under each rule's name, the removals of the last minute and
-// whether more of them are held. The leader alone writes it.
+// RemovalsName is the ConfigMap in Headwater's own namespace in which the leader
+// records, for each rule name, the removals of the last minute and whether further
+// removals are held. Only the leader writes it.
 const RemovalsName = "headwater-removals"
 
-// StoredRemovals is what is cached of that ConfigMap.
+// StoredRemovals is the cached content of that ConfigMap.
 type StoredRemovals struct {
 	metav1.ObjectMeta
 	byRule map[string]plan.RemovalLog
 }
 
-// removals reads and writes the record.
+// removals reads and writes the removals ConfigMap.
 type removals struct {
 	View      *informers.View[*StoredRemovals]
 	client    kubernetes.Interface
@@ -48,12 +48,11 @@ func newRemovals(clients *kube.Clients, caches *informers.Caches, ownNamespace s
 	return &removals{View: view, client: clients.Typed, namespace: ownNamespace, now: time.Now}, nil
 }
 
-// keepRemovals leaves out what cannot be read, which only a person's edit can
-// bring about.
+// keepRemovals ignores entries that are not valid: only a manual edit causes them.
 func keepRemovals(obj any) (*StoredRemovals, error) {
 	configMap, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		return nil, fmt.Errorf("object of type %T is no ConfigMap", obj)
+		return nil, fmt.Errorf("object of type %T is not a ConfigMap", obj)
 	}
 	kept := &StoredRemovals{ObjectMeta: configMap.ObjectMeta, byRule: decodeRemovals(configMap.Data)}
 	kept.ManagedFields = nil
@@ -71,7 +70,7 @@ func decodeRemovals(data map[string]string) map[string]plan.RemovalLog {
 	return byRule
 }
 
-// Of is what the cache has of rule.
+// Of returns the cached record of rule.
 func (r *removals) Of(rule string) plan.RemovalLog {
 	recorded, found := r.View.Get(r.namespace, RemovalsName)
 	if !found {
@@ -80,7 +79,8 @@ func (r *removals) Of(rule string) plan.RemovalLog {
 	return recorded.byRule[rule]
 }
 
-// Read asks the API server: after a change of leader the cache may be behind.
+// Read reads the record from the API server, because the cache may be outdated
+// after a change of leader.
 func (r *removals) Read(ctx context.Context) (map[string]plan.RemovalLog, error) {
 	found, err := r.client.CoreV1().ConfigMaps(r.namespace).Get(ctx, RemovalsName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -92,7 +92,7 @@ func (r *removals) Read(ctx context.Context) (map[string]plan.RemovalLog, error)
 	return decodeRemovals(found.Data), nil
 }
 
-// Write replaces the whole record.
+// Write stores byRule as the whole record.
 func (r *removals) Write(ctx context.Context, byRule map[string]plan.RemovalLog) error {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: RemovalsName, Namespace: r.namespace}, Data: map[string]string{}}
 	for rule, log := range byRule {

@@ -8,13 +8,15 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// ruleIndex are the rules that may want a place, found by its kind and name: to
-// ask each rule about each place would take as long as there are rules, squared.
+// ruleIndex finds the rules that may want a target by its kind and name. Asking
+// each rule about each target would take quadratic time in the number of rules.
 type ruleIndex struct {
 	set *rules.Set[spec.Rule]
-	// named want clones of one name; it has those of anyName beside them.
-	named map[nameKey][]*spec.Rule
-	// anyName have a selector, and call each clone as its source is called.
+	// byName holds the rules whose clones all have that name, merged with those of
+	// anyName.
+	byName map[nameKey][]*spec.Rule
+	// anyName holds the rules with a selector, whose clones have the name of their
+	// source.
 	anyName map[object.Kind][]*spec.Rule
 }
 
@@ -24,32 +26,32 @@ type nameKey struct {
 }
 
 func newRuleIndex(set *rules.Set[spec.Rule]) *ruleIndex {
-	c := &ruleIndex{set: set, named: map[nameKey][]*spec.Rule{}, anyName: map[object.Kind][]*spec.Rule{}}
+	c := &ruleIndex{set: set, byName: map[nameKey][]*spec.Rule{}, anyName: map[object.Kind][]*spec.Rule{}}
 	all := set.All()
 	for i := range all {
 		rule := &all[i]
 		if name, known := rule.FixedName(); known {
 			at := nameKey{rule.Source.Kind, name}
-			if _, found := c.named[at]; !found {
-				c.named[at] = slices.Clone(c.anyName[at.kind])
+			if _, found := c.byName[at]; !found {
+				c.byName[at] = slices.Clone(c.anyName[at.kind])
 			}
-			c.named[at] = append(c.named[at], rule)
+			c.byName[at] = append(c.byName[at], rule)
 			continue
 		}
 		kind := rule.Source.Kind
 		c.anyName[kind] = append(c.anyName[kind], rule)
-		for at := range c.named {
+		for at := range c.byName {
 			if at.kind == kind {
-				c.named[at] = append(c.named[at], rule)
+				c.byName[at] = append(c.byName[at], rule)
 			}
 		}
 	}
 	return c
 }
 
-// Of lists the rules that may want target, in the file's order.
+// Of returns the rules that may want target, in the order of the file.
 func (c *ruleIndex) Of(target object.Ref) []*spec.Rule {
-	if named, found := c.named[nameKey{target.Kind, target.Name}]; found {
+	if named, found := c.byName[nameKey{target.Kind, target.Name}]; found {
 		return named
 	}
 	return c.anyName[target.Kind]

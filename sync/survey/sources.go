@@ -11,8 +11,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// MissingSource says what is missing when base has no source at all. It is empty
-// when base has one, and while that is not known.
+// MissingSource returns a message if base has no source at all. It is empty if
+// base has one, and while the source namespace is not cached.
 func (o *Reader) MissingSource(base rules.Base) string {
 	if !base.BySelector() {
 		if source, read := o.Caches.Sources.Get(base.Source.Ref()); source != nil || !read {
@@ -23,24 +23,25 @@ func (o *Reader) MissingSource(base rules.Base) string {
 	if sources, read := o.Caches.Sources.Of(base); len(sources) > 0 || !read {
 		return ""
 	}
-	return fmt.Sprintf("no object is its source %s; label one, or correct `source` in the configuration", base.Source)
+	return fmt.Sprintf("no object matches its source %s; label one, or correct `source` in the configuration", base.Source)
 }
 
+// MissingSource returns the message about a named source that does not exist.
 func MissingSource(source string) string {
 	return fmt.Sprintf("its source %s does not exist; create it, or correct `source` in the configuration", source)
 }
 
-// SourceState is what is known of one source of a rule.
+// SourceState is the state of one source of a rule.
 type SourceState struct {
 	Ref    object.Ref
 	Exists bool
-	// ChangedAt is when its payload was last written, by the API server's
-	// clock; zero when that is not known.
+	// ChangedAt is when its data was last written, by the API server's clock; zero
+	// if unknown.
 	ChangedAt time.Time
 }
 
-// SourceStates lists the sources of rule; one given by name is listed also
-// when it does not exist.
+// SourceStates returns the sources of rule by name. A source that the rule names is
+// listed even if it does not exist.
 func (o *Reader) SourceStates(rule spec.Rule) []SourceState {
 	var states []SourceState
 	for _, ref := range o.Sources(rule.Base) {

@@ -7,50 +7,48 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// Status is how a clone stands to what its rule says.
+// Status compares a clone with its source and rule.
 type Status string
 
-// The standings. A retained clone was left behind as its rule said, since the
-// rule, the source or the namespace no longer calls for it; Headwater does not
-// keep it in sync any more.
+// The values of Status. A retained clone stayed, as its rule says, after its rule
+// or source was deleted or its namespace stopped matching; Headwater no longer
+// keeps it in sync.
 const (
-	Current   Status = "current"
-	Behind    Status = "behind"   // older than the source or not there yet
-	Drifting  Status = "drifting" // changed by somebody since it was written
-	Conflicts Status = "conflict" // somebody else's object, or another rule's clone, is in its place
-	Refused   Status = "refused"
-	Held      Status = "held"
-	Fights    Status = "fighting" // somebody undoes each repair of it
-	Failed    Status = "failed"
-	Removing  Status = "removing"
-	Retained  Status = "retained"
+	Current     Status = "current"
+	Behind      Status = "behind"   // older than the source, or does not exist yet
+	Drifting    Status = "drifting" // changed by another client since Headwater wrote it
+	Conflicting Status = "conflict" // an unmanaged object, or another rule's clone, has its name
+	Refused     Status = "refused"
+	Held        Status = "held"
+	Fighting    Status = "fighting" // another client undoes each repair
+	Failed      Status = "failed"
+	Removing    Status = "removing"
+	Retained    Status = "retained"
 )
 
-// IsFine reports whether nothing is left to do: the clone is in sync, or is
-// retained, which is counted apart.
+// IsFine reports whether the clone needs no attention: it is in sync or retained.
 func (s Status) IsFine() bool { return s == Current || s == Retained }
 
-// Statuses lists every Status, the good one first.
-var Statuses = []Status{Current, Behind, Drifting, Conflicts, Refused, Held, Fights, Failed, Removing, Retained}
+// Statuses lists every Status, Current first.
+var Statuses = []Status{Current, Behind, Drifting, Conflicting, Refused, Held, Fighting, Failed, Removing, Retained}
 
-// CloneStatus is what was found out about one place and one rule.
+// CloneStatus is the status of one target for one rule.
 type CloneStatus struct {
 	Rule   string
 	Source object.Ref
 	Target object.Ref
 	Status
 	Decision plan.Decision
-	// Since is when it came to stand so, by the API server's clock; zero where
-	// that is not known.
+	// Since is when the status began, by the API server's clock; zero if unknown.
 	Since time.Time
-	// Written is when its source or what is in the place was last written, as
-	// far as that is known: a failure from before is none any more.
+	// Written is when the source or the existing object was last written; zero if
+	// unknown. A failure before that time is outdated.
 	Written time.Time
 }
 
-// statusOf is empty for a place that nobody wants a clone in.
-func statusOf(state plan.State, step plan.Decision) Status {
-	switch step.Action {
+// statusOf returns the status of a target; empty if no rule wants a clone there.
+func statusOf(state plan.State, decision plan.Decision) Status {
+	switch decision.Action {
 	case plan.Create:
 		return Behind
 	case plan.Update, plan.Recreate:
@@ -62,18 +60,18 @@ func statusOf(state plan.State, step plan.Decision) Status {
 	case plan.Hold:
 		return Held
 	case plan.Refuse:
-		if step.Reason == plan.Conflict {
-			return Conflicts
+		if decision.Reason == plan.Conflict {
+			return Conflicting
 		}
 		return Refused
 	case plan.Leave:
-		return statusOfUnwritten(state, step)
+		return statusOfUnwritten(state, decision)
 	}
 	return ""
 }
 
-// behindOrDrifting tells whether what is in the place was written before the source
-// was, or changed since.
+// behindOrDrifting returns Drifting if the existing object was written after the
+// source, else Behind.
 func behindOrDrifting(state plan.State) Status {
 	written := state.Live()
 	if written != nil && object.NewerThan(written.ResourceVersion, state.Candidates[0].Source.ResourceVersion) {
@@ -82,24 +80,24 @@ func behindOrDrifting(state plan.State) Status {
 	return Behind
 }
 
-func statusOfUnwritten(state plan.State, step plan.Decision) Status {
+func statusOfUnwritten(state plan.State, decision plan.Decision) Status {
 	switch {
-	case step.Reason == plan.InSync:
+	case decision.Reason == plan.InSync:
 		return Current
-	case step.Reason == plan.CloneTerminating && len(state.Candidates) > 0:
+	case decision.Reason == plan.CloneTerminating && len(state.Candidates) > 0:
 		return Behind // recreated once it is deleted
-	case step.Reason == plan.CloneTerminating:
+	case decision.Reason == plan.CloneTerminating:
 		return Removing
-	case state.Clone != nil && step.Reason != plan.NamespaceGone:
+	case state.Clone != nil && decision.Reason != plan.NamespaceGone:
 		return Retained
 	default:
 		return ""
 	}
 }
 
-// since is when the place came to stand so, as far as the objects tell.
-func since(s plan.State, standing Status) time.Time {
-	switch standing {
+// since returns when the status began; zero if the objects do not show it.
+func since(s plan.State, status Status) time.Time {
+	switch status {
 	case Current, Drifting:
 		if live := s.Live(); live != nil {
 			return live.ChangedAt
@@ -113,7 +111,7 @@ func since(s plan.State, standing Status) time.Time {
 	return time.Time{}
 }
 
-// written is when the source or what is in the place was last written.
+// written returns when the source or the existing object was last written.
 func written(s plan.State) time.Time {
 	var at time.Time
 	if live := s.Live(); live != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// FormerRules is the label of what belongs to no rule in force. Of rules that
-// clones name there is no end, where somebody forges marks.
+// FormerRules replaces, in metrics, the name of any rule that is not in force.
+// Forged marks could otherwise create any number of label values.
 const FormerRules = "(former)"
 
+// RuleLabel returns rule if it is in force or empty, else FormerRules.
 func (o *Reader) RuleLabel(rule string) string {
 	if _, inForce := o.Live.Load().Named(rule); inForce || rule == "" {
 		return rule
@@ -21,8 +22,9 @@ func (o *Reader) RuleLabel(rule string) string {
 	return FormerRules
 }
 
-// Leftovers are the clones of rule, which the configuration does not have, that
-// no other rule has in its place. known is false while that cannot be told.
+// Leftovers returns the clones of a rule that is not in the configuration, without
+// those that another rule wants. known is false while a source namespace is not
+// cached.
 func (o *Reader) Leftovers(rule string) (clones []*object.Digested, known bool) {
 	for _, clone := range o.ClonesOf(rule) {
 		state, err := o.State(clone.Ref())
@@ -36,75 +38,76 @@ func (o *Reader) Leftovers(rule string) (clones []*object.Digested, known bool) 
 	return clones, true
 }
 
-// Lookup finds out what an object is like that lacks the clone label and may be
-// written all the same; nil when that is not known. What a rule may take over
-// counts as a conflict then.
+// Lookup reads an object without the clone label that Headwater may write. It
+// returns nil if the content is not known; the object then counts as a conflict.
 type Lookup func(target object.Ref) *object.Digested
 
-// Survey reports on every place that a rule wants and on every clone that none
-// wants any more, the rules in the file's order. Places whose source is not
-// read yet are left out.
-func (o *Reader) Survey(maxFraction float64, look Lookup, report func(CloneStatus)) {
+// Survey reports on every target that a rule wants and on every clone that no rule
+// wants any more, rule by rule in the order of the file. It skips targets whose
+// source namespace is not cached yet.
+func (o *Reader) Survey(maxFraction float64, lookup Lookup, report func(CloneStatus)) {
 	known := map[string]bool{}
 	for _, rule := range o.Live.Load().All() {
 		known[rule.Name] = true
-		held := o.HeldStep(rule.Name, maxFraction)
+		held := o.HeldDecision(rule.Name, maxFraction)
 		for _, source := range o.Sources(rule.Base) {
 			for _, target := range o.Targets(rule, source) {
-				o.survey(rule.Name, target, held, look, report)
+				o.survey(rule.Name, target, held, lookup, report)
 			}
 		}
 		o.surveyLeftovers(rule.Name, held, report)
 	}
 	for _, rule := range o.formerRules(known) {
-		o.surveyLeftovers(rule, o.HeldStep(rule, maxFraction), report)
+		o.surveyLeftovers(rule, o.HeldDecision(rule, maxFraction), report)
 	}
 }
 
-// HeldStep is the step in place of the removals of rule that are held, or nil.
-func (o *Reader) HeldStep(rule string, maxFraction float64) *plan.Decision {
+// HeldDecision returns the decision that replaces the removals of rule while they
+// are held, else nil.
+func (o *Reader) HeldDecision(rule string, maxFraction float64) *plan.Decision {
 	due, held := o.heldRemovals(rule, maxFraction)
 	if !held {
 		return nil
 	}
-	step := due.Decision(rule)
-	return &step
+	decision := due.Decision(rule)
+	return &decision
 }
 
-func (o *Reader) survey(rule string, target object.Ref, held *plan.Decision, look Lookup, report func(CloneStatus)) {
+func (o *Reader) survey(rule string, target object.Ref, held *plan.Decision, lookup Lookup, report func(CloneStatus)) {
 	state, err := o.State(target)
 	if err != nil || len(state.Candidates) == 0 {
-		return // unread, or not wanted: a clone there is a leftover
+		return // not cached yet, or not wanted: surveyLeftovers reports a clone there
 	}
 	at := slices.IndexFunc(state.Candidates, func(c plan.Candidate) bool { return c.Rule.Name == rule })
 	if at < 0 {
 		return
 	}
 	if at == 0 {
-		LookUpFound(&state, look)
+		LookUpFound(&state, lookup)
 	}
-	ReportClaim(state, at, func(string) *plan.Decision { return held }, report)
+	ReportCandidate(state, at, func(string) *plan.Decision { return held }, report)
 }
 
-// LookUpFound finds out what Plan needs to know of an object without the label.
-func LookUpFound(s *plan.State, look Lookup) {
+// LookUpFound sets s.Found if plan.Plan needs it.
+func LookUpFound(s *plan.State, lookup Lookup) {
 	if s.NeedsFound() {
-		s.Found = look(s.Target)
+		s.Found = lookup(s.Target)
 	}
 }
 
-// ReportClaim reports on the place for the rule that has this claim on it.
-func ReportClaim(s plan.State, at int, held func(rule string) *plan.Decision, report func(CloneStatus)) {
-	claim := s.Candidates[at]
+// ReportCandidate reports on the target for the candidate at that index. held
+// returns the decision that replaces held removals of a rule, or nil.
+func ReportCandidate(s plan.State, at int, held func(rule string) *plan.Decision, report func(CloneStatus)) {
+	candidate := s.Candidates[at]
 	if at > 0 {
-		step := plan.Outranked(claim.Rule.Name, s.Candidates[0].Rule.Name)
-		report(CloneStatus{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Status: Conflicts, Decision: step})
+		decision := plan.Outranked(candidate.Rule.Name, s.Candidates[0].Rule.Name)
+		report(CloneStatus{Rule: candidate.Rule.Name, Source: candidate.Ref, Target: s.Target, Status: Conflicting, Decision: decision})
 		return
 	}
-	complete(s, CloneStatus{Rule: claim.Rule.Name, Source: claim.Ref, Target: s.Target, Decision: plan.Plan(s)}, held, report)
+	complete(s, CloneStatus{Rule: candidate.Rule.Name, Source: candidate.Ref, Target: s.Target, Decision: plan.Plan(s)}, held, report)
 }
 
-// ReportLeftover reports on the clone in the place, which no rule claims.
+// ReportLeftover reports on a clone that no rule wants; see ReportCandidate.
 func ReportLeftover(s plan.State, held func(rule string) *plan.Decision, report func(CloneStatus)) {
 	marks, ours := mark.Of(s.Clone)
 	if !ours {
@@ -113,20 +116,20 @@ func ReportLeftover(s plan.State, held func(rule string) *plan.Decision, report 
 	complete(s, CloneStatus{Rule: marks.Rule, Source: marks.Source, Target: s.Target, Decision: plan.Plan(s)}, held, report)
 }
 
-// complete reports finding with its status; held is asked about removals alone.
-func complete(s plan.State, finding CloneStatus, held func(rule string) *plan.Decision, report func(CloneStatus)) {
-	if finding.Decision.IsGuarded() {
-		if step := held(finding.Rule); step != nil {
-			finding.Decision = *step
+// complete adds status and times to cloneStatus and reports it.
+func complete(s plan.State, cloneStatus CloneStatus, held func(rule string) *plan.Decision, report func(CloneStatus)) {
+	if cloneStatus.Decision.IsGuarded() {
+		if decision := held(cloneStatus.Rule); decision != nil {
+			cloneStatus.Decision = *decision
 		}
 	}
-	if finding.Status = statusOf(s, finding.Decision); finding.Status != "" {
-		finding.Since, finding.Written = since(s, finding.Status), written(s)
-		report(finding)
+	if cloneStatus.Status = statusOf(s, cloneStatus.Decision); cloneStatus.Status != "" {
+		cloneStatus.Since, cloneStatus.Written = since(s, cloneStatus.Status), written(s)
+		report(cloneStatus)
 	}
 }
 
-// surveyLeftovers reports on the clones of rule that no rule claims.
+// surveyLeftovers reports on the clones of rule that no rule wants.
 func (o *Reader) surveyLeftovers(rule string, held *plan.Decision, report func(CloneStatus)) {
 	for _, clone := range o.ClonesOf(rule) {
 		state, err := o.State(clone.Ref())
@@ -137,7 +140,7 @@ func (o *Reader) surveyLeftovers(rule string, held *plan.Decision, report func(C
 	}
 }
 
-// FormerRules lists the rules that clones name and the file does not.
+// formerRules returns the rules that clones name and that are not in known, sorted.
 func (o *Reader) formerRules(known map[string]bool) []string {
 	var former []string
 	for _, kind := range object.Kinds {
@@ -152,7 +155,8 @@ func (o *Reader) formerRules(known map[string]bool) []string {
 	return former
 }
 
-// Approvable returns the approval that would let go on what is held of rule.
+// Approvable returns the approval of everything that is held of rule now; it is
+// empty if nothing is held.
 func (o *Reader) Approvable(rule string, maxFraction float64, now time.Time) Approval {
 	approval := Approval{At: now, Sources: map[string]string{}}
 	if due, held := o.heldRemovals(rule, maxFraction); held {

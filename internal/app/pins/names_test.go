@@ -58,7 +58,7 @@ func TestNames(t *testing.T) {
 		{"sender of Events", events.ReportingController},
 		{"rule of an Event", progress.EventRule},
 		{"Lease", leader.LeaseName},
-		{"Secret of the digest key", digestkey.DigestKeySecret},
+		{"Secret of the digest key", digestkey.SecretName},
 		{"Secret of the certificate", protectspec.CertificateSecret},
 		{"ConfigMap of the configuration", config.ConfigMapName},
 		{"its key", config.ConfigMapKey},

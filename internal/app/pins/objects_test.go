@@ -62,7 +62,7 @@ func TestObjectsOfTheService(t *testing.T) {
 	var found map[string]string
 	missing := func() []string {
 		return slices.DeleteFunc([]string{
-			"leases " + leader.LeaseName, "secrets " + digestkey.DigestKeySecret, "secrets " + protectspec.CertificateSecret,
+			"leases " + leader.LeaseName, "secrets " + digestkey.SecretName, "secrets " + protectspec.CertificateSecret,
 			"configmaps " + config.LastValidName, "configmaps " + register.RegisteredConfigMap,
 			"validatingwebhookconfigurations " + protectspec.ConfigurationName,
 			"validatingadmissionpolicies headwater-self", "validatingadmissionpolicybindings headwater-self",

@@ -13,7 +13,7 @@ import (
 // refusedBy finds who judges a request besides the API server. It names them before
 // it repeats what they say: ErrCallingWebhook, ToStatusErr and PolicyError of
 // k8s.io/apiserver.
-var refusedBy = regexp.MustCompile(`(webhook|[Pp]olicy) ['"]([^'"]+)['"]`)
+var refuserPattern = regexp.MustCompile(`(webhook|[Pp]olicy) ['"]([^'"]+)['"]`)
 
 // RefusingPolicy is the name of the admission policy that refused a write of a
 // Writer, as err tells; empty where none did.
@@ -22,7 +22,7 @@ func RefusingPolicy(err error) string {
 	if !errors.As(err, &refusal) {
 		return ""
 	}
-	by := refusedBy.FindStringSubmatch(refusal.Status().Message)
+	by := refuserPattern.FindStringSubmatch(refusal.Status().Message)
 	if by == nil || by[1] == "webhook" {
 		return ""
 	}
@@ -33,7 +33,7 @@ func RefusingPolicy(err error) string {
 // answered, by whatever code.
 func Refused(err error) bool {
 	var refusal apierrors.APIStatus
-	return errors.As(err, &refusal) && refusedBy.MatchString(refusal.Status().Message)
+	return errors.As(err, &refusal) && refuserPattern.MatchString(refusal.Status().Message)
 }
 
 // Redact is err without the words of somebody else's admission, which may
@@ -44,19 +44,19 @@ func Redact(err error) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	told := refusal.Status()
-	by := refusedBy.FindString(told.Message)
-	if by == "" && told.Reason == metav1.StatusReasonInternalError {
+	answer := refusal.Status()
+	by := refuserPattern.FindString(answer.Message)
+	if by == "" && answer.Reason == metav1.StatusReasonInternalError {
 		by = "the API server"
 	}
 	if by == "" {
 		return err
 	}
-	status := metav1.Status{Status: metav1.StatusFailure, Code: told.Code, Reason: told.Reason}
-	if told.Details != nil {
-		status.Details = &metav1.StatusDetails{RetryAfterSeconds: told.Details.RetryAfterSeconds}
+	status := metav1.Status{Status: metav1.StatusFailure, Code: answer.Code, Reason: answer.Reason}
+	if answer.Details != nil {
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: answer.Details.RetryAfterSeconds}
 	}
 	status.Message = fmt.Sprintf("%s refuses it or fails: %s (%d); what it says is not repeated, for it may quote a value",
-		by, http.StatusText(int(told.Code)), told.Code)
+		by, http.StatusText(int(answer.Code)), answer.Code)
 	return &apierrors.StatusError{ErrStatus: status}
 }

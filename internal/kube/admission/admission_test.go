@@ -54,9 +54,9 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 			err := Redact(fmt.Errorf("wrapped: %w", test.err))
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), value)
-			var told apierrors.APIStatus
-			require.ErrorAs(t, err, &told)
-			require.NotContains(t, fmt.Sprint(told.Status().Details), value)
+			var answer apierrors.APIStatus
+			require.ErrorAs(t, err, &answer)
+			require.NotContains(t, fmt.Sprint(answer.Status().Details), value)
 			require.Equal(t, apierrors.ReasonForError(test.err), apierrors.ReasonForError(err))
 			require.Equal(t, test.policy, RefusingPolicy(err))
 			require.Equal(t, !strings.HasPrefix(test.want, "the API server"), Refused(fmt.Errorf("wrapped: %w", test.err)))

@@ -20,9 +20,9 @@ import (
 
 // DigestKeySecret holds the key of all digests, in Headwater's own namespace.
 // A start without it makes Headwater adopt every workload's baseline anew.
-const DigestKeySecret = "headwater-digest-key"
+const SecretName = "headwater-digest-key"
 
-const DigestKeyField = "key"
+const SecretField = "key"
 
 // Key gives out the Hasher once the key was loaded.
 type Key struct {
@@ -75,7 +75,7 @@ func (k *Key) InstalledAt() time.Time {
 // Read reads the key as Load does, and makes none. A caller who may not read it,
 // or finds none, gets an error of the API server.
 func (k *Key) Read(ctx context.Context) error {
-	secret, err := k.Client.CoreV1().Secrets(k.Namespace).Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	secret, err := k.Client.CoreV1().Secrets(k.Namespace).Get(ctx, SecretName, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("digest key: %w", err)
 	}
@@ -86,11 +86,11 @@ func (k *Key) Read(ctx context.Context) error {
 // together agree on one: the first to create the Secret wins.
 func (k *Key) Load(ctx context.Context) error {
 	secrets := k.Client.CoreV1().Secrets(k.Namespace)
-	secret, err := secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		secret, err = secrets.Create(ctx, k.Secret(newKey(), time.Time{}), metav1.CreateOptions{FieldManager: mark.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
-			secret, err = secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+			secret, err = secrets.Get(ctx, SecretName, metav1.GetOptions{})
 		}
 	}
 	if err != nil {
@@ -100,8 +100,8 @@ func (k *Key) Load(ctx context.Context) error {
 }
 
 func (k *Key) take(secret *corev1.Secret) error {
-	if err := k.use(secret.Data[DigestKeyField], InstalledAt(secret)); err != nil {
-		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.Namespace, DigestKeySecret, err)
+	if err := k.use(secret.Data[SecretField], InstalledAt(secret)); err != nil {
+		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.Namespace, SecretName, err)
 	}
 	return nil
 }
@@ -127,8 +127,8 @@ func (k *Key) use(key []byte, installed time.Time) error {
 
 func (k *Key) Secret(key []byte, installed time.Time) *corev1.Secret {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: DigestKeySecret},
-		Data:       map[string][]byte{DigestKeyField: key},
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: SecretName},
+		Data:       map[string][]byte{SecretField: key},
 	}
 	if !installed.IsZero() {
 		secret.Annotations = map[string]string{mark.InstalledAt: mark.FormatTime(installed)}

@@ -21,9 +21,9 @@ func TestReplicasAgreeOnOneDigestKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a.ID(), b.ID())
 
-	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), DigestKeySecret, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), SecretName, metav1.GetOptions{})
 	require.NoError(t, err)
-	secret.Data[DigestKeyField] = []byte("c4n4ry")
+	secret.Data[SecretField] = []byte("c4n4ry")
 	_, err = client.CoreV1().Secrets("headwater-system").Update(t.Context(), secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	err = first.Load(t.Context())

@@ -31,14 +31,14 @@ const (
 	// eventsPerSecond leaves the API server to the work that Events are about.
 	eventsPerSecond = 20
 	// eventsWaiting bounds the memory that a burst takes.
-	eventsWaiting = 4096
+	queueSize = 4096
 	// maxNote is what the API server accepts of a note, in bytes.
 	maxNote = 1024
 	// lookAgain is how often it is asked whether what was put off is due.
-	lookAgain = 5 * time.Second
+	checkInterval = 5 * time.Second
 	// An Event is tried that often, with that pause, as client-go does.
-	tries    = 12
-	tryAgain = 10 * time.Second
+	maxAttempts   = 12
+	retryInterval = 10 * time.Second
 )
 
 // Recorder records Kubernetes Events. Recording never blocks and never fails the
@@ -47,14 +47,14 @@ const (
 // so that an object would show the first cause of a failure for as long as it
 // fails.
 type Recorder struct {
-	client   eventsclient.EventsV1Interface
-	instance string
-	waiting  chan Event
-	pace     flowcontrol.RateLimiter
-	dropped  prometheus.Counter
-	hear     []func(Event)
-	clock    clock.WithTicker
-	log      *zap.Logger
+	client      eventsclient.EventsV1Interface
+	instance    string
+	queue       chan Event
+	limiter     flowcontrol.RateLimiter
+	dropped     prometheus.Counter
+	subscribers []func(Event)
+	clock       clock.WithTicker
+	log         *zap.Logger
 }
 
 // NewRecorder returns an Events that keeps what it can until Run.
@@ -62,8 +62,8 @@ func NewRecorder(client kubernetes.Interface, registry *prometheus.Registry, log
 	host, _ := os.Hostname() // says no more than which replica it was
 	return &Recorder{
 		client: client.EventsV1(), instance: ReportingController + "-" + host, clock: clock.RealClock{},
-		waiting: make(chan Event, eventsWaiting),
-		pace:    flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
+		queue:   make(chan Event, queueSize),
+		limiter: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
 		dropped: promauto.With(registry).NewCounter(prometheus.CounterOpts{
 			Name: "headwater_events_dropped_total", Help: "Kubernetes Events that were not recorded, since too many came at once.",
 		}),
@@ -73,19 +73,19 @@ func NewRecorder(client kubernetes.Interface, registry *prometheus.Registry, log
 
 // Run sends events until ctx ends.
 func (e *Recorder) Run(ctx context.Context) {
-	agenda := newThrottle(e.dropped.Inc)
-	again := e.clock.NewTicker(lookAgain)
+	pending := newThrottle(e.dropped.Inc)
+	again := e.clock.NewTicker(checkInterval)
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case event := <-e.waiting:
-			if due := agenda.add(event, e.clock.Now()); due != nil {
+		case event := <-e.queue:
+			if due := pending.add(event, e.clock.Now()); due != nil {
 				e.write(ctx, due)
 			}
 		case <-again.C():
-			for _, due := range agenda.due(e.clock.Now()) {
+			for _, due := range pending.due(e.clock.Now()) {
 				e.write(ctx, due)
 			}
 		}
@@ -95,8 +95,8 @@ func (e *Recorder) Run(ctx context.Context) {
 // write sends s. While the API server cannot be reached everything waits, as
 // long as there is hope that it is still of interest.
 func (e *Recorder) write(ctx context.Context, s *series) {
-	for range tries {
-		if e.pace.Wait(ctx) != nil {
+	for range maxAttempts {
+		if e.limiter.Wait(ctx) != nil {
 			return
 		}
 		err := e.send(ctx, s)
@@ -110,7 +110,7 @@ func (e *Recorder) write(ctx context.Context, s *series) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.clock.After(tryAgain):
+		case <-e.clock.After(retryInterval):
 		}
 	}
 	e.dropped.Inc()
@@ -188,17 +188,17 @@ type Event struct {
 
 // Subscribe has hear called with every Event that is recorded, in the place
 // where it is: hear must not block. It is called before anything is recorded.
-func (e *Recorder) Subscribe(hear func(Event)) { e.hear = append(e.hear, hear) }
+func (e *Recorder) Subscribe(hear func(Event)) { e.subscribers = append(e.subscribers, hear) }
 
 // Record has event sent.
 func (e *Recorder) Record(event Event) {
 	event.Note, event.at = cut.To(event.Note, maxNote-len(cut.More)), e.clock.Now()
-	for _, hear := range e.hear {
+	for _, hear := range e.subscribers {
 		hear(event)
 	}
 	e.log.Debug("event", zap.String("reason", event.Reason), zap.String("note", event.Note))
 	select {
-	case e.waiting <- event:
+	case e.queue <- event:
 	default:
 		e.dropped.Inc()
 	}

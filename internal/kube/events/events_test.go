@@ -124,7 +124,7 @@ func TestEventsWaitForAnAPIServerThatCannotBeReached(t *testing.T) {
 	asked <- struct{}{}
 	close(asked)
 	require.Eventually(t, func() bool { return p.clock.Waiters() == 2 }, 10*time.Second, time.Millisecond, "the pause, and the ticker")
-	p.clock.Step(tryAgain)
+	p.clock.Step(retryInterval)
 	p.shows(map[string]int32{"quota": 1})
 }
 
@@ -207,7 +207,7 @@ func TestAnEventWhoseAnswerWasLostIsOneOccurrence(t *testing.T) {
 	})
 	p.tell("quota")
 	require.Eventually(t, func() bool { return p.clock.Waiters() == 2 }, 10*time.Second, time.Millisecond, "the pause, and the ticker")
-	p.clock.Step(tryAgain)
+	p.clock.Step(retryInterval)
 	p.tell("policy")
 	p.shows(map[string]int32{"quota": 1, "policy": 1})
 }

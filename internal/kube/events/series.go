@@ -20,11 +20,11 @@ import (
 const (
 	// writesAtOnce and writesEvery bound what is written about one subject: a
 	// note may be another one at each try.
-	writesAtOnce = 10
-	writesEvery  = 30 * time.Second
+	subjectBurst    = 10
+	subjectInterval = 30 * time.Second
 	// seriesKnown bounds what is remembered; of what is forgotten, a repeat is
 	// an Event of its own.
-	seriesKnown = 2048
+	maxKnownSeries = 2048
 )
 
 // subject is what Events share that differ in nothing but the note.
@@ -68,16 +68,16 @@ type series struct {
 // latest is kept until its time comes; the others are dropped.
 type throttle struct {
 	known    *lru.Cache // seriesKey -> *series
-	paces    *lru.Cache // subject -> *rate.Limiter
-	later    map[subject]*series
+	limiters *lru.Cache // subject -> *rate.Limiter
+	latest   map[subject]*series
 	repeated map[*series]bool
 	dropped  func()
 }
 
 func newThrottle(dropped func()) *throttle {
 	return &throttle{
-		known: lru.New(seriesKnown), paces: lru.New(seriesKnown),
-		later: map[subject]*series{}, repeated: map[*series]bool{}, dropped: dropped,
+		known: lru.New(maxKnownSeries), limiters: lru.New(maxKnownSeries),
+		latest: map[subject]*series{}, repeated: map[*series]bool{}, dropped: dropped,
 	}
 }
 
@@ -88,31 +88,31 @@ func (a *throttle) add(event Event, now time.Time) *series {
 	if known, again := a.known.Get(key); again {
 		s, _ := known.(*series)
 		s.count, s.last = s.count+1, event.at
-		if a.later[of] != s {
+		if a.latest[of] != s {
 			a.repeated[s] = true
 		}
-		return a.takeRepeated(s, of, now)
+		return a.popRepeated(s, of, now)
 	}
 	s := &series{Event: event, last: event.at, count: 1}
 	a.known.Add(key, s)
-	if former := a.later[of]; former != nil {
+	if former := a.latest[of]; former != nil {
 		a.known.Remove(seriesKeyOf(former.Event))
 		a.dropped()
 	}
-	a.later[of] = s
+	a.latest[of] = s
 	return a.popLatest(of, now)
 }
 
 // due returns what was put off until now, the oldest first.
 func (a *throttle) due(now time.Time) []*series {
 	var due []*series
-	for of := range a.later {
+	for of := range a.latest {
 		if s := a.popLatest(of, now); s != nil {
 			due = append(due, s)
 		}
 	}
 	for repeated := range a.repeated {
-		if s := a.takeRepeated(repeated, subjectOf(repeated.Event), now); s != nil {
+		if s := a.popRepeated(repeated, subjectOf(repeated.Event), now); s != nil {
 			due = append(due, s)
 		}
 	}
@@ -122,31 +122,31 @@ func (a *throttle) due(now time.Time) []*series {
 
 // popLatest returns the latest new note of the subject if it may be written.
 func (a *throttle) popLatest(of subject, now time.Time) *series {
-	if !a.paceOf(of).AllowN(now, 1) {
+	if !a.limiterOf(of).AllowN(now, 1) {
 		return nil
 	}
-	s := a.later[of]
-	delete(a.later, of)
+	s := a.latest[of]
+	delete(a.latest, of)
 	return s
 }
 
 // takeRepeated returns s if it has repeats that may be written.
-func (a *throttle) takeRepeated(s *series, of subject, now time.Time) *series {
-	if !a.repeated[s] || !a.paceOf(of).AllowN(now, 1) {
+func (a *throttle) popRepeated(s *series, of subject, now time.Time) *series {
+	if !a.repeated[s] || !a.limiterOf(of).AllowN(now, 1) {
 		return nil
 	}
 	delete(a.repeated, s)
 	return s
 }
 
-func (a *throttle) paceOf(of subject) *rate.Limiter {
-	if known, found := a.paces.Get(of); found {
-		pace, _ := known.(*rate.Limiter)
-		return pace
+func (a *throttle) limiterOf(of subject) *rate.Limiter {
+	if known, found := a.limiters.Get(of); found {
+		limiter, _ := known.(*rate.Limiter)
+		return limiter
 	}
-	pace := rate.NewLimiter(rate.Every(writesEvery), writesAtOnce)
-	a.paces.Add(of, pace)
-	return pace
+	limiter := rate.NewLimiter(rate.Every(subjectInterval), subjectBurst)
+	a.limiters.Add(of, limiter)
+	return limiter
 }
 
 // namespace is the one that the API server wants the Event in.
@@ -212,7 +212,7 @@ func (s *series) objectName() string {
 		related = *s.Related
 	}
 	for _, part := range []string{
-		spelled(*s.About), spelled(related), s.kind(), s.Reason, s.Action, s.Note, fmt.Sprint(s.Annotations),
+		referenceKey(*s.About), referenceKey(related), s.kind(), s.Reason, s.Action, s.Note, fmt.Sprint(s.Annotations),
 	} {
 		_, _ = fmt.Fprintf(hash, "%d:%s", len(part), part)
 	}
@@ -224,6 +224,6 @@ func (s *series) objectName() string {
 	return name
 }
 
-func spelled(ref corev1.ObjectReference) string {
+func referenceKey(ref corev1.ObjectReference) string {
 	return fmt.Sprintf("%q", []string{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name, string(ref.UID), ref.FieldPath})
 }

@@ -53,9 +53,9 @@ func TestANewNoteIsWrittenAndARepeatCounted(t *testing.T) {
 	for range 100 {
 		d.tell("a", "policy")
 	}
-	require.Len(t, d.written, writesAtOnce+1, "those about a, and one about b")
+	require.Len(t, d.written, subjectBurst+1, "those about a, and one about b")
 	d.written = nil
-	d.pass(writesEvery)
+	d.pass(subjectInterval)
 	require.Equal(t, []string{"a: policy x102"}, d.written)
 	d.pass(time.Hour)
 	require.Len(t, d.written, 1, "nothing new")
@@ -66,26 +66,26 @@ func TestOfANoteThatKeepsChangingOnlyTheLatestWaits(t *testing.T) {
 	for i := range 1000 {
 		d.tell("a", fmt.Sprint("try ", i))
 	}
-	require.Len(t, d.written, writesAtOnce)
-	require.Equal(t, 1000-writesAtOnce-1, d.dropped)
+	require.Len(t, d.written, subjectBurst)
+	require.Equal(t, 1000-subjectBurst-1, d.dropped)
 	d.tell("b", "other")
-	require.Equal(t, "b: other x1", d.written[writesAtOnce], "one thing delays no other")
-	d.pass(writesEvery)
-	require.Equal(t, "a: try 999 x1", d.written[writesAtOnce+1])
+	require.Equal(t, "b: other x1", d.written[subjectBurst], "one thing delays no other")
+	d.pass(subjectInterval)
+	require.Equal(t, "a: try 999 x1", d.written[subjectBurst+1])
 	d.pass(time.Hour)
-	require.Len(t, d.written, writesAtOnce+2)
+	require.Len(t, d.written, subjectBurst+2)
 }
 
 func TestWhatWasDroppedIsNoRepeatLater(t *testing.T) {
 	d := newDiary()
-	for i := range writesAtOnce {
+	for i := range subjectBurst {
 		d.tell("a", fmt.Sprint("try ", i))
 	}
 	d.tell("a", "dropped")
 	d.tell("a", "kept")
 	d.tell("a", "kept")
 	d.written = nil
-	d.pass(writesEvery)
+	d.pass(subjectInterval)
 	require.Equal(t, []string{"a: kept x2"}, d.written)
 	d.pass(time.Hour)
 	d.tell("a", "dropped")

@@ -82,8 +82,8 @@ func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Cac
 			return nil, err
 		}
 		c.Add(c.Clones[kind], Always)
-		foreign := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
-		c.Unmanaged[kind], err = NewView("other "+kind.Resource(), foreign, log, keepUnmanaged)
+		unmanaged := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
+		c.Unmanaged[kind], err = NewView("other "+kind.Resource(), unmanaged, log, keepUnmanaged)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func cloneInformer(clients *kube.Clients, kind object.Kind) cache.SharedIndexInf
 }
 
 func keepClone(key *digestkey.Key) func(any) (*object.Digested, error) {
-	shapes := newCloneInterner()
+	interner := newCloneInterner()
 	return func(obj any) (*object.Digested, error) {
 		full, err := object.FromAPI(obj)
 		if err != nil {
@@ -166,7 +166,7 @@ func keepClone(key *digestkey.Key) func(any) (*object.Digested, error) {
 		if _, marked := mark.Of(full); !marked {
 			digested.MadeByUs = mark.MadeByUs(full.ManagedFields)
 		}
-		shapes.share(digested)
+		interner.share(digested)
 		return digested, nil
 	}
 }

@@ -27,13 +27,13 @@ func TestCachesKeepNoPayload(t *testing.T) {
 		Manager: mark.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:type":{}}`),
 	}}
 
-	foreign, err := keepUnmanaged(secret)
+	unmanaged, err := keepUnmanaged(secret)
 	require.NoError(t, err)
 	require.Equal(t, &Unmanaged{
 		minimalMeta: minimalMeta{Namespace: "ns", Name: "shared", ResourceVersion: "1"},
 		MadeByUs:    true,
 		Tags:        mark.Tags{Ignore: true},
-	}, foreign)
+	}, unmanaged)
 
 	clone, err := keepClone(key)(secret)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
 }
 
 func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
-	shapes := newCloneInterner()
+	interner := newCloneInterner()
 	clone := func(i int) *object.Digested {
 		clone := &object.Digested{Kind: object.Secret}
 		mark.Stamp(&clone.ObjectMeta, mark.Clone{
@@ -74,16 +74,16 @@ func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
 		})
 		return clone
 	}
-	for i := range maxShapes + 100 {
-		shapes.share(clone(i))
+	for i := range maxKnownSources + 100 {
+		interner.share(clone(i))
 	}
-	require.Equal(t, maxShapes, shapes.latest.Len())
+	require.Equal(t, maxKnownSources, interner.latest.Len())
 
 	gone := make(chan struct{})
 	func() {
 		deleted := clone(0)
 		runtime.SetFinalizer(deleted, func(*object.Digested) { close(gone) })
-		shapes.share(deleted)
+		interner.share(deleted)
 	}()
 	require.Eventually(t, func() bool {
 		runtime.GC()
@@ -94,5 +94,5 @@ func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
 			return false
 		}
 	}, 10*time.Second, time.Millisecond, "a clone that no cache holds is kept")
-	runtime.KeepAlive(shapes)
+	runtime.KeepAlive(interner)
 }

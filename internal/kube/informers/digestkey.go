@@ -42,14 +42,14 @@ func keepStoredKey(obj any) (*storedKey, error) {
 		return nil, fmt.Errorf("object of type %T is no Secret", obj)
 	}
 	kept := &storedKey{minimalMeta: minimalMetaOf(secret)}
-	if hasher, err := digest.New(secret.Data[digestkey.DigestKeyField]); err == nil {
+	if hasher, err := digest.New(secret.Data[digestkey.SecretField]); err == nil {
 		kept.id = hasher.ID()
 	}
 	return kept, nil
 }
 
 func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Logger) error {
-	informer := coreinformers.NewFilteredSecretInformer(k.Client, k.Namespace, 0, cache.Indexers{}, Named(digestkey.DigestKeySecret))
+	informer := coreinformers.NewFilteredSecretInformer(k.Client, k.Namespace, 0, cache.Indexers{}, Named(digestkey.SecretName))
 	view, err := NewView("digest key", informer, log, keepStoredKey)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Lo
 		return nil
 	}
 	loop.Loop{Wake: woken, Clock: clk, Log: log, Step: func(ctx context.Context) (time.Duration, error) {
-		stored, _ := view.Get(k.Namespace, digestkey.DigestKeySecret)
+		stored, _ := view.Get(k.Namespace, digestkey.SecretName)
 		return 0, putKeyBack(ctx, k, stored, log)
 	}}.Run(ctx)
 	return nil
@@ -74,7 +74,7 @@ func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Lo
 // putBack makes the Secret when there is none, of which stored is nil. It leaves
 // another key alone: what started since may be using it.
 func putKeyBack(ctx context.Context, k *digestkey.Key, stored *storedKey, log *zap.Logger) error {
-	inUse, secret := k.InUse.Load(), zap.String("secret", k.Namespace+"/"+digestkey.DigestKeySecret)
+	inUse, secret := k.InUse.Load(), zap.String("secret", k.Namespace+"/"+digestkey.SecretName)
 	if stored != nil {
 		if stored.id != inUse.Hasher.ID() {
 			log.Warn("the stored digest key is not the one in use: the next start either adopts every baseline anew, or fails; "+
@@ -88,7 +88,7 @@ func putKeyBack(ctx context.Context, k *digestkey.Key, stored *storedKey, log *z
 	}
 	if err != nil {
 		return fmt.Errorf("put the digest key that is in use back into Secret %s/%s: %w; "+
-			"without it the next start adopts every baseline anew", k.Namespace, digestkey.DigestKeySecret, admission.Redact(err))
+			"without it the next start adopts every baseline anew", k.Namespace, digestkey.SecretName, admission.Redact(err))
 	}
 	log.Warn("the digest key was deleted, and is put back as it was in use", secret)
 	return nil

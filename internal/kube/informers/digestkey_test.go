@@ -43,9 +43,9 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			secrets := client.CoreV1().Secrets(namespace)
 			key := digestkey.New(client, namespace)
 			require.NoError(t, key.Load(t.Context()))
-			inUse, err := secrets.Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
+			inUse, err := secrets.Get(t.Context(), digestkey.SecretName, metav1.GetOptions{})
 			require.NoError(t, err)
-			require.NoError(t, secrets.Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{}))
+			require.NoError(t, secrets.Delete(t.Context(), digestkey.SecretName, metav1.DeleteOptions{}))
 			var stored *storedKey
 			if test.stored != nil {
 				secret, err := secrets.Create(t.Context(), key.Secret(test.stored, time.Time{}), metav1.CreateOptions{})
@@ -69,7 +69,7 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			require.Contains(t, said, test.says)
 			require.Equal(t, test.created != nil, err != nil)
 			require.NotContains(t, said, "c4n4ry")
-			left, err := secrets.Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
+			left, err := secrets.Get(t.Context(), digestkey.SecretName, metav1.GetOptions{})
 			if test.created != nil {
 				require.True(t, apierrors.IsNotFound(err))
 				return
@@ -77,9 +77,9 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			require.NoError(t, err)
 			want := test.left
 			if want == nil {
-				want = inUse.Data[digestkey.DigestKeyField]
+				want = inUse.Data[digestkey.SecretField]
 			}
-			require.Equal(t, want, left.Data[digestkey.DigestKeyField])
+			require.Equal(t, want, left.Data[digestkey.SecretField])
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestARightDigestKeyIsLeftAlone(t *testing.T) {
 	client := fake.NewClientset()
 	key := digestkey.New(client, "headwater-system")
 	require.NoError(t, key.Load(t.Context()))
-	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets("headwater-system").Get(t.Context(), digestkey.SecretName, metav1.GetOptions{})
 	require.NoError(t, err)
 	stored, err := keepStoredKey(secret)
 	require.NoError(t, err)
@@ -118,21 +118,21 @@ func TestTheTimeOfTheInstallationOutlivesTheSecret(t *testing.T) {
 
 	for range 2 { // it is put back again and again
 		created = created.Add(time.Hour)
-		require.NoError(t, secrets.Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{}))
+		require.NoError(t, secrets.Delete(t.Context(), digestkey.SecretName, metav1.DeleteOptions{}))
 		require.NoError(t, putKeyBack(t.Context(), key, nil, zap.NewNop()))
 		key = digestkey.New(client, namespace)
 		require.NoError(t, key.Load(t.Context()))
 		require.Equal(t, installed, key.InstalledAt().UTC())
 	}
 
-	forged, err := secrets.Get(t.Context(), digestkey.DigestKeySecret, metav1.GetOptions{})
+	forged, err := secrets.Get(t.Context(), digestkey.SecretName, metav1.GetOptions{})
 	require.NoError(t, err)
 	for text, want := range map[string]time.Time{"": created, "x": created, mark.FormatTime(created.Add(time.Hour)): created} {
 		forged.Annotations = map[string]string{mark.InstalledAt: text}
 		require.Equal(t, want, digestkey.InstalledAt(forged).UTC())
 	}
 
-	require.NoError(t, secrets.Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{}))
+	require.NoError(t, secrets.Delete(t.Context(), digestkey.SecretName, metav1.DeleteOptions{}))
 	key = digestkey.New(client, namespace)
 	require.NoError(t, key.Load(t.Context()))
 	require.Equal(t, created, key.InstalledAt().UTC(), "a key that nobody had any more is a new installation")

@@ -81,7 +81,7 @@ func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answ
 			o.log.Info("kind is not wanted or not served any more", zap.Stringer("kind", kind))
 		}
 	}
-	o.looked, o.answered = true, answered
+	o.discovered, o.answered = true, answered
 	return gone
 }
 

@@ -42,14 +42,14 @@ func (s *minimalMeta) GetResourceVersion() string { return s.ResourceVersion }
 // cache holds it, and of so many sources: who forges marks gains no memory.
 type cloneInterner struct{ latest *lru.Cache }
 
-type shape struct {
+type cloneKey struct {
 	rule   string
 	source object.Ref
 }
 
-const maxShapes = 4096
+const maxKnownSources = 4096
 
-func newCloneInterner() cloneInterner { return cloneInterner{lru.New(maxShapes)} }
+func newCloneInterner() cloneInterner { return cloneInterner{lru.New(maxKnownSources)} }
 
 // share replaces parts of clone by equal ones of the clone before it.
 func (s cloneInterner) share(clone *object.Digested) {
@@ -58,7 +58,7 @@ func (s cloneInterner) share(clone *object.Digested) {
 	if !ours {
 		return
 	}
-	key := shape{marks.Rule, marks.Source}
+	key := cloneKey{marks.Rule, marks.Source}
 	known, _ := s.latest.Get(key)
 	s.latest.Add(key, weak.Make(clone))
 	pointer, _ := known.(weak.Pointer[object.Digested])

@@ -54,8 +54,8 @@ type Optional[T metav1.Object] struct {
 	log         *zap.Logger
 	wake        loop.Wake
 
-	mu     sync.Mutex
-	looked bool
+	mu         sync.Mutex
+	discovered bool
 	// answered has every kind that was wanted at the last look, and whether the
 	// API server ever said if it serves it.
 	answered    map[schema.GroupKind]bool
@@ -104,12 +104,12 @@ func (o *Optional[T]) Recheck() { o.wake.Up() }
 func (o *Optional[T]) Run(ctx context.Context) {
 	defer o.running.Wait()
 	defer o.followDefinitions()()
-	soon := retryDelays()
+	delays := retryDelays()
 	for {
 		o.discover(ctx)
 		wait := rediscovery
-		if len(soon) > 0 {
-			wait, soon = soon[0], soon[1:]
+		if len(delays) > 0 {
+			wait, delays = delays[0], delays[1:]
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -119,7 +119,7 @@ func (o *Optional[T]) Run(ctx context.Context) {
 		case <-timer.C:
 		case <-o.wake:
 			timer.Stop()
-			soon = retryDelays()
+			delays = retryDelays()
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (o *Optional[T]) followDefinitions() (stop func()) {
 	if o.definitions == nil {
 		return func() {}
 	}
-	subscription, err := o.definitions.OnChange(o.defined)
+	subscription, err := o.definitions.OnChange(o.definitionChanged)
 	if err != nil {
 		o.log.Error("changes of custom resource definitions are not seen", zap.Error(err))
 		return func() {}
@@ -136,7 +136,7 @@ func (o *Optional[T]) followDefinitions() (stop func()) {
 	return subscription.Cancel
 }
 
-func (o *Optional[T]) defined(change Change[*Definition]) {
+func (o *Optional[T]) definitionChanged(change Change[*Definition]) {
 	group := change.Latest().Group()
 	if slices.ContainsFunc(o.wanted(), func(kind OptionalKind[T]) bool { return kind.Group == group }) {
 		o.Recheck()
@@ -149,11 +149,11 @@ func (o *Optional[T]) HasSynced() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, view := range o.views {
-		if view.standing() == KindFilling {
+		if view.status() == KindFilling {
 			return false
 		}
 	}
-	return o.looked
+	return o.discovered
 }
 
 func (o *Optional[T]) view(kind schema.GroupKind) *optionalView[T] {
@@ -178,12 +178,12 @@ func (o *Optional[T]) Status(kind schema.GroupKind) KindStatus {
 	if view == nil {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if answered, wanted := o.answered[kind]; !o.looked || wanted && !answered {
+		if answered, wanted := o.answered[kind]; !o.discovered || wanted && !answered {
 			return KindFilling
 		}
 		return KindAbsent
 	}
-	return view.standing()
+	return view.status()
 }
 
 // Get returns the object of that name.

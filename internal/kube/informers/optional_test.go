@@ -98,10 +98,10 @@ func (f *optionalFixture) serve(resources ...metav1.APIResource) {
 	f.Recheck()
 }
 
-func (f *optionalFixture) until(standing KindStatus) {
+func (f *optionalFixture) until(status KindStatus) {
 	f.t.Helper()
 	kind := schema.GroupKind{Group: apps.Group, Kind: "App"}
-	require.Eventually(f.t, func() bool { return f.Status(kind) == standing && f.HasSynced() }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.Status(kind) == status && f.HasSynced() }, 10*time.Second, 5*time.Millisecond)
 }
 
 func (f *optionalFixture) told() Change[*Unmanaged] {

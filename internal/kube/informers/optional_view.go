@@ -49,7 +49,7 @@ func (v *optionalView[T]) caches(kind OptionalKind[T], resource string) bool {
 
 // patience is how often the first reading may fail before nobody waits for it
 // any more.
-const patience = 3
+const maxFailures = 3
 
 // failed notes that the kind could not be read, or no longer. That it is gone
 // is found out by looking at what is served.
@@ -59,7 +59,7 @@ func (v *optionalView[T]) failed(log *zap.Logger, err error) {
 		log.Debug("watch broke off, resuming")
 		return
 	}
-	if v.failures.Add(1) < patience && !apierrors.IsForbidden(err) {
+	if v.failures.Add(1) < maxFailures && !apierrors.IsForbidden(err) {
 		return
 	}
 	if !v.refused.Swap(true) {
@@ -67,7 +67,7 @@ func (v *optionalView[T]) failed(log *zap.Logger, err error) {
 	}
 }
 
-func (v *optionalView[T]) standing() KindStatus {
+func (v *optionalView[T]) status() KindStatus {
 	switch {
 	case v.HasSynced():
 		return KindFull
@@ -117,11 +117,11 @@ func (s optionalSubscription[T]) HasSynced() bool {
 	defer s.optional.mu.Unlock()
 	for _, view := range s.optional.views {
 		subscription := view.subscriptions[s.id]
-		if view.standing() != KindRefused && (subscription == nil || !subscription.HasSynced()) {
+		if view.status() != KindRefused && (subscription == nil || !subscription.HasSynced()) {
 			return false
 		}
 	}
-	return s.optional.looked
+	return s.optional.discovered
 }
 
 func (s optionalSubscription[T]) Cancel() {
@@ -152,7 +152,7 @@ func (s statusCollector[T]) Describe(into chan<- *prometheus.Desc) { into <- s.d
 // Collect implements prometheus.Collector.
 func (s statusCollector[T]) Collect(into chan<- prometheus.Metric) {
 	for _, kind := range s.optional.wanted() {
-		standing := s.optional.Status(kind.GroupKind())
-		into <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, 1, kind.GroupKind().String(), string(standing))
+		status := s.optional.Status(kind.GroupKind())
+		into <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, 1, kind.GroupKind().String(), string(status))
 	}
 }

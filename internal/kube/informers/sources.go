@@ -127,7 +127,7 @@ func (s *Sources) Get(ref object.Ref) (full *object.Full, synced bool) {
 }
 
 // In returns every object of place; see Get about synced.
-func (s *Sources) In(place Place) (all []*object.Full, synced bool) {
+func (s *Sources) in(place Place) (all []*object.Full, synced bool) {
 	s.mu.Lock()
 	view := s.views[place]
 	s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *Sources) Of(rule rules.Base) (found []*object.Full, synced bool) {
 		}
 		return []*object.Full{source}, synced
 	}
-	found, synced = s.In(Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
+	found, synced = s.in(Place{Kind: rule.Source.Kind, Namespace: rule.Source.Namespace})
 	return slices.DeleteFunc(found, func(source *object.Full) bool { return !rule.Selects(source.Ref(), source.Labels) }), synced
 }
 

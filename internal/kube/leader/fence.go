@@ -27,7 +27,7 @@ func (f Fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body != nil {
 		_ = request.Body.Close()
 	}
-	return nil, fmt.Errorf("not sent: %w", ErrLeaseLost)
+	return nil, fmt.Errorf("not sent: %w", errLeaseLost)
 }
 
 // WrappedRoundTripper lets client-go find its own transport in this one.

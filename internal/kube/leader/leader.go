@@ -38,7 +38,7 @@ const (
 
 // ErrLeaseLost ends the process: what the modules had in flight can no longer
 // be trusted to be the only writer.
-var ErrLeaseLost = errors.New("lost the leader lease")
+var errLeaseLost = errors.New("lost the leader lease")
 
 // Runnable is work that only the leader does. Run blocks until ctx ends.
 type Runnable struct {
@@ -64,7 +64,7 @@ type election struct {
 
 // NewLeader returns a Leader with its Lease in namespace. Without elect it
 // leads at once and for ever, for a single replica.
-func NewLeader(client kubernetes.Interface, namespace string, elect bool, registry *prometheus.Registry, log *zap.Logger) *Leader {
+func New(client kubernetes.Interface, namespace string, elect bool, registry *prometheus.Registry, log *zap.Logger) *Leader {
 	return &Leader{
 		client: client, namespace: namespace, elect: elect, log: log.Named("leader"),
 		leading: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
@@ -97,7 +97,7 @@ func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) error {
 	electionCtx, resign := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer resign(nil)
-	lock.lost = func() { resign(ErrLeaseLost) }
+	lock.lost = func() { resign(errLeaseLost) }
 	done := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: LeaseName,
@@ -127,8 +127,8 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 		}
 	})()
 	elector.Run(electionCtx)
-	if ctx.Err() == nil && (electionCtx.Err() == nil || errors.Is(context.Cause(electionCtx), ErrLeaseLost)) {
-		return ErrLeaseLost
+	if ctx.Err() == nil && (electionCtx.Err() == nil || errors.Is(context.Cause(electionCtx), errLeaseLost)) {
+		return errLeaseLost
 	}
 	select {
 	case err = <-done:

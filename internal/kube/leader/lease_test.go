@@ -109,7 +109,7 @@ func TestOnlyWhoHoldsTheLeaseWrites(t *testing.T) {
 			require.NoError(t, err)
 			response, err := Fence{http.DefaultTransport}.RoundTrip(request)
 			if !tc.sent {
-				require.ErrorIs(t, err, ErrLeaseLost)
+				require.ErrorIs(t, err, errLeaseLost)
 				require.Zero(t, arrived)
 				return
 			}

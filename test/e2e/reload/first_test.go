@@ -88,7 +88,7 @@ func TestAnInstallationRestartsNothingThatIsOlder(t *testing.T) {
 	e.SecondLater()
 	e.SetKey(namespace, "own", "used", "2")
 	// Other tests may have installed it already.
-	_ = e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), digestkey.DigestKeySecret, metav1.DeleteOptions{})
+	_ = e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), digestkey.SecretName, metav1.DeleteOptions{})
 	h := e.Start(e2e.ReloadRule("install"))
 	before := e.Adopted(h, namespace, "web")
 	e.Restarted(namespace, before)

@@ -128,11 +128,11 @@ func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 	e := newEnv(t)
 	namespace, h, before := e.onRecord("keptkey")
 	stored := func(ctx context.Context) (*corev1.Secret, error) {
-		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, digestkey.DigestKeySecret, metav1.GetOptions{})
+		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, digestkey.SecretName, metav1.GetOptions{})
 	}
 	made, err := stored(e.Context())
 	require.NoError(t, err)
-	e.without(harness.Namespace, digestkey.DigestKeySecret)
+	e.without(harness.Namespace, digestkey.SecretName)
 	e.Eventually(func(ctx context.Context) error {
 		again, err := stored(ctx)
 		if err == nil && again.UID == made.UID {
@@ -157,7 +157,7 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	namespace, h, before := e.onRecord("lostkey")
 
 	h.Stop()
-	e.without(harness.Namespace, digestkey.DigestKeySecret)
+	e.without(harness.Namespace, digestkey.SecretName)
 	h = e.Start(e2e.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)

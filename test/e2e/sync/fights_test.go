@@ -73,13 +73,13 @@ func TestAFightOverACloneIsDampedAndReported(t *testing.T) {
 		_ = undo(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
 	}
 	require.Contains(t, e.HasEvent("fight-edit", "shared", "Fighting"), `rule "fight": field manager "rival" keeps changing this clone`)
-	require.Contains(t, e.HasEvent("fight-label", "shared", "Fighting"), "audit log names, keeps taking Headwater's marks off this clone")
-	require.Contains(t, e.HasEvent("fight-delete", "shared", "Fighting"), "audit log names, keeps deleting this clone")
+	require.Contains(t, e.HasEvent("fight-label", "shared", "Fighting"), "audit log) keeps removing Headwater's marks from this clone")
+	require.Contains(t, e.HasEvent("fight-delete", "shared", "Fighting"), "audit log) keeps deleting this clone")
 	e.HasMetric(h, 3, "headwater_sync_clones", map[string]string{"rule": "fight", "state": "fighting", "reason": "Fighting"})
 	f := &fleet{env: e, prefix: "fight"}
 	user := f.approver()
 	e.Eventually(func(context.Context) error {
-		if clones := f.standings(user); clones[survey.Fights] != 3 {
+		if clones := f.standings(user); clones[survey.Fighting] != 3 {
 			return fmt.Errorf("status shows %v", clones)
 		}
 		return nil

@@ -59,7 +59,7 @@ func TestAHeldTrickleStaysHeldAcrossARestartUntilItIsApproved(t *testing.T) {
 			f.HasNone(f.name(i), "shared")
 		}
 	}
-	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", `3 of the 14 clones of rule "trickle" are due to be removed after 6 others`)
+	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", `3 of the 14 clones of rule "trickle" are due to be deleted after 6 others`)
 
 	h.Kill()
 	h = f.StartAlone(f.rules)
@@ -72,7 +72,7 @@ func TestAHeldTrickleStaysHeldAcrossARestartUntilItIsApproved(t *testing.T) {
 
 	t.Log("a hold ends with its cause, in part or whole")
 	f.relabel(8, `"trickle"`)
-	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", `2 of the 14 clones of rule "trickle" are due to be removed after 6 others`)
+	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", `2 of the 14 clones of rule "trickle" are due to be deleted after 6 others`)
 	f.HasMetric(h, 2, "headwater_sync_clones", held)
 
 	file := f.ConfigFile(f.rules)

@@ -47,13 +47,13 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 	require.Equal(t, 2, e.Status(user, &status, "--config", file))
 	require.Len(t, status.Rules, 1)
 	rule := status.Rules[0]
-	require.Equal(t, map[survey.Status]int{survey.Current: 1, survey.Failed: 1, survey.Conflicts: 1, survey.Drifting: 1}, rule.Clones)
+	require.Equal(t, map[survey.Status]int{survey.Current: 1, survey.Failed: 1, survey.Conflicting: 1, survey.Drifting: 1}, rule.Clones)
 	require.Len(t, rule.Problems, 3)
 	source := rule.Sources[0]
 	require.True(t, source.Exists)
 	require.NotNil(t, source.LastChange)
-	require.NotNil(t, source.Spread)
-	require.Equal(t, 2, source.Spread.Clones)
+	require.NotNil(t, source.Propagation)
+	require.Equal(t, 2, source.Propagation.Clones)
 	require.NotNil(t, status.Leader)
 	require.False(t, status.Leader.Leads)
 
@@ -171,11 +171,11 @@ func TestASourceThatIsNotThereIsTold(t *testing.T) {
 		out, problem, exit := e.Command(user, command, "--config", file)
 		require.Equal(t, want, exit, problem)
 		require.Contains(t, out, "lost: its source Secret/lost-src/shared does not exist")
-		require.Contains(t, out, "lost-label: no object is its source Secret/lost-src/(share=nobody)")
+		require.Contains(t, out, "lost-label: no object matches its source Secret/lost-src/(share=nobody)")
 	}
 	out, problem, exit := e.Command(user, "status", "--config", file)
 	require.Equal(t, 2, exit, problem)
-	require.Contains(t, out, "not tried: no object is its source")
+	require.Contains(t, out, "not tried: no object matches its source")
 
 	e.Secret("lost-src", "shared", map[string]string{"k": "v2"})
 	f.allHave("v2")
@@ -348,5 +348,5 @@ func TestStatusAndMetricAgreeAboutACloneThatCannotBeRepaired(t *testing.T) {
 	f.HasEvent(f.name(0), "shared", "Conflict")
 	f.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": "agree", "state": "conflict", "reason": "Conflict"})
 	f.HasMetric(h, 0, "headwater_sync_clones", map[string]string{"rule": "agree", "state": "behind"})
-	require.Equal(t, map[survey.Status]int{survey.Conflicts: 1}, f.standings(f.approver()))
+	require.Equal(t, map[survey.Status]int{survey.Conflicting: 1}, f.standings(f.approver()))
 }

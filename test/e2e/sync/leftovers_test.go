@@ -87,7 +87,7 @@ func TestClonesOfARemovedRuleAreReleasedAndPruned(t *testing.T) {
 	e.HasClone("gone-3", "shared", map[string]string{"k": "v"})
 	var status inspect.Status
 	require.Equal(t, 2, e.Status(user, &status, "gone", "--config", file))
-	require.Equal(t, map[survey.Status]int{survey.Current: 1, survey.Conflicts: 3}, status.Rules[0].Clones, "what was released is nobody's")
+	require.Equal(t, map[survey.Status]int{survey.Current: 1, survey.Conflicting: 3}, status.Rules[0].Clones, "what was released is nobody's")
 }
 
 // onlyHeadwaterTakesMarksOff waits until a user who may edit the Secrets of

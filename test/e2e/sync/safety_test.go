@@ -112,8 +112,8 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 		f.HasNone(f.name(i), "shared")
 	}
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
-	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `5 of the 6 clones of rule "mass" are removed: approved at 2`)
-	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `Z by user "mass-approver", a name that Headwater cannot verify`)
+	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `Headwater deletes 5 of the 6 clones of rule "mass": approved at 2`)
+	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `Z by user "mass-approver" (name not verified)`)
 	f.usedUp()
 	_, problem, exit = f.Command(user, "approve", "mass", "--config", file)
 	require.Equal(t, 1, exit)
@@ -214,7 +214,7 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 	for i := range f.n {
 		f.HasClone(f.name(i), "shared", map[string]string{})
 	}
-	require.Regexp(t, `^the clones of rule "void" are emptied like this source: approved at 2\S+Z by user "void-approver", a name that Headwater cannot verify$`,
+	require.Regexp(t, `^Headwater empties the clones of rule "void", like this source: approved at 2\S+Z by user "void-approver" \(name not verified\)$`,
 		f.HasEvent("void-src", "shared", "Approved"))
 
 	f.Edit("void-src", "shared", func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("v2")} })

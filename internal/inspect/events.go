@@ -19,7 +19,7 @@ import (
 // reading is what Status learns by requests; the rest it has from caches.
 type reading struct {
 	at time.Time
-	told
+	eventState
 	lease *coordinationv1.Lease
 	// proofs are what the service recorded of each rule that protects.
 	proofs map[string]string
@@ -28,7 +28,7 @@ type reading struct {
 }
 
 func (i *Inspector) read(ctx context.Context) reading {
-	read := reading{at: time.Now(), told: i.events(ctx)}
+	read := reading{at: time.Now(), eventState: i.events(ctx)}
 	var unled, unproven string
 	read.lease, unled = i.lease(ctx)
 	read.proofs, unproven = i.proofs(ctx)
@@ -49,11 +49,11 @@ func (r reading) leader() *Leadership {
 }
 
 // told is what the running service said by Events.
-type told struct {
+type eventState struct {
 	failures map[failureKey]failure
 	// fights are those over clones that Headwater reported lately.
-	fights  map[object.Ref]failure
-	spreads map[spreadKey]*Spread
+	fights       map[object.Ref]failure
+	propagations map[propagationKey]*Propagation
 	// unread says why there is none.
 	unread string
 }
@@ -68,33 +68,33 @@ type failure struct {
 	at      time.Time
 }
 
-type spreadKey struct {
+type propagationKey struct {
 	rule   string
 	source object.Ref
 }
 
 // events reads the service's Events. Without permission to list them it returns
 // none, and says so.
-func (i *Inspector) events(ctx context.Context) told {
-	told := told{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, spreads: map[spreadKey]*Spread{}}
+func (i *Inspector) events(ctx context.Context) eventState {
+	state := eventState{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, propagations: map[propagationKey]*Propagation{}}
 	for reason, take := range map[string]func(eventsv1.Event){
 		sync.CloneFailed: func(event eventsv1.Event) {
 			key, at := failureKey{event.Annotations[progress.EventRule], regarding(event)}, lastSeen(event)
-			if told.failures[key].at.Before(at) {
-				told.failures[key] = failure{progress.FailureOf(event.Annotations), at}
+			if state.failures[key].at.Before(at) {
+				state.failures[key] = failure{progress.FailureOf(event.Annotations), at}
 			}
 		},
 		progress.Fighting: func(event eventsv1.Event) {
 			target, at := regarding(event), lastSeen(event)
-			if told.fights[target].at.Before(at) && time.Since(at) < progress.FightReported {
-				told.fights[target] = failure{event.Note, at}
+			if state.fights[target].at.Before(at) && time.Since(at) < progress.FightReported {
+				state.fights[target] = failure{event.Note, at}
 			}
 		},
 		sync.Propagated: func(event eventsv1.Event) {
 			read, ok := progress.PropagationOf(event.Annotations)
-			key, at := spreadKey{read.Rule, regarding(event)}, lastSeen(event)
-			if known := told.spreads[key]; ok && (known == nil || known.At.Before(at)) {
-				told.spreads[key] = &Spread{At: at, Clones: read.Clones, Failing: read.Failing, Seconds: read.Took.Seconds()}
+			key, at := propagationKey{read.Rule, regarding(event)}, lastSeen(event)
+			if known := state.propagations[key]; ok && (known == nil || known.At.Before(at)) {
+				state.propagations[key] = &Propagation{At: at, Clones: read.Clones, Failing: read.Failing, Seconds: read.Took.Seconds()}
 			}
 		},
 	} {
@@ -102,7 +102,7 @@ func (i *Inspector) events(ctx context.Context) told {
 			FieldSelector: fields.OneTermEqualSelector("reason", reason).String(),
 		})
 		if err != nil {
-			told.unread = "why clones fail, and how long changes took, is not shown: " + err.Error()
+			state.unread = "why clones fail, and how long changes took, is not shown: " + err.Error()
 			break
 		}
 		for _, event := range list.Items {
@@ -111,17 +111,17 @@ func (i *Inspector) events(ctx context.Context) told {
 			}
 		}
 	}
-	return told
+	return state
 }
 
 // fought has finding say so when another client undoes each repair of the clone.
-func (t told) fought(finding survey.CloneStatus) survey.CloneStatus {
-	fight, found := t.fights[finding.Target]
-	if found && (finding.Status == survey.Behind || finding.Status == survey.Drifting) {
-		finding.Status = survey.Fights
-		finding.Decision.Reason, finding.Decision.Message = progress.Fighting, fight.message
+func (t eventState) withFight(cloneStatus survey.CloneStatus) survey.CloneStatus {
+	fight, found := t.fights[cloneStatus.Target]
+	if found && (cloneStatus.Status == survey.Behind || cloneStatus.Status == survey.Drifting) {
+		cloneStatus.Status = survey.Fighting
+		cloneStatus.Decision.Reason, cloneStatus.Decision.Message = progress.Fighting, fight.message
 	}
-	return finding
+	return cloneStatus
 }
 
 func regarding(event eventsv1.Event) object.Ref {
