@@ -18,22 +18,21 @@ import (
 type Clients struct {
 	Typed    kubernetes.Interface
 	Metadata metadata.Interface
-	// Dynamic reads and writes kinds that this program has no types of.
+	// Dynamic reads and writes kinds that this program has no Go types for.
 	Dynamic dynamic.Interface
-	// Requests counts what they ask; nil where they ask no API server.
+	// Requests are the metrics of all requests; nil for fake clients.
 	Requests prometheus.Collector
 	// Host is the API server's address, for messages.
 	Host string
 
-	// Config is what they were made from.
+	// Config is the configuration of the clients.
 	Config *rest.Config
 }
 
-// Connect builds clients of the cluster that kubeconfig leads to. It sends no
-// request.
+// Connect builds clients for the cluster of kubeconfig. It sends no request.
 //
-// No client-side rate limit is set: the API server's priority and fairness
-// does that job, and answers 429 with a Retry-After that client-go honours.
+// The clients have no rate limit: the API server's priority and fairness limits
+// requests by status 429 with Retry-After, which client-go honours.
 func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	config, err := kubeconfig.rest()
 	if err != nil {
@@ -59,8 +58,7 @@ func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Requests: requests, Host: config.Host, Config: config}, nil
 }
 
-// As returns a client that acts as user, for which it needs the permission to
-// impersonate them.
+// As returns a client that impersonates user. It needs the verb impersonate.
 func (c *Clients) As(user string) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}

@@ -16,10 +16,10 @@ import (
 
 // Kubeconfig says how to reach a cluster.
 type Kubeconfig struct {
-	// File may be empty: $KUBECONFIG, ~/.kube/config, or the pod's service
-	// account says it then.
+	// File is a path. If it is empty, $KUBECONFIG, ~/.kube/config or the pod's
+	// service account is used, in this order.
 	File string
-	// Context is one of those in the file, or empty for its current one.
+	// Context is a context of the file; empty for the current context.
 	Context string
 }
 
@@ -35,19 +35,19 @@ func (k Kubeconfig) rest() (*rest.Config, error) {
 	raw, err := client.RawConfig()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("--kubeconfig %s: there is no such file", k.File)
+		return nil, fmt.Errorf("--kubeconfig %s: the file does not exist", k.File)
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	context, known := cmp.Or(k.Context, raw.CurrentContext), strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", ")
 	if context != "" && raw.Contexts[context] == nil {
-		return nil, fmt.Errorf("kubeconfig %s: there is no context %q; pass --context with one that is there: %s", files, context, cmp.Or(known, "none is"))
+		return nil, fmt.Errorf("kubeconfig %s: context %q does not exist; pass --context with an existing one: %s", files, context, cmp.Or(known, "none"))
 	}
 	config, err := client.ClientConfig()
 	named := cmp.Or(k.File, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	switch empty := clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster); {
 	case empty && known != "":
-		return nil, fmt.Errorf("kubeconfig %s: no context is the current one; pass --context with one that is there: %s", files, known)
+		return nil, fmt.Errorf("kubeconfig %s: no current context is set; pass --context with an existing one: %s", files, known)
 	case empty && named != "":
 		return nil, fmt.Errorf("kubeconfig %s is missing or empty: %w", named, errNoCluster)
 	case empty:

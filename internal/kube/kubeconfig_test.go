@@ -49,24 +49,24 @@ func TestAKubeconfigThatLeadsNowhereIsNamed(t *testing.T) {
 		environment string
 		want        string
 	}{
-		"a file that is not there": {Kubeconfig{File: missing}, "", "--kubeconfig " + missing + ": there is no such file"},
+		"a file that is not there": {Kubeconfig{File: missing}, "", "--kubeconfig " + missing + ": the file does not exist"},
 		"no kubeconfig":            {Kubeconfig{File: garbled}, "", garbled},
 		"an empty file":            {Kubeconfig{File: empty}, "", "kubeconfig " + empty + " is missing or empty" + advice},
 		"one of the environment":   {Kubeconfig{}, missing, "kubeconfig " + missing + " is missing or empty" + advice},
 		"a current context that is not there": {
 			Kubeconfig{File: current},
 			"",
-			"kubeconfig " + current + `: there is no context "gone"; pass --context with one that is there: one, two`,
+			"kubeconfig " + current + `: context "gone" does not exist; pass --context with an existing one: one, two`,
 		},
 		"no current context": {
 			Kubeconfig{File: two},
 			"",
-			"kubeconfig " + two + `: no context is the current one; pass --context with one that is there: one, two`,
+			"kubeconfig " + two + `: no current context is set; pass --context with an existing one: one, two`,
 		},
 		"a context that is not there": {
 			Kubeconfig{Context: "three"},
 			two,
-			"kubeconfig " + two + `: there is no context "three"; pass --context with one that is there: one, two`,
+			"kubeconfig " + two + `: context "three" does not exist; pass --context with an existing one: one, two`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// verbs are what requests is told of, as the API server's RBAC names them.
+// verbs are the values of the label verb, as in RBAC.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// requests counts what is asked of the API server. Its labels hold no name and
-// no namespace, of which there are as many as a cluster has.
+// requests holds the metrics of requests to the API server. It has no labels for
+// names or namespaces, whose number is not bounded.
 type requests struct {
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -25,7 +25,7 @@ func newRequests() *requests {
 	r := &requests{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_api_requests_total",
-			Help: "Requests to the API server, by verb, resource (empty for what is none, such as discovery) and status code; code is error where none came back.",
+			Help: "Requests to the API server, by verb, resource (empty for requests such as discovery) and status code (error if there was no response).",
 		}, []string{"verb", "resource", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headwater_api_request_seconds",
@@ -51,7 +51,7 @@ func (r *requests) Collect(out chan<- prometheus.Metric) {
 	r.seconds.Collect(out)
 }
 
-// sent takes in one request and what came of it.
+// observe counts one request and its result.
 func (r *requests) observe(request *http.Request, response *http.Response, err error, took time.Duration) {
 	resource, named := resourceOf(request.URL.Path)
 	verb := verbOf(request, named)
@@ -63,7 +63,7 @@ func (r *requests) observe(request *http.Request, response *http.Response, err e
 	r.seconds.WithLabelValues(verb).Observe(took.Seconds())
 }
 
-// counted is a transport that tells requests of what it sends.
+// countingTransport is a transport that counts what it sends.
 type countingTransport struct {
 	next     http.RoundTripper
 	requests *requests
@@ -77,7 +77,7 @@ func (c countingTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// WrappedRoundTripper lets client-go find its own transport in this one.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (c countingTransport) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func verbOf(request *http.Request, named bool) string {
@@ -104,10 +104,10 @@ func verbOf(request *http.Request, named bool) string {
 	}
 }
 
-// resourceOf says what resource a request is about, and whether it names one
-// object of it. The paths are those of
+// resourceOf returns the resource of a request path and whether the path names one
+// object. Paths are defined in
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris;
-// what comes before is the API server's own address, behind a proxy.
+// behind a proxy, a prefix precedes them.
 func resourceOf(path string) (resource string, named bool) {
 	for path != "" {
 		var segment string

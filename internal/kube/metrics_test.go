@@ -81,7 +81,7 @@ clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)
 	_, err = WhoAmI(t.Context(), clients)
 	require.Error(t, err)
 	want := `
-# HELP headwater_api_requests_total Requests to the API server, by verb, resource (empty for what is none, such as discovery) and status code; code is error where none came back.
+# HELP headwater_api_requests_total Requests to the API server, by verb, resource (empty for requests such as discovery) and status code (error if there was no response).
 # TYPE headwater_api_requests_total counter
 headwater_api_requests_total{code="404",resource="selfsubjectreviews",verb="create"} 1
 `

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Permission is one set of verbs that a module needs.
+// Permission is a set of verbs on one resource that a module needs.
 type Permission struct {
 	Group, Resource string
 	Verbs           []string
@@ -24,24 +24,24 @@ type Permission struct {
 	Namespace string
 	// Name narrows the permission to one object.
 	Name string
-	// For says what it is used for, for messages and for the RBAC table.
+	// For is the purpose, as an infinitive, for messages and for the RBAC table.
 	For string
-	// Spared is true for what nothing else hangs on: what it is for is left out
-	// where it is missing, and that is told elsewhere.
+	// Optional is true if Headwater works without the permission. CheckPermissions
+	// then ignores it, and the code that needs it reports the missing feature.
 	Optional bool
 }
 
-// FatalError is a fault of the surroundings that waiting does not heal.
+// FatalError is an error of the environment that a retry cannot fix.
 type FatalError struct{ Err error }
 
 func (e FatalError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the fault itself.
+// Unwrap returns the wrapped error.
 func (e FatalError) Unwrap() error { return e.Err }
 
-// WhoAmI asks the API server for the user name of the client, and thereby
-// tells whether it can be reached and trusted. A FatalError means that
-// retrying is of no use.
+// WhoAmI returns the client's user name from the API server. It fails if the API
+// server cannot be reached, with a FatalError if it is not trusted or does not
+// accept the credentials.
 func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 	review, err := clients.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx,
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -60,13 +60,12 @@ func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 	}
 }
 
-// askedAtOnce bounds how many permissions are asked about at a time: a start
-// waits for the answers, and the API server serves others too.
+// maxConcurrentReviews bounds the concurrent SelfSubjectAccessReviews at start.
 const maxConcurrentReviews = 8
 
-// CheckPermissions asks the API server for each of permissions and returns a
-// FatalError naming every one that is missing, and role, which has them all. user
-// is whose they are.
+// CheckPermissions asks the API server whether the client has all permissions. It
+// returns a FatalError that lists the missing ones and tells to bind the ClusterRole
+// role to user, the client's own user name.
 func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, role string, permissions []Permission) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -85,11 +84,11 @@ func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, ro
 	if len(missing) == 0 {
 		return nil
 	}
-	return FatalError{fmt.Errorf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which has them all:\n  %s",
+	return FatalError{fmt.Errorf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which grants all of them:\n  %s",
 		role, user, strings.Join(missing, "\n  "))}
 }
 
-// permittedVerb is one verb of a Permission, as the API server is asked.
+// permittedVerb is one verb of a Permission: the subject of one access review.
 type permittedVerb struct {
 	Permission
 
@@ -109,7 +108,7 @@ func splitVerbs(permissions []Permission) []permittedVerb {
 	return verbs
 }
 
-// lacking is a line for each resource that verbs lack something of, in order.
+// lacking returns one sorted line per resource with missing verbs.
 func lacking(verbs []permittedVerb) []string {
 	type place struct{ resource, why string }
 	of := map[place][]string{}
@@ -141,7 +140,7 @@ func (p permittedVerb) allowed(ctx context.Context, client kubernetes.Interface)
 	return review.Status.Allowed, nil
 }
 
-// resource names what the permission is for, and where.
+// resource returns the resource and its scope, for messages.
 func (p Permission) resource() string {
 	resource := p.Resource
 	if p.Group != "" {

@@ -34,7 +34,7 @@ func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
 		{Resource: "secrets", Verbs: []string{"get"}, For: "read"},
 		{Group: "example.com", Resource: "widgets", Verbs: []string{"patch"}, For: "restart", Optional: true},
 	}
-	const missing = "missing permissions: bind ClusterRole headwater to me (deploy/rbac.yaml), which has them all:"
+	const missing = "missing permissions: bind ClusterRole headwater to me (deploy/rbac.yaml), which grants all of them:"
 	tests := map[string]struct {
 		lacks []string
 		want  string

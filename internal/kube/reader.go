@@ -16,19 +16,19 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Describe keeps of an object what is needed to write it, but its payload. Who
-// made it is for the caller to find out: it takes longer than all the rest.
+// Describe returns object without its data, but with digests and with what an
+// update needs. It does not set MadeByUs, which is expensive to find out.
 func Describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
 	digested := full.Digested(hasher)
 	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
 	digested.ManagedFields = nil
-	delete(digested.Annotations, mark.SourceVersion) // another with every write, and nobody asks
+	delete(digested.Annotations, mark.SourceVersion) // differs after every write, and nothing reads it
 	return digested
 }
 
-// Reader reads single Secrets and ConfigMaps from the API server, past the
-// caches. Errors are the API server's own, wrapped, and can be told apart with
-// apierrors.
+// Reader reads single Secrets and ConfigMaps from the API server, not from the
+// caches. It wraps the API server's errors, so apierrors.IsNotFound and the like
+// work.
 type Reader struct {
 	client   kubernetes.Interface
 	metadata metadata.Interface
@@ -54,8 +54,8 @@ func (r Reader) Get(ctx context.Context, ref object.Ref) (*object.Full, error) {
 	return object.FromAPI(live)
 }
 
-// Describe reads an object as the caches of clones would; nil when there is
-// none.
+// Describe reads an object in the form of the clone caches. It returns nil if the
+// object does not exist.
 func (r Reader) Describe(ctx context.Context, ref object.Ref, key *digestkey.Key) (*object.Digested, error) {
 	hasher, err := key.Hasher()
 	if err != nil {
@@ -73,8 +73,8 @@ func (r Reader) Describe(ctx context.Context, ref object.Ref, key *digestkey.Key
 	return described, nil
 }
 
-// LastOtherManager names the field manager that wrote the object since Headwater
-// did, as mark.LastOther, and reports whether the object exists.
+// LastOtherManager returns the field manager that wrote the object after
+// Headwater, as mark.LastOther does, and whether the object exists.
 func (r Reader) LastOtherManager(ctx context.Context, ref object.Ref) (manager string, exists bool, err error) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: ref.Kind.Resource()}
 	found, err := r.metadata.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})

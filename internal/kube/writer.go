@@ -15,14 +15,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Writer is a Reader that also writes, under Headwater's field manager. Its
-// errors quote nothing of what it writes.
+// Writer is a Reader that also writes, as Headwater's field manager. Its errors
+// never contain data of the written object.
 type Writer struct{ Reader }
 
 // NewWriter returns a Writer over clients.
 func NewWriter(clients *Clients) *Writer { return &Writer{NewReader(clients)} }
 
-// Create makes the object, which must not exist.
+// Create creates the object, which must not exist.
 func (w *Writer) Create(ctx context.Context, o *object.Full) error {
 	request := w.request(http.MethodPost, o).VersionedParams(&metav1.CreateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
 	if err := request.Do(ctx).Error(); err != nil {
@@ -31,23 +31,24 @@ func (w *Writer) Create(ctx context.Context, o *object.Full) error {
 	return nil
 }
 
-// TryCreate has the API server judge, as a dry run, whether it would store the
-// object, whose name may still be taken: a generated one stands in for it.
+// TryCreate creates the object in a dry run, under a generated name, because the
+// object itself may still exist. The error says why the API server would not store
+// it.
 func (w *Writer) TryCreate(ctx context.Context, o *object.Full) error {
 	unnamed := *o
 	unnamed.Name, unnamed.GenerateName = "", o.Name+"-"
 	options := &metav1.CreateOptions{FieldManager: mark.FieldManager, DryRun: []string{metav1.DryRunAll}}
 	if err := w.request(http.MethodPost, &unnamed).VersionedParams(options, scheme.ParameterCodec).Do(ctx).Error(); err != nil {
-		return fmt.Errorf("try to make %s anew, which is left as it is: %w", o.Ref(), admission.Redact(err))
+		return fmt.Errorf("recreate %s (dry run; the object was not changed): %w", o.Ref(), admission.Redact(err))
 	}
 	return nil
 }
 
-// Update replaces the object. The UID and resourceVersion of o are its
-// preconditions and must be set.
+// Update replaces the object. The UID and resourceVersion of o must be set; they
+// are the preconditions of the request.
 func (w *Writer) Update(ctx context.Context, o *object.Full) error {
 	if o.UID == "" || o.ResourceVersion == "" {
-		return fmt.Errorf("update %s: without UID and resourceVersion", o.Ref())
+		return fmt.Errorf("update %s: UID or resourceVersion is empty", o.Ref())
 	}
 	request := w.request(http.MethodPut, o).Name(o.Name).VersionedParams(&metav1.UpdateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
 	if err := request.Do(ctx).Error(); err != nil {
@@ -56,23 +57,22 @@ func (w *Writer) Update(ctx context.Context, o *object.Full) error {
 	return nil
 }
 
-// request writes o. It asks to be answered by metadata, which nobody reads
-// either: what was written is on its way here by a watch, and a payload may be
-// large.
+// request returns a request with o as its body. It accepts only metadata in the
+// response: the watch delivers the object anyway, and its data may be large.
 func (w *Writer) request(method string, o *object.Full) *rest.Request {
 	return w.client.CoreV1().RESTClient().Verb(method).SetHeader("Accept", metadataOnly).
 		Namespace(o.Namespace).Resource(o.Kind.Resource()).Body(o.ToAPI())
 }
 
-// metadataAlone names the media types of an answer that holds metadata alone:
+// metadataOnly lists the media types of a response with metadata only:
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
 const (
 	partial      = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
 	metadataOnly = runtime.ContentTypeProtobuf + partial + runtime.ContentTypeJSON + partial + runtime.ContentTypeJSON
 )
 
-// Delete removes the object that meta describes, and no other that may have
-// taken its name or been changed since.
+// Delete deletes the object with the UID and resourceVersion of meta. It fails if
+// the object was changed or recreated since.
 func (w *Writer) Delete(ctx context.Context, ref object.Ref, meta metav1.ObjectMeta) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: &meta.UID, ResourceVersion: &meta.ResourceVersion,

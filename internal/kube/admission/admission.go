@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusedBy finds who judges a request besides the API server. It names them before
-// it repeats what they say: ErrCallingWebhook, ToStatusErr and PolicyError of
-// k8s.io/apiserver.
+// refuserPattern finds the name of a webhook or policy. The API server writes it
+// before the message of the webhook or policy: see ErrCallingWebhook, ToStatusErr
+// and PolicyError of k8s.io/apiserver.
 var refuserPattern = regexp.MustCompile(`(webhook|[Pp]olicy) ['"]([^'"]+)['"]`)
 
-// RefusingPolicy is the name of the admission policy that refused a write of a
-// Writer, as err tells; empty where none did.
+// RefusingPolicy returns the name of the admission policy that denied a write of a
+// kube.Writer; empty if none did.
 func RefusingPolicy(err error) string {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) {
@@ -29,16 +29,15 @@ func RefusingPolicy(err error) string {
 	return by[2]
 }
 
-// Refused reports whether err is what somebody else's webhook or policy
-// answered, by whatever code.
+// Refused reports whether a webhook or policy caused err, whatever its code.
 func Refused(err error) bool {
 	var refusal apierrors.APIStatus
 	return errors.As(err, &refusal) && refuserPattern.MatchString(refusal.Status().Message)
 }
 
-// Redact is err without the words of somebody else's admission, which may
-// quote a value, in its message, its reason or its causes; so may what broke
-// while one was asked. What the API server itself finds wrong stays.
+// Redact returns err without the message and causes of a webhook or policy, or of a
+// failed call to one, because they may quote a value. It keeps errors that the API
+// server itself found.
 func Redact(err error) error {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) {
@@ -56,7 +55,7 @@ func Redact(err error) error {
 	if answer.Details != nil {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: answer.Details.RetryAfterSeconds}
 	}
-	status.Message = fmt.Sprintf("%s refuses it or fails: %s (%d); what it says is not repeated, for it may quote a value",
+	status.Message = fmt.Sprintf("%s denied the request or failed: %s (%d); its message is omitted because it may quote a value",
 		by, http.StatusText(int(answer.Code)), answer.Code)
 	return &apierrors.StatusError{ErrStatus: status}
 }

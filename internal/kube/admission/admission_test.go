@@ -31,23 +31,23 @@ func TestWhatOthersSayOfAWriteIsNotRepeated(t *testing.T) {
 	}{
 		"a policy refuses": {
 			answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `secrets "shared" is forbidden: `+policy),
-			"Policy 'weak.example.org' refuses it or fails: Unprocessable Entity (422)", "weak.example.org",
+			"Policy 'weak.example.org' denied the request or failed: Unprocessable Entity (422)", "weak.example.org",
 		},
 		"a policy that changes objects refuses": {
 			apierrors.NewForbidden(secrets, "shared", errors.New("policy 'fill' with binding 'b' denied request: "+value)),
-			"policy 'fill' refuses it or fails: Forbidden (403)", "fill",
+			"policy 'fill' denied the request or failed: Forbidden (403)", "fill",
 		},
 		"a webhook refuses, and gives a reason of its own": {
 			answer(http.StatusTeapot, value, `admission webhook "weak.example.org" denied the request: `+value),
-			`webhook "weak.example.org" refuses it or fails: I'm a teapot (418)`, "",
+			`webhook "weak.example.org" denied the request or failed: I'm a teapot (418)`, "",
 		},
 		"a webhook answers with an error": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "weak.example.org": ` + value)),
-			`webhook "weak.example.org" refuses it or fails: Internal Server Error (500)`, "",
+			`webhook "weak.example.org" denied the request or failed: Internal Server Error (500)`, "",
 		},
 		"what a webhook answers cannot be read": {
 			apierrors.NewInternalError(errors.New("jsonpatch: " + value)),
-			"the API server refuses it or fails: Internal Server Error (500)", "",
+			"the API server denied the request or failed: Internal Server Error (500)", "",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

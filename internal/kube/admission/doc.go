@@ -1,6 +1,6 @@
-// Package admission reads refusals of the API server that come from an admission
-// policy or a webhook.
+// Package admission recognizes errors of the API server that come from an admission
+// policy or webhook.
 //
-// Their texts may quote the object, and so a value: [Redact] leaves out everything
-// that is quoted. It is the only place that knows how the API server words them.
+// Their messages may quote the object, and so a value of a Secret: [Redact] removes
+// the message. No other package depends on the wording of these errors.
 package admission

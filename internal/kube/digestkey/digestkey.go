@@ -18,13 +18,15 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// DigestKeySecret holds the key of all digests, in Headwater's own namespace.
-// A start without it makes Headwater adopt every workload's baseline anew.
+// SecretName is the Secret in Headwater's own namespace that holds the key of all
+// digests. If it does not exist at start, Headwater creates a new key and adopts a
+// new baseline for every workload.
 const SecretName = "headwater-digest-key"
 
+// SecretField is the data key of that Secret.
 const SecretField = "key"
 
-// Key gives out the Hasher once the key was loaded.
+// Key provides the Hasher after Load or Read.
 type Key struct {
 	Client    kubernetes.Interface
 	Namespace string
@@ -37,22 +39,21 @@ type keyInUse struct {
 	Installed time.Time
 }
 
-// New returns a key that lives in namespace and is not loaded yet.
+// New returns a Key that is stored in namespace and not loaded yet.
 func New(client kubernetes.Interface, namespace string) *Key {
 	return &Key{Client: client, Namespace: namespace}
 }
 
-// NewEphemeral returns a key of its own, for digests that are compared
-// with one another and stored nowhere.
+// NewEphemeral returns a random Key, for digests that are never stored.
 func NewEphemeral() (*Key, error) {
 	k := &Key{}
 	if err := k.use(newKey(), time.Time{}); err != nil {
-		return nil, fmt.Errorf("passing digest key: %w", err)
+		return nil, fmt.Errorf("ephemeral digest key: %w", err)
 	}
 	return k, nil
 }
 
-// Hasher returns the hasher, or an error before Load succeeded.
+// Hasher returns the hasher. It fails before Load or Read succeeded.
 func (k *Key) Hasher() (*digest.Hasher, error) {
 	if inUse := k.InUse.Load(); inUse != nil {
 		return inUse.Hasher, nil
@@ -60,11 +61,11 @@ func (k *Key) Hasher() (*digest.Hasher, error) {
 	return nil, errors.New("the digest key is not loaded yet")
 }
 
-// InstalledAt is when the key was created, and so when Headwater was installed, by
-// the API server's clock in whole seconds. It is zero before Load succeeded, and
-// for a passing key. A Secret that Headwater put back keeps the time of the first.
-// Once every replica is down, deleting the Secret is a new installation: baselines
-// that were made with the old key are lost, too.
+// InstalledAt returns when the key was created, which is when Headwater was
+// installed, by the API server's clock in whole seconds. It is zero before Load
+// succeeded, and for an ephemeral key. If Headwater restores a deleted Secret, the
+// time stays. Deleting the Secret while no replica runs makes a new installation:
+// baselines of the old key are lost.
 func (k *Key) InstalledAt() time.Time {
 	if inUse := k.InUse.Load(); inUse != nil {
 		return inUse.Installed
@@ -72,8 +73,8 @@ func (k *Key) InstalledAt() time.Time {
 	return time.Time{}
 }
 
-// Read reads the key as Load does, and makes none. A caller who may not read it,
-// or finds none, gets an error of the API server.
+// Read is Load without creating a key. It returns the API server's error, wrapped,
+// if the Secret does not exist or the caller may not read it.
 func (k *Key) Read(ctx context.Context) error {
 	secret, err := k.Client.CoreV1().Secrets(k.Namespace).Get(ctx, SecretName, metav1.GetOptions{})
 	if err != nil {
@@ -82,8 +83,8 @@ func (k *Key) Read(ctx context.Context) error {
 	return k.take(secret)
 }
 
-// Load reads the key, making it first when there is none. Replicas that start
-// together agree on one: the first to create the Secret wins.
+// Load reads the key. It creates the Secret if it does not exist. If several
+// replicas start at once, the first to create the Secret wins.
 func (k *Key) Load(ctx context.Context) error {
 	secrets := k.Client.CoreV1().Secrets(k.Namespace)
 	secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
@@ -101,13 +102,13 @@ func (k *Key) Load(ctx context.Context) error {
 
 func (k *Key) take(secret *corev1.Secret) error {
 	if err := k.use(secret.Data[SecretField], InstalledAt(secret)); err != nil {
-		return fmt.Errorf("digest key in Secret %s/%s: %w; delete it, and a new one is made", k.Namespace, SecretName, err)
+		return fmt.Errorf("digest key in Secret %s/%s: %w; delete the Secret, and Headwater creates a new key", k.Namespace, SecretName, err)
 	}
 	return nil
 }
 
-// InstalledAt is the time that the Secret bears, unless it is later than the
-// Secret itself.
+// InstalledAt returns the time in the Secret's annotation, or the Secret's creation
+// time if that is earlier.
 func InstalledAt(secret *corev1.Secret) time.Time {
 	created := secret.CreationTimestamp.Time
 	if kept := mark.ParseTime(secret.Annotations[mark.InstalledAt]); !kept.IsZero() && kept.Before(created) {
@@ -125,6 +126,7 @@ func (k *Key) use(key []byte, installed time.Time) error {
 	return nil
 }
 
+// Secret returns the Secret that stores key. A zero installed sets no annotation.
 func (k *Key) Secret(key []byte, installed time.Time) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: SecretName},

@@ -27,6 +27,6 @@ func TestReplicasAgreeOnOneDigestKey(t *testing.T) {
 	_, err = client.CoreV1().Secrets("headwater-system").Update(t.Context(), secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	err = first.Load(t.Context())
-	require.ErrorContains(t, err, "delete it, and a new one is made")
+	require.ErrorContains(t, err, "delete the Secret, and Headwater creates a new key")
 	require.NotContains(t, err.Error(), "c4n4ry")
 }

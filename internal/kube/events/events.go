@@ -24,28 +24,27 @@ import (
 	"github.com/headwater-k8s/headwater/internal/cut"
 )
 
-// ReportingController is who Headwater's Events are from.
+// ReportingController is the reportingController of Headwater's Events.
 const ReportingController = "headwater"
 
 const (
-	// eventsPerSecond leaves the API server to the work that Events are about.
+	// eventsPerSecond limits the load of Events on the API server.
 	eventsPerSecond = 20
-	// eventsWaiting bounds the memory that a burst takes.
+	// eventsWaiting bounds the memory that a burst of Events uses.
 	queueSize = 4096
-	// maxNote is what the API server accepts of a note, in bytes.
+	// maxNote is the API server's limit for a note, in bytes.
 	maxNote = 1024
-	// lookAgain is how often it is asked whether what was put off is due.
+	// lookAgain is how often Run checks for delayed Events that are due.
 	checkInterval = 5 * time.Second
-	// An Event is tried that often, with that pause, as client-go does.
+	// maxAttempts and retryInterval are client-go's values for sending an Event.
 	maxAttempts   = 12
 	retryInterval = 10 * time.Second
 )
 
-// Recorder records Kubernetes Events. Recording never blocks and never fails the
-// caller; what comes faster than can be sent for long is dropped and counted.
-// client-go's recorder is not used: it tells Events apart without their notes,
-// so that an object would show the first cause of a failure for as long as it
-// fails.
+// Recorder records Kubernetes Events. Record never blocks and never fails; if the
+// queue is full, it drops the Event and counts it. client-go's recorder is not
+// used, because it identifies an Event without its note: an object would show the
+// first cause of a failure for as long as it fails.
 type Recorder struct {
 	client      eventsclient.EventsV1Interface
 	instance    string
@@ -57,21 +56,21 @@ type Recorder struct {
 	log         *zap.Logger
 }
 
-// NewRecorder returns an Events that keeps what it can until Run.
+// NewRecorder returns a Recorder. It queues Events until Run starts.
 func NewRecorder(client kubernetes.Interface, registry *prometheus.Registry, log *zap.Logger) *Recorder {
-	host, _ := os.Hostname() // says no more than which replica it was
+	host, _ := os.Hostname() // only identifies the replica
 	return &Recorder{
 		client: client.EventsV1(), instance: ReportingController + "-" + host, clock: clock.RealClock{},
 		queue:   make(chan Event, queueSize),
 		limiter: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
 		dropped: promauto.With(registry).NewCounter(prometheus.CounterOpts{
-			Name: "headwater_events_dropped_total", Help: "Kubernetes Events that were not recorded, since too many came at once.",
+			Name: "headwater_events_dropped_total", Help: "Kubernetes Events that were not recorded, because too many were recorded at once.",
 		}),
 		log: log.Named("events"),
 	}
 }
 
-// Run sends events until ctx ends.
+// Run sends Events until ctx ends.
 func (e *Recorder) Run(ctx context.Context) {
 	pending := newThrottle(e.dropped.Inc)
 	again := e.clock.NewTicker(checkInterval)
@@ -92,8 +91,8 @@ func (e *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// write sends s. While the API server cannot be reached everything waits, as
-// long as there is hope that it is still of interest.
+// write sends s. If the API server cannot be reached, it retries maxAttempts times
+// and then drops s; other Events wait meanwhile.
 func (e *Recorder) write(ctx context.Context, s *series) {
 	for range maxAttempts {
 		if e.limiter.Wait(ctx) != nil {
@@ -116,7 +115,7 @@ func (e *Recorder) write(ctx context.Context, s *series) {
 	e.dropped.Inc()
 }
 
-// send creates the Event of s, or counts a repeat on the one that exists.
+// send creates the Event of s, or counts a repeat of the existing one.
 func (e *Recorder) send(ctx context.Context, s *series) error {
 	client := e.client.Events(s.namespace())
 	if s.name != "" {
@@ -124,7 +123,7 @@ func (e *Recorder) send(ctx context.Context, s *series) error {
 		if err == nil || !apierrors.IsNotFound(err) {
 			return err
 		}
-		s.restart() // the API server has forgotten it
+		s.restart() // the Event expired
 	}
 	created := s.object(e.instance)
 	_, err := client.Create(ctx, created, metav1.CreateOptions{})
@@ -155,7 +154,7 @@ func count(ctx context.Context, client eventsclient.EventInterface, s *series) e
 	return err
 }
 
-// Reference names an object in an Event.
+// Reference returns the reference of an object for an Event.
 func Reference(apiVersion, kind string, meta metav1.Object) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind,
@@ -163,34 +162,34 @@ func Reference(apiVersion, kind string, meta metav1.Object) *corev1.ObjectRefere
 	}
 }
 
-// Event is one thing worth telling the owner of an object. Its note must never
-// hold a value of a Secret.
+// Event reports something about an object to its owner. The note must never
+// contain a value of a Secret.
 type Event struct {
-	// Rule is the name of the rule that it follows from; empty where none does.
+	// Rule is the rule that caused the Event; empty if none did.
 	Rule    string
 	About   *corev1.ObjectReference
 	Related *corev1.ObjectReference
 	Warning bool
 	Reason  string
 	Action  string
-	// Note is cut to what an Event holds.
+	// Note is the message. Record truncates it to the API server's limit.
 	Note string
-	// Annotations hold what commands read of the Event; they must never hold a
-	// value of a Secret.
+	// Annotations are data for commands. They must never contain a value of a
+	// Secret.
 	Annotations map[string]string
 	// Persisting is true for a condition rather than an occurrence: the caller
-	// records it again while it lasts, and after each start of the process. What
-	// was stored less than again.After ago is then not counted a second time.
+	// records it repeatedly while the condition persists, also after a restart. A
+	// repeat within again.After is then not counted.
 	Persisting bool
 
 	at time.Time
 }
 
-// Subscribe has hear called with every Event that is recorded, in the place
-// where it is: hear must not block. It is called before anything is recorded.
+// Subscribe calls hear for every recorded Event, on the goroutine of the caller of
+// Record; hear must not block. Call Subscribe before the first Record.
 func (e *Recorder) Subscribe(hear func(Event)) { e.subscribers = append(e.subscribers, hear) }
 
-// Record has event sent.
+// Record queues event for sending.
 func (e *Recorder) Record(event Event) {
 	event.Note, event.at = cut.To(event.Note, maxNote-len(cut.More)), e.clock.Now()
 	for _, hear := range e.subscribers {

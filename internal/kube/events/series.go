@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// writesAtOnce and writesEvery bound what is written about one subject: a
-	// note may be another one at each try.
+	// subjectBurst and subjectInterval limit the writes about one subject, because
+	// the note may differ at each try.
 	subjectBurst    = 10
 	subjectInterval = 30 * time.Second
-	// seriesKnown bounds what is remembered; of what is forgotten, a repeat is
-	// an Event of its own.
+	// maxKnownSeries bounds how many series are remembered. A repeat of a forgotten
+	// series starts from the stored Event.
 	maxKnownSeries = 2048
 )
 
-// subject is what Events share that differ in nothing but the note.
+// subject identifies Events that differ only in note and annotations.
 type subject struct {
 	about, related corev1.ObjectReference
 	warning        bool
@@ -45,7 +45,8 @@ func subjectOf(event Event) subject {
 type seriesKey struct {
 	subject
 	note string
-	// annotations are those of the Event as one text: maps cannot be compared.
+	// annotations are the Event's annotations as text, because maps are not
+	// comparable.
 	annotations string
 }
 
@@ -57,15 +58,15 @@ func seriesKeyOf(event Event) seriesKey {
 type series struct {
 	Event
 
-	// name is of the object; empty until there is one.
+	// name is the name of the Event object; empty until it was created.
 	name  string
 	last  time.Time
 	count int32
 }
 
-// throttle decides which Events are written, and when: at once, until there were
-// many about one subject. After that repeats are counted, and of new notes the
-// latest is kept until its time comes; the others are dropped.
+// throttle decides when Events are written: immediately, until one subject reaches
+// its limit. Beyond the limit it counts repeats, keeps only the latest new note, and
+// drops the others.
 type throttle struct {
 	known    *lru.Cache // seriesKey -> *series
 	limiters *lru.Cache // subject -> *rate.Limiter
@@ -81,7 +82,7 @@ func newThrottle(dropped func()) *throttle {
 	}
 }
 
-// add takes event in, and returns what is to be written at once, or nil.
+// add adds event and returns the series to write now, or nil.
 func (a *throttle) add(event Event, now time.Time) *series {
 	of := subjectOf(event)
 	key := seriesKeyOf(event)
@@ -103,7 +104,7 @@ func (a *throttle) add(event Event, now time.Time) *series {
 	return a.popLatest(of, now)
 }
 
-// due returns what was put off until now, the oldest first.
+// due returns the delayed series that may be written now, oldest first.
 func (a *throttle) due(now time.Time) []*series {
 	var due []*series
 	for of := range a.latest {
@@ -120,7 +121,7 @@ func (a *throttle) due(now time.Time) []*series {
 	return due
 }
 
-// popLatest returns the latest new note of the subject if it may be written.
+// popLatest returns the latest new note of the subject if it may be written now.
 func (a *throttle) popLatest(of subject, now time.Time) *series {
 	if !a.limiterOf(of).AllowN(now, 1) {
 		return nil
@@ -130,7 +131,7 @@ func (a *throttle) popLatest(of subject, now time.Time) *series {
 	return s
 }
 
-// takeRepeated returns s if it has repeats that may be written.
+// popRepeated returns s if it has repeats that may be written now.
 func (a *throttle) popRepeated(s *series, of subject, now time.Time) *series {
 	if !a.repeated[s] || !a.limiterOf(of).AllowN(now, 1) {
 		return nil
@@ -149,12 +150,12 @@ func (a *throttle) limiterOf(of subject) *rate.Limiter {
 	return limiter
 }
 
-// namespace is the one that the API server wants the Event in.
+// namespace returns the namespace of the Event: default for cluster-scoped objects.
 func (s *series) namespace() string {
 	return cmp.Or(s.About.Namespace, metav1.NamespaceDefault)
 }
 
-// repeats is nil for an Event that happened once.
+// repeats returns the series of the Event object; nil if the Event occurred once.
 func (s *series) repeats() *eventsv1.EventSeries {
 	if s.count < 2 {
 		return nil
@@ -162,11 +163,11 @@ func (s *series) repeats() *eventsv1.EventSeries {
 	return &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
 }
 
-// restart begins the series with its latest repeat.
+// restart makes the latest repeat the first Event of the series.
 func (s *series) restart() { s.name, s.at, s.count = "", s.last, 1 }
 
-// resume goes on with a series that this process, or one before it, has stored.
-// It reports whether anything of s has to be added to it.
+// resume continues a series that this or an earlier process stored. more is true if
+// the stored series must be updated.
 func (s *series) resume(stored *eventsv1.Event) (more bool) {
 	s.name = stored.Name
 	count, last := int32(1), stored.EventTime.Time
@@ -174,7 +175,7 @@ func (s *series) resume(stored *eventsv1.Event) (more bool) {
 		count, last = stored.Series.Count, stored.Series.LastObservedTime.Time
 	}
 	own := stored.Series == nil && stored.EventTime.Equal(&metav1.MicroTime{Time: s.at.Truncate(time.Microsecond)})
-	if own { // the answer to the request that created it was lost
+	if own { // this process created it, but the response was lost
 		count = 0
 	}
 	if s.Persisting && s.count == 1 && s.last.Sub(last) < again.After {
@@ -203,8 +204,8 @@ func (s *series) kind() string {
 	return corev1.EventTypeNormal
 }
 
-// objectName is the same for the same Event in every process, so that a process
-// that starts finds what the one before it stored.
+// objectName returns a name that is the same for equal Events in every process, so
+// that a restarted process finds the stored Event.
 func (s *series) objectName() string {
 	hash := fnv.New64a()
 	related := corev1.ObjectReference{}

@@ -19,7 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// Namespace is what is kept of a namespace.
+// Namespace is the cached part of a namespace.
 type Namespace struct {
 	minimalMeta
 	Labels map[string]string
@@ -27,17 +27,16 @@ type Namespace struct {
 	Terminating bool
 }
 
-// Unmanaged is what is kept of a Secret or ConfigMap that is no clone: enough to
-// know that a name is taken, and that its data may have changed.
+// Unmanaged is the cached part of a Secret or ConfigMap without the clone label. It
+// shows that the name is taken and that the object changed.
 type Unmanaged struct {
 	minimalMeta
-	// MadeByUs is true for a clone that lost its label, as far as field managers
-	// tell.
+	// MadeByUs is true if field managers show that it is a clone that lost its label.
 	MadeByUs bool
 	Tags     mark.Tags
 }
 
-// Caches are the views that modules share. Modules add their own with Add.
+// Caches holds the views that modules share. Modules add their own with Add.
 type Caches struct {
 	Sources    *Sources
 	Namespaces *View[*Namespace]
@@ -49,7 +48,7 @@ type Caches struct {
 	running sync.WaitGroup
 }
 
-// Runner is a view of any type.
+// Runner is a View or Optional of any type.
 type Runner interface {
 	Name() string
 	Run(ctx context.Context)
@@ -62,7 +61,7 @@ type member struct {
 	started bool
 }
 
-// NewCaches allocates the shared caches. Nothing is read before Start.
+// NewCaches allocates the shared caches. They read nothing before Start.
 func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Caches, error) {
 	log = log.Named("caches")
 	c := &Caches{
@@ -92,18 +91,19 @@ func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Cac
 	return c, nil
 }
 
-// Always is the need of a cache that must run whatever the rules say.
+// Always is the argument of Add for a view that every configuration needs.
 func Always() bool { return true }
 
-// Add has view started, and waited for, as soon as needed says so; see Start.
+// Add adds a view. Start runs it, and Pending waits for it, once needed returns
+// true.
 func (c *Caches) Add(view Runner, needed func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members = append(c.members, &member{Runner: view, needed: needed})
 }
 
-// Start starts every cache that is needed and does not run yet, until ctx
-// ends. It returns at once and may be called again when the rules changed.
+// Start starts every needed view that does not run yet; it runs until ctx ends.
+// Start returns immediately. Call it again when the rules change.
 func (c *Caches) Start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,13 +115,13 @@ func (c *Caches) Start(ctx context.Context) {
 	}
 }
 
-// Wait returns when everything that Start and Sources.Track started has ended.
+// Wait blocks until everything that Start and Sources.Track started has ended.
 func (c *Caches) Wait() {
 	c.running.Wait()
 	c.Sources.running.Wait()
 }
 
-// Pending names the needed caches that are not full yet.
+// Pending returns the names of the needed views that are not synced yet.
 func (c *Caches) Pending() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +191,7 @@ func keepNamespace(obj any) (*Namespace, error) {
 	}, nil
 }
 
-// Named has an informer list and watch the one object of that name.
+// Named returns list options that select the one object of that name.
 func Named(name string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()

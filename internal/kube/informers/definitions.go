@@ -13,19 +13,18 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
-// Definition is what is kept of a CustomResourceDefinition: that it is there,
-// and that it changed.
+// Definition is the cached part of a CustomResourceDefinition: its name and version.
 type Definition struct{ minimalMeta }
 
-// Group is the API group that the definition adds a kind to: its name is the
+// Group returns the API group of the defined kind. The name of a definition is the
 // resource, a dot and the group.
 func (d *Definition) Group() string {
 	_, group, _ := strings.Cut(d.Name, ".")
 	return group
 }
 
-// NewDefinitions returns a cache of all CustomResourceDefinitions, which tells
-// when it is time to look at what the API server serves.
+// NewDefinitions returns a cache of all CustomResourceDefinitions. Its changes
+// trigger discovery.
 func NewDefinitions(clients *kube.Clients, log *zap.Logger) (*View[*Definition], error) {
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	informer := metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()

@@ -22,24 +22,24 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// KeepDigestKey returns what has the next start find the key that is in use: where its
-// Secret is deleted meanwhile, it is put back. Whoever leads does it; every
-// replica has loaded the same key.
+// KeepDigestKey returns work for the leader that recreates the Secret of the digest
+// key if it is deleted, so that the next start finds the key in use. Every replica
+// has loaded the same key.
 func KeepDigestKey(k *digestkey.Key, clk clock.Clock, log *zap.Logger) leader.Runnable {
 	log = log.Named("digest-key")
 	return leader.Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, clk, log) }}
 }
 
-// storedKey is what is cached of the Secret: not the key.
+// storedKey is the cached part of the Secret, without the key.
 type storedKey struct {
 	minimalMeta
-	id string // empty when no digest can be made with it
+	id string // digest.Hasher.ID of the key; empty if the key is not valid
 }
 
 func keepStoredKey(obj any) (*storedKey, error) {
 	secret, ok := obj.(*corev1.Secret)
 	if !ok {
-		return nil, fmt.Errorf("object of type %T is no Secret", obj)
+		return nil, fmt.Errorf("object of type %T is not a Secret", obj)
 	}
 	kept := &storedKey{minimalMeta: minimalMetaOf(secret)}
 	if hasher, err := digest.New(secret.Data[digestkey.SecretField]); err == nil {
@@ -71,25 +71,25 @@ func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Lo
 	return nil
 }
 
-// putBack makes the Secret when there is none, of which stored is nil. It leaves
-// another key alone: what started since may be using it.
+// putKeyBack creates the Secret if stored is nil, which means that it does not
+// exist. It never overwrites another key: a newer replica may use that one.
 func putKeyBack(ctx context.Context, k *digestkey.Key, stored *storedKey, log *zap.Logger) error {
 	inUse, secret := k.InUse.Load(), zap.String("secret", k.Namespace+"/"+digestkey.SecretName)
 	if stored != nil {
 		if stored.id != inUse.Hasher.ID() {
-			log.Warn("the stored digest key is not the one in use: the next start either adopts every baseline anew, or fails; "+
-				"delete the Secret, and the key in use is put back", secret)
+			log.Warn("the stored digest key differs from the key in use: the next start adopts new baselines for all workloads, or fails; "+
+				"delete the Secret, and Headwater restores the key in use", secret)
 		}
 		return nil
 	}
 	_, err := k.Client.CoreV1().Secrets(k.Namespace).Create(ctx, k.Secret(inUse.Key, inUse.Installed), metav1.CreateOptions{FieldManager: mark.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // looked at once the watch brings it
+		return nil // the watch event triggers the next check
 	}
 	if err != nil {
-		return fmt.Errorf("put the digest key that is in use back into Secret %s/%s: %w; "+
-			"without it the next start adopts every baseline anew", k.Namespace, digestkey.SecretName, admission.Redact(err))
+		return fmt.Errorf("restore the digest key in Secret %s/%s: %w; "+
+			"without it, the next start adopts new baselines for all workloads", k.Namespace, digestkey.SecretName, admission.Redact(err))
 	}
-	log.Warn("the digest key was deleted, and is put back as it was in use", secret)
+	log.Warn("the Secret of the digest key was deleted; restored the key in use", secret)
 	return nil
 }

@@ -31,12 +31,12 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 		left    []byte // the key in use when nil
 		says    string // in the log or as the error
 	}{
-		"it is gone":                          {says: "is put back"},
+		"it is gone":                          {says: "was deleted; restored"},
 		"it is gone, and cannot be written":   {created: apierrors.NewServiceUnavailable("etcd is away"), says: "etcd is away"},
 		"a webhook quotes it":                 {created: apierrors.NewInternalError(errors.New(`failed calling webhook "w": c4n4ry`)), says: `webhook "w"`},
 		"somebody was faster":                 {stored: other, left: other},
-		"somebody put in another":             {stored: other, seen: true, left: other, says: "not the one in use"},
-		"somebody put in what cannot be used": {stored: []byte("c4n4ry"), seen: true, left: []byte("c4n4ry"), says: "not the one in use"},
+		"somebody put in another":             {stored: other, seen: true, left: other, says: "differs from the key in use"},
+		"somebody put in what cannot be used": {stored: []byte("c4n4ry"), seen: true, left: []byte("c4n4ry"), says: "differs from the key in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()

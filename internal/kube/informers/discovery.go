@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// discover asks what is served, and starts and stops caches accordingly. Of a
-// group that cannot be asked about, everything stays as it is.
+// discover asks the API server which wanted kinds it serves, and starts and stops
+// views accordingly. If discovery of a group fails, its views stay.
 func (o *Optional[T]) discover(ctx context.Context) {
 	wanted := o.wanted()
 	answers := map[schema.GroupVersion]served{}
@@ -30,7 +30,8 @@ func (o *Optional[T]) discover(ctx context.Context) {
 	}
 }
 
-// served is what an API server said about one group and version.
+// served is the result of discovery for one group and version. unknown is true if
+// the request failed.
 type served struct {
 	resources []metav1.APIResource
 	unknown   bool
@@ -44,14 +45,13 @@ func (o *Optional[T]) ask(ctx context.Context, version schema.GroupVersion) serv
 	case apierrors.IsNotFound(err):
 		return served{}
 	case err != nil:
-		o.log.Debug("not known whether it is served", zap.Stringer("version", version), zap.Error(err))
+		o.log.Debug("discovery failed, retrying", zap.Stringer("version", version), zap.Error(err))
 		return served{unknown: true}
 	}
 	return served{resources: list.APIResources}
 }
 
-// adjust brings the set of views in line and returns those that are to be
-// stopped.
+// adjust starts the missing views and returns those to stop.
 func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answers map[schema.GroupVersion]served) (gone []*optionalView[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,20 +78,20 @@ func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answ
 		if !stay[kind] {
 			gone = append(gone, view)
 			delete(o.views, kind)
-			o.log.Info("kind is not wanted or not served any more", zap.Stringer("kind", kind))
+			o.log.Info("stopped caching kind: it is no longer wanted or served", zap.Stringer("kind", kind))
 		}
 	}
 	o.discovered, o.answered = true, answered
 	return gone
 }
 
-// resource names the resource of kind, if it is one that namespaces hold and
-// that can be watched.
+// resource returns the resource of kind if it is namespaced and can be listed and
+// watched, else "".
 func (s served) resource(kind schema.GroupVersionKind) string {
 	for _, resource := range s.resources {
 		if resource.Kind == kind.Kind && resource.Namespaced &&
 			slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "watch") {
-			return resource.Name // a subresource can do neither
+			return resource.Name // subresources cannot be listed or watched
 		}
 	}
 	return ""
@@ -101,7 +101,7 @@ func (s served) resource(kind schema.GroupVersionKind) string {
 func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource string) {
 	view, err := newOptionalView(o, kind, resource)
 	if err != nil {
-		o.log.Error("kind cannot be cached", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
+		o.log.Error("cannot cache kind", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
 		delete(o.views, kind.GroupKind())
 		return
 	}
@@ -109,7 +109,7 @@ func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource 
 	view.stop = stop
 	for id, handle := range o.subscribers {
 		if err := view.subscribe(id, handle); err != nil {
-			o.log.Error("changes are not seen", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
+			o.log.Error("cannot subscribe to changes of kind", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
 		}
 	}
 	o.views[kind.GroupKind()] = view
@@ -117,10 +117,10 @@ func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource 
 		defer stop()
 		view.Run(ctx)
 	})
-	o.log.Info("kind is served, reading it", zap.Stringer("kind", kind.GroupKind()))
+	o.log.Info("started caching kind", zap.Stringer("kind", kind.GroupKind()))
 }
 
-// emitDeletes tells the subscribers that the objects of view are out of sight.
+// emitDeletes reports the objects of view to the subscribers as deleted.
 func (o *Optional[T]) emitDeletes(view *optionalView[T]) {
 	o.mu.Lock()
 	subscribers := make([]func(Change[T]), 0, len(o.subscribers))

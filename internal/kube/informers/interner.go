@@ -13,17 +13,17 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// minimalMeta answers as metav1.Object for what a cache asks. There are many of them,
-// and a whole ObjectMeta takes 240 bytes.
+// minimalMeta implements the methods of metav1.Object that a cache calls. It saves
+// memory: a whole ObjectMeta takes 240 bytes.
 type minimalMeta struct {
-	metav1.Object // nil: nothing else is known
+	metav1.Object // nil: other methods panic
 
 	Namespace, Name, ResourceVersion string
 }
 
 func minimalMetaOf(meta metav1.Object) minimalMeta {
 	return minimalMeta{
-		Namespace: unique.Make(meta.GetNamespace()).Value(), // shared by all that is in it
+		Namespace: unique.Make(meta.GetNamespace()).Value(), // one string per namespace
 		Name:      meta.GetName(), ResourceVersion: meta.GetResourceVersion(),
 	}
 }
@@ -37,9 +37,9 @@ func (s *minimalMeta) GetName() string { return s.Name }
 // GetResourceVersion implements metav1.Object.
 func (s *minimalMeta) GetResourceVersion() string { return s.ResourceVersion }
 
-// cloneInterner lets the clones of one source share what is the same in all of them:
-// marks and digests. It knows the latest clone of each source, for as long as a
-// cache holds it, and of so many sources: who forges marks gains no memory.
+// cloneInterner makes the clones of one source share equal labels, annotations and
+// digests. It remembers the latest clone of each source by a weak pointer, for a
+// bounded number of sources, so that forged marks cannot exhaust memory.
 type cloneInterner struct{ latest *lru.Cache }
 
 type cloneKey struct {
@@ -51,7 +51,7 @@ const maxKnownSources = 4096
 
 func newCloneInterner() cloneInterner { return cloneInterner{lru.New(maxKnownSources)} }
 
-// share replaces parts of clone by equal ones of the clone before it.
+// share replaces parts of clone with equal parts of the previous clone.
 func (s cloneInterner) share(clone *object.Digested) {
 	clone.Type = unique.Make(clone.Type).Value()
 	marks, ours := mark.Of(clone)

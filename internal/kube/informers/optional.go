@@ -15,36 +15,37 @@ import (
 	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
-// OptionalKind is a kind that a cluster may lack.
+// OptionalKind is a kind that a cluster may not serve.
 type OptionalKind[T metav1.Object] struct {
 	schema.GroupVersionKind
-	// Keep turns an object into what is cached of it; see NewView.
+	// Keep converts an object to its cached form; see NewView.
 	Keep func(any) (T, error)
-	// Shape is another one whenever Keep does something else: the cache is
-	// then filled anew.
+	// Shape identifies what Keep does. If it differs from before, the cache is
+	// filled again.
 	Shape string
 }
 
-// KindStatus says how far the cache of an optional kind can be relied on.
+// KindStatus says whether the cache of an optional kind is complete.
 type KindStatus string
 
-// The standings.
+// The values of KindStatus.
 const (
-	// KindAbsent: nobody wants the kind, or the API server does not have it.
+	// KindAbsent means that the kind is not wanted or that the API server does not
+	// serve it.
 	KindAbsent KindStatus = "Absent"
-	// KindFilling: not everything that was there was read yet, or the API
-	// server did not say yet whether it has the kind.
+	// KindFilling means that the initial list is not complete, or that discovery
+	// has not succeeded yet.
 	KindFilling KindStatus = "Filling"
-	// KindFull: the cache is as good as that of any other kind.
+	// KindFull means that the cache is complete.
 	KindFull KindStatus = "Full"
-	// KindRefused: the API server does not let it be read. It is tried
-	// again, but nobody is to wait for it.
+	// KindRefused means that the kind cannot be read, for example because of missing
+	// permissions. The cache retries, but HasSynced does not wait for it.
 	KindRefused KindStatus = "Refused"
 )
 
-// Optional caches objects of kinds that a cluster may lack: those of the
-// wanted ones that the API server serves, as they come and go. What it returns
-// is shared and must not be modified.
+// Optional caches objects of kinds that a cluster may not serve. It starts and stops
+// a view per wanted kind as the API server starts and stops serving it. Callers must
+// not modify the returned objects: they are shared.
 type Optional[T metav1.Object] struct {
 	name        string
 	clients     *kube.Clients
@@ -56,8 +57,8 @@ type Optional[T metav1.Object] struct {
 
 	mu         sync.Mutex
 	discovered bool
-	// answered has every kind that was wanted at the last look, and whether the
-	// API server ever said if it serves it.
+	// answered has every kind that was wanted at the last discovery, and whether
+	// discovery of its group ever succeeded.
 	answered    map[schema.GroupKind]bool
 	views       map[schema.GroupKind]*optionalView[T]
 	subscribers map[int]func(Change[T])
@@ -66,22 +67,22 @@ type Optional[T metav1.Object] struct {
 }
 
 const (
-	// rediscovery finds what no definition tells of, such as the kinds of an
-	// aggregated API server.
+	// rediscovery is the interval of discovery without a changed definition. It
+	// finds the kinds of aggregated API servers.
 	rediscovery = 5 * time.Minute
-	// discoveryTimeout bounds one question to an API server.
+	// discoveryTimeout bounds one discovery request.
 	discoveryTimeout = 10 * time.Second
 )
 
-// retryDelays is when it is looked again after a definition changed: the API
+// retryDelays returns the delays of discovery after a definition changed: the API
 // server serves a new kind some time after it accepted the definition.
 func retryDelays() []time.Duration {
 	return []time.Duration{500 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 }
 
-// NewOptional returns a cache of the kinds that wanted returns each time it is
-// asked, with those indexes. definitions must run as long as it does, or be nil:
-// a kind that is installed later is then found by asking from time to time.
+// NewOptional returns a cache, with those indexes, of the kinds that wanted returns;
+// it calls wanted at every discovery. definitions must run as long as the cache. If
+// definitions is nil, a kind that is installed later is found within rediscovery.
 func NewOptional[T metav1.Object](
 	name string, clients *kube.Clients, definitions *View[*Definition], log *zap.Logger,
 	wanted func() []OptionalKind[T], indexes map[string]func(T) []string,
@@ -97,10 +98,10 @@ func NewOptional[T metav1.Object](
 // Name implements Runner.
 func (o *Optional[T]) Name() string { return o.name }
 
-// Recheck has the wanted kinds asked for anew, soon.
+// Recheck triggers discovery. It does not block.
 func (o *Optional[T]) Recheck() { o.wake.Up() }
 
-// Run keeps the caches of what is wanted and served, until ctx ends.
+// Run discovers and caches the wanted kinds until ctx ends.
 func (o *Optional[T]) Run(ctx context.Context) {
 	defer o.running.Wait()
 	defer o.followDefinitions()()
@@ -130,7 +131,7 @@ func (o *Optional[T]) followDefinitions() (stop func()) {
 	}
 	subscription, err := o.definitions.OnChange(o.definitionChanged)
 	if err != nil {
-		o.log.Error("changes of custom resource definitions are not seen", zap.Error(err))
+		o.log.Error("cannot watch custom resource definitions; new kinds are found later", zap.Error(err))
 		return func() {}
 	}
 	return subscription.Cancel
@@ -143,8 +144,8 @@ func (o *Optional[T]) definitionChanged(change Change[*Definition]) {
 	}
 }
 
-// HasSynced reports whether everything was read that is wanted, served and
-// not refused.
+// HasSynced reports whether all wanted kinds that the API server serves and allows
+// to read are synced.
 func (o *Optional[T]) HasSynced() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,7 +173,7 @@ func (o *Optional[T]) all() []*optionalView[T] {
 	return views
 }
 
-// Status says whether what Get says about kind can be relied on.
+// Status returns whether the cache of kind is complete.
 func (o *Optional[T]) Status(kind schema.GroupKind) KindStatus {
 	view := o.view(kind)
 	if view == nil {
@@ -186,7 +187,7 @@ func (o *Optional[T]) Status(kind schema.GroupKind) KindStatus {
 	return view.status()
 }
 
-// Get returns the object of that name.
+// Get returns the object of that kind and name.
 func (o *Optional[T]) Get(kind schema.GroupKind, namespace, name string) (obj T, found bool) {
 	if view := o.view(kind); view != nil {
 		return view.Get(namespace, name)
@@ -212,11 +213,11 @@ func (o *Optional[T]) ByIndex(index, value string) []T {
 	return found
 }
 
-// Resource is how the API server calls kind, while it serves it.
+// Resource returns the resource of kind. It fails if the kind is not cached.
 func (o *Optional[T]) Resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	view := o.view(kind)
 	if view == nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("kind %s is not served any more", kind)
+		return schema.GroupVersionResource{}, fmt.Errorf("the API server no longer serves kind %s", kind)
 	}
 	return view.gvr(), nil
 }

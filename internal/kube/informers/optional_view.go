@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// optionalView is the cache of one kind that is served now.
+// optionalView is the cache of one served kind.
 type optionalView[T metav1.Object] struct {
 	*View[T]
 
@@ -21,7 +21,7 @@ type optionalView[T metav1.Object] struct {
 	resource      string
 	stop          func()
 	subscriptions map[int]Subscription
-	// failures counts the attempts to read it that failed, until one succeeds.
+	// failures counts the failed attempts before the first success.
 	failures atomic.Int32
 	refused  atomic.Bool
 }
@@ -42,28 +42,28 @@ func newOptionalView[T metav1.Object](o *Optional[T], kind OptionalKind[T], reso
 	return v, informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { v.failed(o.log, err) })
 }
 
-// caches reports whether v is what a new view of kind would be.
+// caches reports whether v equals a new view of kind and resource.
 func (v *optionalView[T]) caches(kind OptionalKind[T], resource string) bool {
 	return v.resource == resource && v.kind.Version == kind.Version && v.kind.Shape == kind.Shape
 }
 
-// patience is how often the first reading may fail before nobody waits for it
-// any more.
+// maxFailures is how often the initial list may fail before HasSynced stops waiting
+// for the kind.
 const maxFailures = 3
 
-// failed notes that the kind could not be read, or no longer. That it is gone
-// is found out by looking at what is served.
+// failed records that list or watch failed. If the kind is no longer served, the
+// next discovery finds that out.
 func (v *optionalView[T]) failed(log *zap.Logger, err error) {
 	log = log.With(zap.Stringer("resource", v.gvr().GroupResource()), zap.Error(err))
 	if v.HasSynced() || apierrors.IsNotFound(err) {
-		log.Debug("watch broke off, resuming")
+		log.Debug("watch ended, retrying")
 		return
 	}
 	if v.failures.Add(1) < maxFailures && !apierrors.IsForbidden(err) {
 		return
 	}
 	if !v.refused.Swap(true) {
-		log.Warn("kind cannot be read and is left out until it can; if it is for want of permission, grant list, watch and patch")
+		log.Warn("cannot read kind; ignoring it until a retry succeeds; if permissions are missing, grant list, watch and patch")
 	}
 }
 
@@ -90,8 +90,8 @@ func (v *optionalView[T]) subscribe(id int, handle func(Change[T])) error {
 	return err
 }
 
-// OnChange calls handle as View.OnChange does, for every kind that is cached
-// now or later. The objects of a kind that goes are deleted to it.
+// OnChange is View.OnChange for every kind that is cached now or later. When a kind
+// is no longer cached, its objects are reported as deleted.
 func (o *Optional[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,7 @@ type optionalSubscription[T metav1.Object] struct {
 	id       int
 }
 
-// HasSynced does not wait for a kind that cannot be read.
+// HasSynced ignores kinds that cannot be read.
 func (s optionalSubscription[T]) HasSynced() bool {
 	s.optional.mu.Lock()
 	defer s.optional.mu.Unlock()
@@ -136,7 +136,7 @@ func (s optionalSubscription[T]) Cancel() {
 	}
 }
 
-// Statuses is a metric that tells the standing of every wanted kind.
+// Statuses returns a metric with the status of every wanted kind.
 func (o *Optional[T]) Statuses(name, help string) prometheus.Collector {
 	return statusCollector[T]{o, prometheus.NewDesc(name, help, []string{"kind", "standing"}, nil)}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// Place is where sources of one kind live.
+// Place is a kind and a namespace with sources.
 type Place struct {
 	Kind      object.Kind
 	Namespace string
 }
 
-// Sources caches the Secrets and ConfigMaps of source namespaces in full: one
-// cache per kind and namespace, started and stopped as the rules change.
+// Sources caches the Secrets and ConfigMaps of source namespaces with their data:
+// one view per kind and namespace, started and stopped as the rules change.
 type Sources struct {
 	client kubernetes.Interface
 	key    *digestkey.Key
@@ -49,8 +49,8 @@ func newSources(client kubernetes.Interface, key *digestkey.Key, log *zap.Logger
 	}
 }
 
-// Track makes exactly places cached, until ctx ends. It returns at once; see
-// Synced.
+// Track starts and stops views so that exactly places are cached, until ctx ends.
+// It returns immediately; see HasSynced.
 func (s *Sources) Track(ctx context.Context, places []Place) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,8 @@ func (s *Sources) keep(obj any) (*object.Full, error) {
 	return full, nil
 }
 
-// Get returns the object ref. synced is false while its namespace is not
-// tracked or not yet fully read: absence then means nothing.
+// Get returns the object ref; nil if it does not exist. synced is false while its
+// namespace is not tracked or not fully read, so that the object may exist.
 func (s *Sources) Get(ref object.Ref) (full *object.Full, synced bool) {
 	s.mu.Lock()
 	view := s.views[Place{ref.Kind, ref.Namespace}]
@@ -126,7 +126,7 @@ func (s *Sources) Get(ref object.Ref) (full *object.Full, synced bool) {
 	return full, true
 }
 
-// In returns every object of place; see Get about synced.
+// in returns every object of place; for synced see Get.
 func (s *Sources) in(place Place) (all []*object.Full, synced bool) {
 	s.mu.Lock()
 	view := s.views[place]
@@ -137,8 +137,8 @@ func (s *Sources) in(place Place) (all []*object.Full, synced bool) {
 	return view.List(), true
 }
 
-// Of returns the sources of a rule that are there; synced is false while there
-// may be more.
+// Of returns the existing sources of a rule. synced is false while there may be
+// more.
 func (s *Sources) Of(rule rules.Base) (found []*object.Full, synced bool) {
 	if !rule.BySelector() {
 		source, synced := s.Get(rule.Source.Ref())
@@ -151,7 +151,7 @@ func (s *Sources) Of(rule rules.Base) (found []*object.Full, synced bool) {
 	return slices.DeleteFunc(found, func(source *object.Full) bool { return !rule.Selects(source.Ref(), source.Labels) }), synced
 }
 
-// HasSynced reports whether every tracked place was fully read.
+// HasSynced reports whether every tracked place is fully read.
 func (s *Sources) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +163,7 @@ func (s *Sources) HasSynced() bool {
 	return true
 }
 
-// OnChange calls handle as View.OnChange does, for every place that is tracked
-// now or later.
+// OnChange is View.OnChange for every place that is tracked now or later.
 func (s *Sources) OnChange(handle func(Change[*object.Full])) (Subscription, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

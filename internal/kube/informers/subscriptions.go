@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// syncedPoll is how often caches are asked whether they are full.
+// syncedPoll is how often AwaitFull checks whether the caches are synced.
 const syncedPoll = 20 * time.Millisecond
 
-// Subscriptions are what one controller watches.
+// Subscriptions holds all subscriptions of one controller.
 type Subscriptions []Subscription
 
-// Add takes the result of an OnChange.
+// Add appends the result of an OnChange call, or returns its error.
 func (s *Subscriptions) Add(subscription Subscription, err error) error {
 	if err != nil {
 		return fmt.Errorf("watch for changes: %w", err)
@@ -24,15 +24,15 @@ func (s *Subscriptions) Add(subscription Subscription, err error) error {
 	return nil
 }
 
-// Cancel ends all of them.
+// Cancel cancels all subscriptions.
 func (s Subscriptions) Cancel() {
 	for _, subscription := range s {
 		subscription.Cancel()
 	}
 }
 
-// AwaitFull blocks until the caches are full and the handlers of s have seen
-// everything in them. It returns false when ctx ends first.
+// AwaitFull blocks until all needed caches are synced and the handlers of s have
+// processed the initial objects. It returns false if ctx ends first.
 func (c *Caches) AwaitFull(ctx context.Context, s Subscriptions) bool {
 	behind := func(s Subscription) bool { return !s.HasSynced() }
 	err := wait.PollUntilContextCancel(ctx, syncedPoll, true, func(context.Context) (bool, error) {

@@ -10,18 +10,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// View is a typed, read-only cache of one kind of object. What it returns is
-// shared and must not be modified.
+// View is a typed, read-only cache of one kind of object. Callers must not modify
+// the returned objects: they are shared.
 type View[T metav1.Object] struct {
 	name     string
 	informer cache.SharedIndexInformer
-	// byNamespace is added when it is first asked for: few caches need it.
+	// byNamespace adds the namespace index on first use: few caches need it.
 	byNamespace func() error
 }
 
-// NewView wraps informer, whose objects keep turns into T as they arrive. keep
-// is never called on a T, although client-go may transform an object twice. An
-// object that keep cannot read is absent from the view and logged by name.
+// NewView returns a view of informer. keep converts each received object to T; it
+// is never called with a T, although client-go may transform an object twice. If
+// keep fails, the view logs the object's name and omits the object.
 func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, log *zap.Logger, keep func(any) (T, error)) (*View[T], error) {
 	transform := func(obj any) (any, error) {
 		if kept, done := obj.(T); done {
@@ -32,7 +32,7 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 		}
 		kept, err := keep(obj)
 		if err != nil {
-			// Returned to client-go, the error would have it log the whole object.
+			// Do not return the error: client-go would log the whole object.
 			stub := unreadable(obj)
 			log.Error("object left out of the cache", zap.String("cache", name),
 				zap.String("namespace", stub.Namespace), zap.String("name", stub.Name), zap.Error(err))
@@ -44,7 +44,7 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 		return nil, fmt.Errorf("cache of %s: %w", name, err)
 	}
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		log.Warn("watch broke off, resuming", zap.String("cache", name), zap.Error(err))
+		log.Warn("watch ended, retrying", zap.String("cache", name), zap.Error(err))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", name, err)
@@ -56,8 +56,8 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 	return v, nil
 }
 
-// unreadable stands in a cache for an object that could not be read: it has
-// the object's name and none of its content.
+// unreadable returns the placeholder for an object that keep could not convert:
+// name and version without content.
 func unreadable(obj any) *metav1.PartialObjectMetadata {
 	stub := &metav1.PartialObjectMetadata{}
 	if meta, ok := obj.(metav1.Object); ok {
@@ -66,7 +66,7 @@ func unreadable(obj any) *metav1.PartialObjectMetadata {
 	return stub
 }
 
-// AddIndex makes ByIndex(index, …) work.
+// AddIndex adds an index for ByIndex. Call it before Run.
 func (v *View[T]) AddIndex(index string, values func(T) []string) error {
 	err := v.informer.AddIndexers(cache.Indexers{index: func(obj any) ([]string, error) {
 		if typed, ok := obj.(T); ok {
@@ -80,7 +80,7 @@ func (v *View[T]) AddIndex(index string, values func(T) []string) error {
 	return nil
 }
 
-// Get returns the object of that name; namespace is empty for cluster-scoped
+// Get returns the object with that name. namespace is empty for cluster-scoped
 // objects.
 func (v *View[T]) Get(namespace, name string) (obj T, found bool) {
 	key := name
@@ -110,8 +110,7 @@ func (v *View[T]) ByIndex(index, value string) []T {
 // Has reports whether any object has value in index.
 func (v *View[T]) Has(index, value string) bool { return len(v.ByIndex(index, value)) > 0 }
 
-// InNamespace returns the objects of that namespace; none once the view has
-// ended.
+// InNamespace returns the objects in that namespace; none after Run has ended.
 func (v *View[T]) InNamespace(namespace string) []T {
 	if v.byNamespace() != nil {
 		return nil
@@ -129,14 +128,14 @@ func typed[T any](items []any) []T {
 	return out
 }
 
-// Change is one object before and after. Old is the zero T for a new object,
-// New for one that is gone.
+// Change is one object before and after a change. Old is the zero T for an added
+// object, New for a deleted one.
 type Change[T metav1.Object] struct {
 	Old, New       T
 	Added, Deleted bool
 }
 
-// Latest is New, or Old when the object is gone.
+// Latest returns New, or Old if the object was deleted.
 func (c Change[T]) Latest() T {
 	if c.Deleted {
 		return c.Old
@@ -146,17 +145,15 @@ func (c Change[T]) Latest() T {
 
 // Subscription is a handler's connection to one or several views.
 type Subscription interface {
-	// HasSynced reports whether the handler has seen everything that was
-	// there at the start.
+	// HasSynced reports whether the handler has processed the initial objects.
 	HasSynced() bool
-	// Cancel ends it.
+	// Cancel ends the subscription.
 	Cancel()
 }
 
-// OnChange calls handle for every object that is there, as added, and then for
-// every change, deletions that were missed included. Repeats of the same
-// resourceVersion are left out. One that can no longer be read is as gone, until
-// it can be.
+// OnChange calls handle for every existing object, as added, and then for every
+// change, including deletions that the watch missed. It skips repeats of the same
+// resourceVersion. An object that keep can no longer convert counts as deleted.
 func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 	registration, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -171,7 +168,7 @@ func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 			case okOld && okNew && old.GetResourceVersion() == updated.GetResourceVersion():
 			case okOld && okNew:
 				handle(Change[T]{Old: old, New: updated})
-			case okOld: // it can no longer be read
+			case okOld: // keep can no longer convert it
 				handle(Change[T]{Old: old, Deleted: true})
 			case okNew:
 				handle(Change[T]{New: updated, Added: true})
@@ -195,14 +192,13 @@ func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 	}}, nil
 }
 
-// HasSynced reports whether the cache holds everything that was there when it
-// started.
+// HasSynced reports whether the cache holds all objects of the initial list.
 func (v *View[T]) HasSynced() bool { return v.informer.HasSynced() }
 
-// Run fills the cache and keeps it current until ctx ends.
+// Run fills the cache and updates it until ctx ends.
 func (v *View[T]) Run(ctx context.Context) { v.informer.RunWithContext(ctx) }
 
-// Name names the view in messages.
+// Name returns the name of the view for messages.
 func (v *View[T]) Name() string { return v.name }
 
 type subscription struct {

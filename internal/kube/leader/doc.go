@@ -1,5 +1,6 @@
-// Package leader elects one replica and runs the work of the leader on it.
+// Package leader elects one replica as the leader and runs the leader's work on it.
 //
-// Work ends before the lease is given up, and every write of a leader that lost its
-// lease fails. The timing is that of kube-controller-manager, with a shorter retry.
+// The work ends before the lease is released, and every write of a leader that lost
+// its lease fails. Timings are those of kube-controller-manager, with a shorter
+// retry period.
 package leader

@@ -8,14 +8,14 @@ import (
 
 type fenceKey struct{}
 
-// fenced has no write leave that is asked for within the returned context once
-// held says no. A process that stood still for longer than its lease, and goes on
-// in the middle of its work, writes nothing from what it remembers.
+// fenced returns a context whose writes fail with errLeaseLost once held returns
+// false. A process that was suspended for longer than its lease therefore writes
+// nothing when it resumes.
 func fenced(ctx context.Context, held func() bool) context.Context {
 	return context.WithValue(ctx, fenceKey{}, held)
 }
 
-// Fence is what keeps such writes back, at the last moment there is.
+// Fence is a transport that rejects the writes of a fenced context.
 type Fence struct{ Next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -30,5 +30,5 @@ func (f Fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("not sent: %w", errLeaseLost)
 }
 
-// WrappedRoundTripper lets client-go find its own transport in this one.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (f Fence) WrappedRoundTripper() http.RoundTripper { return f.Next }

@@ -20,24 +20,21 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// LeaseName is the Lease that the leader holds, in Headwater's own namespace.
+// LeaseName is the name of the leader's Lease in Headwater's own namespace.
 const LeaseName = "headwater"
 
-// The timing of kube-controller-manager, but for the pace: an elector that waits
-// looks every 1 to 2.2 retries, so it sees the last renewal of a killed leader so
-// much later, and as much later that the lease has ended since. All of it stays
-// below 20 s. A leader that cannot renew stops before its lease ends. This is
-// known outside for whoever compares.
+// The timings of kube-controller-manager, except RetryPeriod (1 s instead of 2 s).
+// A standby polls every 1 to 2.2 retry periods, so a shorter period keeps failover
+// below 20 s. A leader that cannot renew stops before its lease ends.
 const (
 	LeaseDuration = 15 * time.Second
 	RenewDeadline = 10 * time.Second
 	RetryPeriod   = time.Second
-	// releaseTimeout leaves a graceful stop most of its time.
+	// releaseTimeout bounds how long a graceful stop waits for the release.
 	releaseTimeout = 2 * time.Second
 )
 
-// ErrLeaseLost ends the process: what the modules had in flight can no longer
-// be trusted to be the only writer.
+// errLeaseLost ends the process, because another replica may write by now.
 var errLeaseLost = errors.New("lost the leader lease")
 
 // Runnable is work that only the leader does. Run blocks until ctx ends.
@@ -56,25 +53,25 @@ type Leader struct {
 	known     atomic.Pointer[election]
 }
 
-// election is who leads, as this replica has heard, and whether it is itself.
+// election is the latest leader that this replica observed.
 type election struct {
 	leader string
 	self   bool
 }
 
-// NewLeader returns a Leader with its Lease in namespace. Without elect it
-// leads at once and for ever, for a single replica.
+// New returns a Leader with its Lease in namespace. If elect is false, it leads
+// immediately and without a Lease; use that for a single replica only.
 func New(client kubernetes.Interface, namespace string, elect bool, registry *prometheus.Registry, log *zap.Logger) *Leader {
 	return &Leader{
 		client: client, namespace: namespace, elect: elect, log: log.Named("leader"),
 		leading: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
-			Name: "headwater_leader", Help: "1 while this replica is the one that writes.",
+			Name: "headwater_leader", Help: "1 while this replica is the leader, the only one that writes.",
 		}),
 	}
 }
 
-// Run waits for the lease and runs work until ctx ends. It returns the first
-// error of any Runnable, or ErrLeaseLost.
+// Run waits for the lease and runs work until ctx ends. It returns the first error
+// of any Runnable, or errLeaseLost.
 func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 	if !l.elect {
 		return l.lead(ctx, work)
@@ -90,10 +87,10 @@ func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 	}}, work)
 }
 
-// campaign stops the work before it gives the lease back, so that two leaders
-// never write at once. The elector must not give it back by itself: on a dead
-// connection it would try to for longer than the lease lasts, and only then
-// end the work.
+// campaign stops the work before it releases the lease, so that two leaders never
+// write at the same time. The elector's own ReleaseOnCancel is off: on a dead
+// connection it would try to release for longer than the lease lasts, and end the
+// work only afterwards.
 func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) error {
 	electionCtx, resign := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer resign(nil)
@@ -139,8 +136,8 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 	}
 }
 
-// release gives the lease back, so that the next leader need not wait for its
-// end.
+// release gives up the lease, so that the next leader need not wait for it to
+// expire.
 func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
@@ -152,12 +149,12 @@ func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
 		})
 	}
 	if err != nil {
-		l.log.Warn("lease not given back, the next leader waits until it ends", zap.Error(err))
+		l.log.Warn("lease not released; the next leader waits until it expires", zap.Error(err))
 	}
 }
 
-// Known is the pod that leads, as far as this replica has heard, and whether it
-// is this one. It is empty before an election, and without one.
+// Known returns the pod name of the latest leader that this replica observed, and
+// whether it is this replica. pod is empty before an election and without one.
 func (l *Leader) Known() (pod string, self bool) {
 	known := l.known.Load()
 	if known == nil {
@@ -188,7 +185,8 @@ func (l *Leader) lead(ctx context.Context, work []Runnable) error {
 	return nil
 }
 
-// afterHost ends the name of the pod in an identity; no such name has it.
+// afterHost separates the pod name from the random part of an identity. Pod names
+// never contain it.
 const afterHost = "_"
 
 func identity() (string, error) {

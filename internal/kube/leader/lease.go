@@ -8,16 +8,17 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is a lock that knows until when it is held, by this process's own clock:
-// nobody else takes it earlier. The elector itself would only give up after it
-// has failed to renew for RenewDeadline, even where it sees another holder.
+// lease is a resource lock that tracks by this process's own clock how long it is
+// held: no other replica takes it earlier. It also reports a lost lease at once.
+// The elector itself reacts only RenewDeadline later, even if it sees another
+// holder.
 type lease struct {
 	resourcelock.Interface
 
-	// lost is called when somebody else is seen to hold what was held.
+	// lost is called when another replica holds the lease that this one held.
 	lost func()
-	// renewed is when the last request was sent that took or kept it; nil while
-	// it is not held.
+	// renewed is when the latest successful acquire or renew request was sent; nil
+	// while the lease is not held.
 	renewed atomic.Pointer[time.Time]
 }
 
@@ -52,7 +53,7 @@ func (l *lease) write(record resourcelock.LeaderElectionRecord, send func() erro
 	case err != nil:
 	case record.HolderIdentity == l.Identity():
 		l.renewed.Store(&sent)
-	default: // it is given back
+	default: // released
 		l.renewed.Store(nil)
 	}
 	return err
