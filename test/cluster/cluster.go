@@ -198,8 +198,8 @@ func (c *Cluster) spawn(component string) error {
 	}
 	started, err := process.Start(process.Spec{
 		Name: component, Binary: filepath.Join(c.bin, component), Args: c.args(component), Dir: c.dir,
-		// etcd, for one, takes settings from the environment.
-		Env:     []string{"HOME=" + c.dir, "PATH=" + os.Getenv("PATH")},
+		// etcd, for one, takes settings from the environment. Memory is not scarce, time is.
+		Env:     []string{"HOME=" + c.dir, "PATH=" + os.Getenv("PATH"), "GOGC=300"},
 		LogFile: logPath(c.dir, component), Ended: c.close,
 	})
 	if err != nil {

@@ -92,6 +92,8 @@ func (c *Cluster) controllerManagerArgs() []string {
 		// At the default of 20 each deleted namespace takes seconds.
 		"--kube-api-qps=300",
 		"--kube-api-burst=600",
+		// By default it is 15 s until an autoscaler does anything.
+		"--horizontal-pod-autoscaler-sync-period=1s",
 	}
 }
 

@@ -45,12 +45,20 @@ func (c *Cluster) History(ctx context.Context, from int64, resources ...string) 
 	return editions, next, nil
 }
 
+// Write is one write to etcd.
+type Write struct {
+	Revision int64
+	Key      string
+	// Value is as the API server stores it; empty: it is deleted.
+	Value []byte
+}
+
 // Writes calls see for all that was written from revision from on, of whatever
-// kind, by its key in etcd, and returns the revision to go on from. Value is as
-// the API server stores it. What was compacted away meanwhile is left out.
-func (c *Cluster) Writes(ctx context.Context, from int64, see func(key string, value []byte)) (next int64, err error) {
+// kind, and returns the revision to go on from. What was compacted away meanwhile
+// is left out.
+func (c *Cluster) Writes(ctx context.Context, from int64, see func(Write)) (next int64, err error) {
 	seen := func(event watchEvent) error {
-		see(string(event.KV.Key), event.KV.Value)
+		see(Write{event.KV.ModRevision, string(event.KV.Key), event.KV.Value})
 		return nil
 	}
 	next, err = c.written(ctx, from, seen)

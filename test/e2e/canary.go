@@ -1,22 +1,19 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/test/canary"
-	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
@@ -63,7 +60,7 @@ func (e *Env) guard() {
 		for _, request := range requests {
 			cage.Search("the audit log", fmt.Append(nil, request.URI, request.UserAgent, request.Annotations))
 		}
-		if err := searchWrites(ctx, e.Cluster); err != nil {
+		if _, err := readWrites(ctx, e.Cluster); err != nil {
 			e.Log("what was written was not searched for values of Secrets:", err)
 		}
 		for _, find := range cage.Finds() {
@@ -72,36 +69,8 @@ func (e *Env) guard() {
 	})
 }
 
-// searched are the revisions up to which the writes to a cluster were searched.
-var searched = struct {
-	sync.Mutex
-
-	revisions map[*cluster.Cluster]int64
-}{revisions: map[*cluster.Cluster]int64{}}
-
-// searchWrites searches all that was written to the cluster: Events, workloads,
-// leases and whatever else there is, also what is gone already. The values of
-// Secrets may be in Secrets alone.
-func searchWrites(ctx context.Context, c *cluster.Cluster) error {
-	searched.Lock()
-	defer searched.Unlock()
-	next, err := c.Writes(ctx, max(1, searched.revisions[c]), func(key string, value []byte) {
-		if strings.HasPrefix(key, "/registry/secrets/") {
-			value = withoutValues(value)
-		}
-		cage.Search(strings.TrimPrefix(key, "/registry/"), value)
-	})
-	searched.revisions[c] = next
-	return err
-}
-
 // withoutValues is what a stored Secret says besides its values.
-func withoutValues(stored []byte) []byte {
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(stored, nil, nil)
-	secret, ok := object.(*corev1.Secret)
-	if err != nil || !ok {
-		return nil
-	}
+func withoutValues(secret *corev1.Secret) []byte {
 	rest, err := json.Marshal(secret.ObjectMeta)
 	if err != nil {
 		return nil
@@ -109,12 +78,15 @@ func withoutValues(stored []byte) []byte {
 	return rest
 }
 
+// stream is the page's, which does not end.
+const stream = "/page/stream"
+
 // stop stops h, and searches what it says and has logged.
 func stop(ctx context.Context, h *harness.Headwater) (log string) {
 	name := filepath.Base(h.LogFile)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for _, path := range []string{"/metrics", "/readyz", "/page/list", "/page/stream"} {
+	for _, path := range []string{"/metrics", "/readyz", "/page/list", stream} {
 		searchAnswer(ctx, h.MetricsURL+path, path+" beside "+name)
 	}
 	h.Stop()
@@ -123,8 +95,20 @@ func stop(ctx context.Context, h *harness.Headwater) (log string) {
 	return log
 }
 
-// searchAnswer reads what is at url, or as much of it as comes in time. There
-// may be nothing: the process may have ended, or have no page.
+// hasState reports whether the stream has sent the whole state that a new page
+// gets.
+func hasState(answer []byte) bool {
+	sent := func(text string) bool { return bytes.Contains(answer, []byte(text)) }
+	state := "event: grid\n"
+	if sent(`"here":false`) {
+		state = "event: conditions\n" // only the leader has a grid
+	}
+	return sent(state) && sent("event: reloads\n") && bytes.HasSuffix(answer, []byte("\n\n"))
+}
+
+// searchAnswer reads what is at url: of the stream the state, of all else
+// everything, of both no more than comes in time. There may be nothing: the
+// process may have ended, or have no page.
 func searchAnswer(ctx context.Context, url, place string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -135,5 +119,12 @@ func searchAnswer(ctx context.Context, url, place string) {
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, cage.Reader(place, response.Body))
+	var answer []byte
+	buffer := make([]byte, 64<<10)
+	for err == nil && (!strings.HasSuffix(url, stream) || !hasState(answer)) {
+		var n int
+		n, err = response.Body.Read(buffer)
+		answer = append(answer, buffer[:n]...)
+	}
+	cage.Search(place, answer)
 }

@@ -33,6 +33,8 @@ type Env struct {
 	Sections string
 
 	runs int
+	// launched are the processes of the test and of those within it.
+	launched *[]*harness.Headwater
 	// plain is set by Plain.
 	plain bool
 }
@@ -46,7 +48,7 @@ func New(t *testing.T) *Env {
 // On is New on a cluster of the test's own.
 func On(t *testing.T, c *cluster.Cluster) *Env {
 	t.Helper()
-	e := &Env{T: t, Cluster: c, Dir: t.TempDir()}
+	e := &Env{T: t, Cluster: c, Dir: t.TempDir(), launched: &[]*harness.Headwater{}}
 	webhook, err := harness.FreeAddress()
 	require.NoError(t, err)
 	e.Webhook = webhook

@@ -62,6 +62,7 @@ func (e *Env) Launch(o harness.Options) *harness.Headwater {
 	e.Helper()
 	h, err := harness.Start(o)
 	require.NoError(e, err)
+	*e.launched = append(*e.launched, h)
 	e.Cleanup(func() {
 		log := stop(context.WithoutCancel(e.Context()), h)
 		if e.Failed() {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -67,27 +68,147 @@ func SameData(secret *corev1.Secret, data map[string]string) error {
 // reviews, which store nothing, left out.
 func (e *Env) Writes(mark cluster.Mark) []cluster.Request {
 	e.Helper()
-	requests, err := e.Cluster.Since(e.Context(), mark, func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && r.IsWrite() && r.Resource != "leases" && r.Resource != "events" && !strings.HasSuffix(r.Resource, "reviews")
-	})
+	requests, err := e.writes(e.Context(), mark)
 	require.NoError(e, err)
 	return requests
 }
 
+func (e *Env) writes(ctx context.Context, mark cluster.Mark) ([]cluster.Request, error) {
+	return e.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
+		return r.User == harness.ServiceAccount && r.IsWrite() && r.Resource != "leases" && r.Resource != "events" && !strings.HasSuffix(r.Resource, "reviews")
+	})
+}
+
 // NoWrites is a condition for Holds: that Headwater has written nothing since mark.
 func (e *Env) NoWrites(mark cluster.Mark) func(context.Context) error {
-	return func(context.Context) error {
-		if writes := e.Writes(mark); len(writes) > 0 {
-			return fmt.Errorf("%d writes, the first %+v", len(writes), writes[0])
+	return func(ctx context.Context) error {
+		writes, err := e.writes(ctx, mark)
+		if len(writes) > 0 {
+			err = fmt.Errorf("%d writes, the first %+v", len(writes), writes[0])
 		}
-		return nil
+		return err
 	}
 }
 
 // Settled waits until Headwater has nothing left to do.
 func (e *Env) Settled(h *harness.Headwater) {
 	e.Helper()
-	e.SettledFor(h, Settle)
+	e.Eventually(func(ctx context.Context) error {
+		if err := h.Idle(ctx); err != nil {
+			return err
+		}
+		return e.settles(ctx, h, e.NoWrites(e.Cluster.Mark()))
+	})
+}
+
+// Stays checks that condition stays true until Headwater has settled, or for
+// Settle if it has not settled by then.
+func (e *Env) Stays(condition func(context.Context) error) {
+	e.Helper()
+	require.NoError(e, e.settles(e.Context(), e.working(), condition))
+}
+
+// quiet is how long Headwater must not have written anything to count as settled.
+const quiet = 200 * time.Millisecond
+
+// settles checks that condition stays true until h has settled, or for Settle if
+// h is nil or has not settled by then.
+func (e *Env) settles(ctx context.Context, h *harness.Headwater, condition func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	settled := make(chan struct{})
+	if h != nil {
+		go func() {
+			if harness.Within(ctx, Settle, func(ctx context.Context) error { return e.settled(ctx, h) }) == nil && e.datesDiffer(ctx) == nil {
+				close(settled)
+			}
+		}()
+	}
+	return harness.HoldsUntil(ctx, Settle, settled, condition)
+}
+
+// settled returns nil when the caches of h have received every write, its queues
+// are idle, no delayed key is due within Settle, and h has not written for quiet.
+func (e *Env) settled(ctx context.Context, h *harness.Headwater) error {
+	mark := e.Cluster.Mark()
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	written, err := readWrites(ctx, e.Cluster)
+	if err != nil {
+		return err
+	}
+	measures, err := h.Measures(ctx)
+	if err != nil {
+		return err
+	}
+	if err := hasSeen(measures, written); err != nil {
+		return err
+	}
+	if err := measures.Idle(); err != nil {
+		return err
+	}
+	soon := float64(time.Now().Add(Settle).UnixMilli()) / 1000
+	for queue, due := range measures.By("headwater_queue_next_delayed_timestamp_seconds", "queue") {
+		if due > 0 && due < soon {
+			return fmt.Errorf("queue %s has a key that is due soon", queue)
+		}
+	}
+	return e.NoWrites(mark)(ctx)
+}
+
+// hasSeen returns nil when every cache has received its latest write.
+func hasSeen(measures harness.Measures, written map[string]int64) error {
+	seen := measures.By("headwater_cache_resource_version", "cache")
+	for _, cache := range []string{"namespaces", "clones: secrets", "other secrets"} { // as cachesOf names them
+		if seen[cache] == 0 {
+			return fmt.Errorf("there is no cache of %s", cache)
+		}
+	}
+	for cache, version := range seen {
+		cache = strings.TrimSuffix(strings.TrimSuffix(cache, ".apps"), ".batch") // keys in etcd have no group
+		if version < float64(written[cache]) {
+			return fmt.Errorf("the cache of %s is at %v of %d", cache, version, written[cache])
+		}
+	}
+	return nil
+}
+
+// datesDiffer waits until the second of the latest write is over: API servers date
+// writes by the second, and the next write must get a later date.
+func (e *Env) datesDiffer(ctx context.Context) error {
+	last, err := lastDated(ctx, e.Cluster)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Until(last.Truncate(time.Second).Add(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// working returns the process of this test that leads; nil without one.
+func (e *Env) working() *harness.Headwater {
+	for _, h := range *e.launched {
+		select {
+		case <-h.Done():
+			continue
+		default:
+		}
+		measures, err := h.Measures(e.Context())
+		if err == nil && !errors.Is(measures.Idle(), harness.ErrNotWorking) {
+			return h
+		}
+	}
+	return nil
 }
 
 // SettledFor is Settled where what is left to do may come that much later.

@@ -71,5 +71,5 @@ func (e *Env) Restarted(namespace string, before map[string]string, want ...stri
 		return nil
 	}
 	e.Eventually(changed)
-	e.Holds(Settle, changed)
+	e.Stays(changed)
 }

@@ -14,9 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
 	"github.com/headwater-k8s/headwater/test/process"
 )
 
@@ -129,26 +126,11 @@ func (h *Headwater) Metric(ctx context.Context, name string, labels map[string]s
 
 // SumOf is Headwater.Metric of what anybody's /metrics says.
 func SumOf(body, name string, labels map[string]string) (float64, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	measures, err := parse(body)
 	if err != nil {
-		return 0, fmt.Errorf("metrics: %w", err)
+		return 0, err
 	}
-	var sum float64
-metrics:
-	for _, metric := range families[name].GetMetric() {
-		found := map[string]string{}
-		for _, pair := range metric.GetLabel() {
-			found[pair.GetName()] = pair.GetValue()
-		}
-		for label, value := range labels {
-			if found[label] != value {
-				continue metrics
-			}
-		}
-		sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
-	}
-	return sum, nil
+	return measures.Sum(name, labels), nil
 }
 
 // Metrics returns everything that /metrics says.
@@ -164,29 +146,11 @@ func (h *Headwater) Metrics(ctx context.Context) (string, error) {
 // every key of its queues.
 func (h *Headwater) Idle(ctx context.Context) error {
 	return Eventually(ctx, func(ctx context.Context) error {
-		body, err := h.Metrics(ctx)
+		measures, err := h.Measures(ctx)
 		if err != nil {
 			return err
 		}
-		working, err := SumOf(body, "headwater_sync_working", nil)
-		if err != nil || working != 1 {
-			return fmt.Errorf("not working (%w)", err)
-		}
-		for _, queue := range []string{"sync", "reload", "reload-reads"} {
-			labels := map[string]string{"queue": queue}
-			added, err := SumOf(body, "headwater_queue_adds_total", labels)
-			if err != nil {
-				return err
-			}
-			worked, err := SumOf(body, "headwater_queue_work_seconds", labels)
-			if err != nil {
-				return err
-			}
-			if added != worked {
-				return fmt.Errorf("queue %s: %v of %v keys done", queue, worked, added)
-			}
-		}
-		return nil
+		return measures.Idle()
 	})
 }
 

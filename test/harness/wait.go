@@ -10,7 +10,23 @@ import (
 // Timeout bounds a wait whose context has no deadline of its own.
 const Timeout = 30 * time.Second
 
-const pollEvery = 10 * time.Millisecond
+// Conditions are polled at growing intervals, so that long waits take little CPU
+// time from the processes that they wait for.
+const (
+	pollFirst = 10 * time.Millisecond
+	pollMost  = 50 * time.Millisecond
+)
+
+// poller returns a function whose channel ticks after the next interval.
+func poller() (next func() <-chan time.Time, stop func()) {
+	every := pollFirst
+	timer := time.NewTimer(every)
+	return func() <-chan time.Time {
+		timer.Reset(every)
+		every = min(every*3/2, pollMost)
+		return timer.C
+	}, func() { timer.Stop() }
+}
 
 type permanentError struct{ error }
 
@@ -29,8 +45,8 @@ func Eventually(ctx context.Context, condition func(context.Context) error) erro
 func Within(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
+	next, stop := poller()
+	defer stop()
 	var last error
 	for {
 		err := condition(ctx)
@@ -48,7 +64,7 @@ func Within(ctx context.Context, limit time.Duration, condition func(context.Con
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not so after %s: %w", limit, err)
-		case <-ticker.C:
+		case <-next():
 		}
 	}
 }
@@ -56,10 +72,15 @@ func Within(ctx context.Context, limit time.Duration, condition func(context.Con
 // Holds checks that condition is true now and stays so for the whole of
 // period: the way to show that something does not happen.
 func Holds(ctx context.Context, period time.Duration, condition func(context.Context) error) error {
+	return HoldsUntil(ctx, period, nil, condition)
+}
+
+// HoldsUntil is Holds that ends before when enough is closed.
+func HoldsUntil(ctx context.Context, period time.Duration, enough <-chan struct{}, condition func(context.Context) error) error {
 	end := time.NewTimer(period)
 	defer end.Stop()
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
+	next, stop := poller()
+	defer stop()
 	for {
 		if err := condition(ctx); err != nil {
 			return err
@@ -67,9 +88,11 @@ func Holds(ctx context.Context, period time.Duration, condition func(context.Con
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-enough:
+			return condition(ctx)
 		case <-end.C:
 			return condition(ctx)
-		case <-ticker.C:
+		case <-next():
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -244,12 +245,28 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 	}
 }
 
+// attempted returns what came of the request by each of clients, all at once.
+func (e *env) attempted(r request, clients map[string]kubernetes.Interface) map[string]error {
+	var attempts sync.WaitGroup
+	var mu sync.Mutex
+	outcomes := map[string]error{}
+	for user, client := range clients {
+		attempts.Go(func() {
+			err := r.do(e.Context(), client)
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[user] = err
+		})
+	}
+	attempts.Wait()
+	return outcomes
+}
+
 // judged checks that requests by everybody in clients are judged as they say.
 func (e *env) judged(engine, by string, requests map[string]request, clients map[string]kubernetes.Interface) {
 	e.Helper()
 	for sentence, request := range requests {
-		for user, client := range clients {
-			err := request.do(e.Context(), client)
+		for user, err := range e.attempted(request, clients) {
 			if slices.Contains(request.may, user) {
 				require.NoError(e, err, "%s: %s by %s", engine, sentence, user)
 			} else {

@@ -106,6 +106,8 @@ func TestCommandsFallBackToTheLastValidConfiguration(t *testing.T) {
 	require.Equal(t, 1, exit)
 	require.NotContains(t, told, "last valid")
 
+	e.HasMetric(h, 1, "headwater_protection_proven", map[string]string{"rule": "valid"})
+	e.SettledFor(h, e2e.Settle) // which also records the proof, apart from its queues
 	mark := e.Cluster.Mark()
 	edited := valid + "# an edit\n"
 	e.configMap(edited)
@@ -116,7 +118,7 @@ func TestCommandsFallBackToTheLastValidConfiguration(t *testing.T) {
 
 	mark = e.Cluster.Mark()
 	h = e.Start(rules + "# an edit\n")
-	e.Settled(h)
+	e.SettledFor(h, e2e.Settle)
 	require.Empty(t, e.Writes(mark), "nothing changed")
 	elsewhere := edited + "# not in the ConfigMap\n"
 	e.write(file, elsewhere)

@@ -50,7 +50,7 @@ func TestARestartWithNothingChangedStoresNothing(t *testing.T) {
 		}
 		return err
 	})
-	e.Settled(h)
+	e.SettledFor(h, e2e.Settle) // Events are written apart from its queues
 	stored, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool {
 		return ours(r) && r.Code < http.StatusMultipleChoices && r.Resource != "leases" && r.Resource != "selfsubjectaccessreviews" &&
 			r.Resource != "subjectaccessreviews" && r.Resource != "selfsubjectreviews"
