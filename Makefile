@@ -8,6 +8,9 @@ COMMIT     := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # The same bytes wherever they are built: deploy/Dockerfile builds with these flags too.
 APP        := github.com/headwater-k8s/headwater/internal/app
 LDFLAGS    := -s -w -buildid= -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT)
+# All but the race detector compile with the same flags, so that Go compiles each package once.
+export CGO_ENABLED = 0
+export GOFLAGS     := $(strip $(GOFLAGS) -trimpath)
 GO_BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
 LINT       := go tool -modfile=test/lint/go.mod golangci-lint
 # Modules of their own with code of ours, and those that hold tools alone.
@@ -16,10 +19,14 @@ TOOLS      := test/cluster/controlplane test/kwok test/lint test/vuln
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
 # In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
 FUZZ_TIME  ?= 200x
-# The end-to-end tests wait more than they work: of packages, one more than CPUs at a time.
-AT_ONCE    := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# The end-to-end tests mostly wait: run two more packages at a time than there are CPUs, the longest first.
+AT_ONCE    := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+E2E        := $(addprefix ./test/e2e/,protect reload sync kinds) ./test/...
+# `make verify` vets.
+GO_TEST    := go test -vet=off
 # The race detector needs cgo, and so a C compiler.
 RACE       := $(if $(shell command -v gcc || command -v clang),-race,)
+RACE_TEST  := $(if $(RACE),CGO_ENABLED=1 )$(GO_TEST) $(RACE)
 
 .DEFAULT_GOAL := help
 
@@ -32,12 +39,16 @@ run: build ## play the main job on a real control plane; KEEP=1 leaves it runnin
 	@go run ./test/scenario/cmd/play -binary bin/headwater -config configs/headwater.yaml $(if $(KEEP),-keep) $(if $(NODE),-node)
 
 .PHONY: test
-test: build control-plane chart ## all tests: unit, and end to end on a real control plane
-	go test $(RACE) -p $(AT_ONCE) -timeout 40m ./...
+test: build control-plane ## all tests: unit, and end to end on a real control plane
+	@$(MAKE) --no-print-directory -j3 e2e unit chart
+
+.PHONY: e2e
+e2e: build control-plane ## end-to-end tests alone, on a real control plane
+	$(GO_TEST) -p $(AT_ONCE) -timeout 40m $(E2E)
 
 .PHONY: unit
 unit: ## unit tests alone, without a control plane
-	go test $(RACE) $(UNIT)
+	$(RACE_TEST) $(UNIT)
 
 .PHONY: chart
 chart: ## lint and render the Helm chart, try the alerts, build the binary twice; UPDATE=1 writes what is made from the chart
@@ -70,7 +81,7 @@ cost: build control-plane ## measure what one more clone, consumer or admission 
 
 .PHONY: test-rollouts
 test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more
-	go test $(RACE) -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
+	go test -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
 
 .PHONY: bench-peers
 bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEERS="-help" tells how
@@ -130,12 +141,16 @@ verify: lint ## lint, and check that formatting and go.mod are as the tools leav
 	@for module in $(NESTED); do (cd $$module && go mod tidy -diff) || exit 1; done
 	$(LINT) fmt --diff ./...
 
+# Coverage guidance is of no use to so few inputs, and takes another compilation of every dependency.
 .PHONY: fuzz-short
 fuzz-short: ## run every fuzz test on FUZZ_TIME (200x) inputs of its own
-	@grep -rlE '^func Fuzz' --include=*_test.go . | sort | while read -r file; do \
-	  for fuzz in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' "$$file"); do \
+	@work=$$(mktemp -d) && trap "rm -rf $$work" EXIT && \
+	grep -rlE '^func Fuzz' --include=*_test.go . | sort | while read -r file; do \
+	  cd "$(CURDIR)/$$(dirname "$$file")" && go test -c -vet=off -o "$$work/test" . || exit 1; \
+	  for fuzz in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' "$$(basename "$$file")"); do \
 	    echo "$$fuzz in $$(dirname "$$file")"; \
-	    (cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$fuzz\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 50x .) || exit 1; \
+	    "$$work/test" -test.run '^$$' -test.fuzz "^$$fuzz\$$" -test.fuzztime $(FUZZ_TIME) -test.fuzzminimizetime 50x \
+	      -test.fuzzcachedir "$$work/cache" || exit 1; \
 	  done; \
 	done
 
