@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -53,6 +55,10 @@ func (e *env) behindTheService(name string) (r *replicas, owner, mallory kuberne
 // newReplicas runs none yet.
 func newReplicas(e *env, rules string) *replicas {
 	e.Helper()
+	e.Cleanup(func() { // once all replicas have stopped: its Service is gone, and the next test must not meet it
+		webhooks := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+		require.NoError(e, harness.IgnoreGone(webhooks.Delete(context.WithoutCancel(e.Context()), protectspec.ConfigurationName, metav1.DeleteOptions{})))
+	})
 	service, err := harness.NewService(e.Context(), e.Admin, func(err error) { e.Log(err) })
 	require.NoError(e, err)
 	e.Cleanup(func() { require.NoError(e, service.Close(context.WithoutCancel(e.Context()))) })
