@@ -213,9 +213,9 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 				"  source: {kind: Secret, namespace: p, selector: {matchExpressions: [{key: a, operator: In, values: ["+strings.Join(manyValues, ", ")+"]}]}}",
 				"  protect: {allow: {users: ["+strings.Repeat("a", 9000)+"]}}"),
 			want: []string{
-				`f.yaml:3: protect.systemIdentities[0]: is too long to be anybody's name; remove it`,
-				`f.yaml:6: rules[0].source.selector: is too long for the API server to evaluate; select by fewer values`,
-				`f.yaml:7: rules[0].protect.allow.users[0]: is too long to be anybody's name; remove it`,
+				`f.yaml:3: protect.systemIdentities[0]: is longer than any user or group name; remove it`,
+				`f.yaml:6: rules[0].source.selector: is too long for the API server to evaluate; use fewer values`,
+				`f.yaml:7: rules[0].protect.allow.users[0]: is longer than any user or group name; remove it`,
 			},
 		},
 		"a rule that does nothing": {
@@ -347,7 +347,7 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 		},
 		"a certificate of Headwater's own making": {
 			raw:  file("protect: {certificates: {secretName: headwater-webhook-tls}}"),
-			want: []string{`f.yaml:3: protect.certificates.secretName: is the Secret that Headwater makes itself; choose another name, or leave it out`},
+			want: []string{`f.yaml:3: protect.certificates.secretName: is reserved for the certificate that Headwater issues itself; choose another name or omit secretName`},
 		},
 		"a certificate that no Secret can hold": {
 			raw:  file("protect: {certificates: {secretName: Mine}}"),

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Operations []Operation `json:"operations"`
 	Mode       Mode        `json:"mode"`
-	// Message replaces the default text of a denial.
+	// Message replaces the default message of a denial.
 	Message        string `json:"message"`
 	Clones         Clones `json:"clones"`
 	Allow          Allow  `json:"allow"`
@@ -19,31 +19,32 @@ type Config struct {
 }
 
 const (
-	// maxName is longer than any name that somebody has, and as many characters
-	// fit into an expression, whatever they are.
+	// maxName is the maximum length of a user or group name in bytes. It is
+	// longer than any real name, and an escaped name of that length still fits
+	// into one CEL expression.
 	maxName = 8 << 10
-	tooLong = "is too long to be anybody's name; remove it"
+	tooLong = "is longer than any user or group name; remove it"
 )
 
-// Operation is a protected operation.
+// Operation is an operation that a rule can protect against.
 type Operation string
 
-// The operations that can be protected.
+// The operations.
 const (
-	// Create makes an object a source, be it by giving an object that is there
-	// the labels that a rule selects by.
+	// Create covers the creation of a source, and adding the labels to an
+	// existing object that make it a source.
 	Create Operation = "Create"
 	Update Operation = "Update"
 	Delete Operation = "Delete"
 )
 
-// Operations lists them all.
+// Operations lists all operations.
 func Operations() []Operation { return []Operation{Create, Update, Delete} }
 
 // Upper returns the operation as an AdmissionReview spells it, such as CREATE.
 func (o Operation) Upper() string { return strings.ToUpper(string(o)) }
 
-// Mode says what happens to a request that nobody allowed.
+// Mode is what happens to a request that no rule allows.
 type Mode string
 
 // The modes.
@@ -53,20 +54,20 @@ const (
 	Audit   Mode = "Audit"
 )
 
-// Clones says how clones are protected.
+// Clones is how a rule protects its clones.
 type Clones string
 
-// Revert lets an edit of a clone pass, and sync heals it; Deny protects a clone
-// as its source is. Its marks are Headwater's alone either way.
+// Revert allows the edit of a clone, and sync reverts it. Deny protects a clone
+// like its source. Both protect the labels and annotations that mark a clone.
 const (
 	Revert Clones = "Revert"
 	Deny   Clones = "Deny"
 )
 
-// Allow lists who may change a source.
+// Allow lists the users who may change a source.
 type Allow struct {
-	// ClusterRoles count only through ClusterRoleBindings: whoever
-	// administers a namespace may bind any role there, to themselves too.
+	// ClusterRoles count only if a ClusterRoleBinding binds them: a namespace
+	// admin could create a RoleBinding to exempt themselves.
 	ClusterRoles    []string         `json:"clusterRoles"`
 	Users           []string         `json:"users,omitzero"`
 	Groups          []string         `json:"groups,omitzero"`
@@ -79,31 +80,32 @@ type ServiceAccount struct {
 	Name      string `json:"name"`
 }
 
-// Settings is the protect section of the whole file.
+// Settings is the protect section at the top level of the configuration.
 type Settings struct {
 	Engine       Engine       `json:"engine"`
 	Certificates Certificates `json:"certificates"`
-	// SystemIdentities are user names treated like the namespace controller and
-	// the garbage collector.
+	// SystemIdentities are user names that get the same exemptions as the
+	// namespace controller and the garbage collector.
 	SystemIdentities []string `json:"systemIdentities,omitzero"`
 }
 
-// Engine is what enforces the rules.
+// Engine is the mechanism that enforces the rules.
 type Engine string
 
-// The engines. A policy is held by the API server itself: it needs neither a
-// certificate nor Headwater to run, but records less than the webhook does.
+// The engines. The API server evaluates policies itself: they need no
+// certificate and work while Headwater is down, but report less than the
+// webhook.
 const (
 	EngineWebhook Engine = "Webhook"
 	EnginePolicy  Engine = "Policy"
 	EngineBoth    Engine = "Both"
 )
 
-// Certificates says where the webhook's certificate comes from.
+// Certificates selects the source of the webhook's certificate.
 type Certificates struct {
-	// SecretName is a Secret in Headwater's namespace, of type
-	// kubernetes.io/tls, that somebody else keeps; empty: Headwater makes its
-	// own.
+	// SecretName is a Secret of type kubernetes.io/tls in Headwater's namespace
+	// that another tool, such as cert-manager, maintains. If it is empty,
+	// Headwater issues its own certificate.
 	SecretName string `json:"secretName"`
 }
 
@@ -113,7 +115,7 @@ func (c Certificates) validate(at *field.Path) field.ErrorList {
 	}
 	at = at.Child("secretName")
 	if c.SecretName == CertificateSecret {
-		return field.ErrorList{field.Forbidden(at, "is the Secret that Headwater makes itself; choose another name, or leave it out")}
+		return field.ErrorList{field.Forbidden(at, "is reserved for the certificate that Headwater issues itself; choose another name or omit secretName")}
 	}
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1123Subdomain(c.SecretName) {
@@ -122,7 +124,7 @@ func (c Certificates) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// Default fills in every key that was left out.
+// Default sets every omitted field to its default.
 func (c *Config) Default() {
 	if c.Operations == nil {
 		c.Operations = Operations()
@@ -142,11 +144,11 @@ func (c *Config) Default() {
 	}
 }
 
-// Validate reports everything that is wrong with c.
+// Validate returns all problems of c.
 func (c Config) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.Operations) == 0 {
-		errs = append(errs, field.Required(at.Child("operations"), "name Create, Update or Delete, or leave protect out"))
+		errs = append(errs, field.Required(at.Child("operations"), "list Create, Update or Delete, or omit protect"))
 	}
 	for name, list := range map[string][]string{
 		"clusterRoles": c.Allow.ClusterRoles, "users": c.Allow.Users, "groups": c.Allow.Groups,
@@ -154,7 +156,7 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 		for i, entry := range list {
 			switch at := at.Child("allow", name).Index(i); {
 			case entry == "":
-				errs = append(errs, field.Required(at, "an empty name allows nobody; remove it"))
+				errs = append(errs, field.Required(at, "an empty name matches no user; remove it"))
 			case len(entry) > maxName:
 				errs = append(errs, field.Forbidden(at, tooLong))
 			}
@@ -162,20 +164,20 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	}
 	for i, account := range c.Allow.ServiceAccounts {
 		if account.Namespace == "" || account.Name == "" {
-			errs = append(errs, field.Required(at.Child("allow", "serviceAccounts").Index(i), "namespace and name are both needed"))
+			errs = append(errs, field.Required(at.Child("allow", "serviceAccounts").Index(i), "set both namespace and name"))
 		}
 	}
 	return errs
 }
 
-// Default fills in every key that was left out.
+// Default sets every omitted field to its default.
 func (s *Settings) Default() {
 	if s.Engine == "" {
 		s.Engine = EngineBoth
 	}
 }
 
-// Validate reports everything that is wrong with s.
+// Validate returns all problems of s.
 func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range s.SystemIdentities {
@@ -186,7 +188,8 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	return append(errs, s.Certificates.validate(at.Child("certificates"))...)
 }
 
-// Strictness orders modes. A mode that is none of them enforces.
+// Strictness orders modes, from Audit to Enforce. An unknown mode counts as
+// Enforce.
 func (m Mode) Strictness() int {
 	switch m {
 	case Audit:

@@ -8,33 +8,36 @@ import (
 	"strings"
 )
 
-// Hosts is what a serving certificate must be valid for.
+// Hosts are the names and addresses that a serving certificate must be valid
+// for.
 type Hosts struct {
 	Names []string
 	IPs   []net.IP
 }
 
-// ServiceName is the Service through which the API server reaches the webhook,
-// in Headwater's own namespace.
+// ServiceName is the Service, in Headwater's namespace, through which the API
+// server calls the webhook.
 const ServiceName = "headwater-webhook"
 
 // ServicePort is the port of the Service.
 const ServicePort = 443
 
-// Endpoint is where the API server reaches the webhook.
+// Endpoint is how the API server reaches the webhook: by a Service or by a URL.
 type Endpoint struct {
-	// URL is set when the webhook is reached outside the cluster's network.
+	// URL is set if the webhook runs outside the cluster network.
 	URL string
-	// Namespace holds the Service; it is used without a URL.
+	// Namespace is the namespace of the Service. It is used only without a URL.
 	Namespace string
-	// Hosts is what a serving certificate is made for.
+	// Hosts are what Headwater issues the serving certificate for.
 	Hosts Hosts
-	// ServerName is the one of them that the API server insists on.
+	// ServerName is the host name that the API server verifies in the
+	// certificate.
 	ServerName string
 }
 
-// NewEndpoint returns the endpoint at webhookURL, or, when that is empty, the
-// Service in namespace. It fails when the API server would not accept the URL.
+// NewEndpoint returns the endpoint for webhookURL. If webhookURL is empty, it
+// returns the Service in namespace. It fails if the API server would reject the
+// URL: a URL must be HTTPS, without user, query and fragment.
 func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 	if webhookURL == "" {
 		service := ServiceName + "." + namespace
@@ -47,10 +50,10 @@ func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("webhook URL: %w", err)
 	}
 	if parsed.Scheme != "https" || parsed.Hostname() == "" {
-		return Endpoint{}, fmt.Errorf("webhook URL %s: give an address such as https://127.0.0.1:9443", parsed.Redacted())
+		return Endpoint{}, fmt.Errorf("webhook URL %s: use an https URL such as https://127.0.0.1:9443", parsed.Redacted())
 	}
 	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return Endpoint{}, errors.New("webhook URL: a user, a query or a fragment is not possible")
+		return Endpoint{}, errors.New("webhook URL: remove the user, query or fragment; the API server rejects them")
 	}
 	hosts := Hosts{Names: []string{parsed.Hostname()}}
 	if ip := net.ParseIP(parsed.Hostname()); ip != nil {

@@ -4,29 +4,29 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// The verb override on protectedobjects.headwater.dev, by the name of a rule,
-// lets its holder do what the rule refuses.
+// A user with the verb override on protectedobjects.headwater.dev NAME may do
+// everything that the rule NAME denies.
 const (
 	OverrideVerb     = "override"
 	OverrideGroup    = "headwater.dev"
 	OverrideResource = "protectedobjects"
 )
 
-// CertificateSecret holds the CA and the serving certificate that Headwater
-// makes, in its own namespace. Deleting it replaces both, without a gap: the old
-// CA stays trusted for a day.
+// CertificateSecret is the Secret in Headwater's namespace with the CA and
+// serving certificate that Headwater issues. If it is deleted, Headwater
+// replaces both without downtime: the old CA stays trusted for a day.
 const CertificateSecret = "headwater-webhook-tls"
 
-// ConfigurationName names Headwater's ValidatingWebhookConfiguration.
+// ConfigurationName is the name of Headwater's ValidatingWebhookConfiguration.
 const ConfigurationName = "headwater"
 
-// OwnerName names the ClusterRole that is Headwater's own, and owns what it
-// registers.
+// OwnerName is the name of Headwater's own ClusterRole. It is the owner of all
+// registered objects.
 const OwnerName = "headwater"
 
-// KindNamespace is the kind of a Request about a namespace itself.
+// KindNamespace is the kind of a request that deletes a namespace.
 const KindNamespace object.Kind = "Namespace"
 
-// ReviewPath is where the server answers AdmissionReviews; below it they bring
-// a Scope.
+// ReviewPath is the URL path prefix of the webhook. The rest of the path
+// encodes a decide.Scope.
 const ReviewPath = "/validate"

@@ -12,8 +12,8 @@ import (
 // HasRules reports whether at least one rule is loaded.
 func HasRules(live *rules.Live[Rule]) bool { return len(live.Load().All()) > 0 }
 
-// SubjectOf is what an Event about rule as a whole is about: its source, or the
-// namespace of the sources that it selects.
+// SubjectOf returns the object of an Event about a whole rule: its source, or
+// the source namespace if the rule selects its sources by label.
 func SubjectOf(rule Rule, source func(object.Ref) (*object.Full, bool)) *corev1.ObjectReference {
 	ref := rule.Source.Ref()
 	if rule.BySelector() {
@@ -26,29 +26,31 @@ func SubjectOf(rule Rule, source func(object.Ref) (*object.Full, bool)) *corev1.
 	return about
 }
 
-// Rule is what this module sees of a rule.
+// Rule is a rule as the protect module needs it.
 type Rule struct {
 	rules.Base
 	Config
 	Copied Copied
 }
 
-// Copied are globs over the labels and annotations that clones get from their
-// source: whoever changes one on the source changes it everywhere.
+// Copied are globs over the keys of labels and annotations that sync copies
+// from a source to its clones. Changing such a key on the source changes every
+// clone.
 type Copied struct{ Labels, Annotations []string }
 
-// Guards reports whether the namespace of the rule's source is to be kept.
+// Guards reports whether the rule protects the source's namespace from
+// deletion.
 func (r Rule) Guards() bool { return r.GuardNamespace != nil && *r.GuardNamespace }
 
-// Enforced reports whether a violation of the rule is refused.
+// Enforced reports whether the rule denies violations.
 func (r Rule) Enforced() bool { return Enforces(r.Mode) }
 
-// Exempts reports whether a rule exempts the holders of clusterRole.
+// Exempts reports whether any rule in set exempts the holders of clusterRole.
 func Exempts(set *rules.Set[Rule], clusterRole string) bool {
 	return slices.ContainsFunc(set.All(), func(r Rule) bool { return slices.Contains(r.Allow.ClusterRoles, clusterRole) })
 }
 
-// SelectorKeys names the labels that make an object a source of the rule.
+// SelectorKeys returns the keys of the rule's label selector.
 func (r Rule) SelectorKeys() []string {
 	var keys []string
 	for _, requirement := range r.Requirements() {
@@ -57,27 +59,30 @@ func (r Rule) SelectorKeys() []string {
 	return keys
 }
 
-// Covers reports whether the rule protects from operation. An update may come to
-// a deletion.
+// Covers reports whether the rule can deny operation. An update can amount to a
+// deletion, so a rule that protects from Delete also covers Update.
 func (r Rule) Covers(operation Operation) bool {
 	return r.Protects(operation) || operation == Update && r.Protects(Delete)
 }
 
-// Covered lists the operations that the rule protects from.
+// Covered lists the operations that the rule can deny on its sources.
 func (r Rule) Covered() []Operation {
 	return slices.DeleteFunc(Operations(), func(operation Operation) bool { return !r.Covers(operation) })
 }
 
-// CoveredOfClones lists those that it protects its clones from: to make one is to
-// forge its marks.
+// CoveredOfClones lists the operations that the rule can deny on its clones.
+// Create is missing: creating a clone is forging its marks, which is checked
+// separately.
 func (r Rule) CoveredOfClones() []Operation {
 	return slices.DeleteFunc(r.Covered(), func(operation Operation) bool { return operation == Create })
 }
 
-// OnlyDeletionCounts reports whether an update counts only if it comes to a deletion.
+// OnlyDeletionCounts reports whether the rule denies operation only if it
+// amounts to a deletion. This applies to updates under a rule that protects
+// from Delete but not from Update.
 func (r Rule) OnlyDeletionCounts(operation Operation) bool {
 	return operation == Update && !r.Protects(Update)
 }
 
-// Protects reports whether the rule lists operation.
+// Protects reports whether the rule's operations list contains operation.
 func (r Rule) Protects(operation Operation) bool { return slices.Contains(r.Operations, operation) }
