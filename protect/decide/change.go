@@ -14,20 +14,23 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Protected fields of an object's metadata.
+// Fields of object metadata that are protected.
 const (
 	fieldLabels      = "metadata.labels"
 	fieldAnnotations = "metadata.annotations"
 	fieldOwners      = "metadata.ownerReferences"
 )
 
-// changedFields names the protected fields in which after differs in meaning from
-// before; nil when either is absent. Values are compared, never returned.
-// Protected are our labels, those of SelectorKeys, since whoever takes off the
-// label that a rule selects by could edit freely after, and what is copied.
+// changedFields returns the protected fields that differ in meaning between
+// before and after. It is nil if either is nil. It compares values but never
+// returns them.
 //
-// Removing a finalizer is no change: controllers must always be able to let
-// go. Adding one is, since it would pin the object.
+// The protected labels are Headwater's own, those in selectorKeys, and the
+// copied ones. Selector keys count because removing the selected label would
+// end the protection.
+//
+// Adding a finalizer is a change, because it blocks deletion. Removing one is
+// not, because controllers must always be able to release an object.
 func changedFields(before, after *object.Full, selectorKeys []string, copied spec.Copied) []string {
 	if before == nil || after == nil {
 		return nil
@@ -53,10 +56,11 @@ func changedFields(before, after *object.Full, selectorKeys []string, copied spe
 	return changed
 }
 
-// protectedChanges names what request changes of what the rule protects from operation.
-// Where it protects from deletions alone, an update counts that has somebody else
-// delete the object, as the garbage collector does by its owners, whoever of them
-// is there, or that takes it from the rule, which is a deletion to sync.
+// protectedChanges returns the fields in request that the rule protects against
+// operation. If the rule protects only against deletion, two updates amount to
+// one: a change of the owner references, because the garbage collector may then
+// delete the object, and a label change after which the rule no longer selects
+// the object, because sync treats that as a deletion.
 func protectedChanges(r spec.Rule, request Request, operation spec.Operation) []string {
 	changed := changedFields(request.Old, request.New, r.SelectorKeys(), r.Copied)
 	if !r.OnlyDeletionCounts(operation) {
@@ -69,7 +73,8 @@ func protectedChanges(r spec.Rule, request Request, operation spec.Operation) []
 	})
 }
 
-// sameMarks compares what of labels or annotations is Headwater's.
+// sameMarks reports whether both maps have the same headwater.dev/ keys and
+// values.
 func sameMarks(before, after map[string]string) bool {
 	return maps.Equal(mark.Ours(before), mark.Ours(after))
 }
@@ -82,7 +87,7 @@ func sameEntries(before, after map[string]string, keys []string) bool {
 	})
 }
 
-// sameCopied compares what of labels or annotations globs copy to clones.
+// sameCopied reports whether both maps agree in all keys that match globs.
 func sameCopied(before, after map[string]string, globs []string) bool {
 	other := func(of, than map[string]string) bool {
 		for key, value := range of {
@@ -95,14 +100,14 @@ func sameCopied(before, after map[string]string, globs []string) bool {
 	return !other(before, after) && !other(after, before)
 }
 
-// owner is an owner reference by value.
+// owner is the value of an owner reference.
 type owner struct {
 	uid                    types.UID
 	apiVersion, kind, name string
 	controller, block      bool
 }
 
-// owners counts equal references: their order means nothing.
+// owners counts equal references, so that a comparison ignores their order.
 func owners(references []metav1.OwnerReference) map[owner]int {
 	counts := make(map[owner]int, len(references))
 	for _, reference := range references {
@@ -115,9 +120,9 @@ func owners(references []metav1.OwnerReference) map[owner]int {
 	return counts
 }
 
-// releasesOwners reports whether the garbage collector drops owner references
-// or ceases to block an owner's deletion, and nothing else. Refusing that
-// would leave the owner in deletion for ever.
+// releasesOwners reports whether the request only removes owner references or
+// clears blockOwnerDeletion, and comes from a garbage collector. Denying that
+// would leave the owner in deletion forever.
 func releasesOwners(request Request, changed []string, world World) bool {
 	if !isGarbageCollector(request.User.Name, world) || !slices.Equal(changed, []string{fieldOwners}) {
 		return false

@@ -9,8 +9,9 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// denyingRules returns the rules that refuse changes of the clone that request is
-// about, or may be about.
+// denyingRules returns the rules with clones: Deny that the object of the
+// request is a clone of. If the object is unknown, it returns those of the same
+// kind.
 func denyingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	ref, known := request.Ref()
 	var found []spec.Rule
@@ -22,27 +23,29 @@ func denyingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	return found
 }
 
-// isCloneOf believes the marks: nobody but Headwater sets them while a rule
-// protects anything.
+// isCloneOf trusts the clone's labels and annotations: only Headwater can set
+// them while a rule protects anything.
 func isCloneOf(rule spec.Rule, ref object.Ref, old *object.Full) bool {
 	return ref.Kind == rule.Source.Kind && old.Labels[mark.CloneLabel] == "true" && old.Annotations[mark.Rule] == rule.Name
 }
 
-// judgeClone judges a request about a clone as one about its source, but lets
-// Kubernetes' own controllers, and what is treated like them, delete it: they do where its namespace or its
-// owner goes, and an outage must not keep those.
+// judgeClone judges a request about a clone like one about its source. It also
+// allows Kubernetes' controllers and the SystemIdentities to delete the clone:
+// they do so when its namespace or owner is deleted, and an outage of Headwater
+// must not block that.
 func judgeClone(request Request, rule spec.Rule, world World) Verdict {
 	if request.Operation == spec.Delete && request.fault() == "" && isSystem(request.User.Name, world) {
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
-	rule.Copied = spec.Copied{} // on a clone they may be somebody's own, and drift is healed
+	rule.Copied = spec.Copied{} // users may add labels and annotations to a clone; sync repairs the copied ones
 	return judge(request, request.Operation, rule, world)
 }
 
-// judgeMarks refuses to set, change or remove the marks of a clone to everybody
-// but Headwater, so that nobody slips out of sync, and nobody has Headwater
-// overwrite or delete what is not its own. On an object without the label,
-// before and after, annotations mark nothing.
+// judgeMarks denies all users but Headwater to set, change or remove the labels
+// and annotations that mark a clone. Otherwise a user could detach a clone from
+// sync, or make Headwater overwrite or delete an unmanaged object. If the
+// object has the clone label neither before nor after the request, its
+// annotations have no effect and are not checked.
 func judgeMarks(request Request, set *rules.Set[spec.Rule], world World) Verdict {
 	if len(set.All()) == 0 || !request.touchesCloneMarks() {
 		return Verdict{Allowed: true, Reason: ReasonNotProtected}
@@ -63,9 +66,9 @@ func judgeMarks(request Request, set *rules.Set[spec.Rule], world World) Verdict
 	return verdict
 }
 
-// marksRule stands for the rules together, which guard the marks as
-// strictly as the strictest of them protects. It is called as the rule that
-// the marks name, if there is one.
+// marksRule returns a rule that represents all rules of set together, with the
+// strictest of their modes. Its name is that of the rule named in the object's
+// annotations, if that rule exists.
 func marksRule(request Request, set *rules.Set[spec.Rule]) spec.Rule {
 	rule := spec.Rule{Config: spec.Config{Mode: MarksMode(set)}}
 	for _, marked := range []*object.Full{request.Old, request.New} {
@@ -91,8 +94,8 @@ func MarksMode(set *rules.Set[spec.Rule]) spec.Mode {
 	return mode
 }
 
-// touchesCloneMarks reports whether the request is about an object that carries, or will
-// carry, the label of clones, or may be.
+// touchesCloneMarks reports whether the object of the request has the clone
+// label before or after the request, or may have it.
 func (r Request) touchesCloneMarks() bool {
 	if !slices.Contains(object.Kinds, r.Kind) {
 		return false
@@ -114,8 +117,8 @@ func (r Request) touchesCloneMarks() bool {
 	}
 }
 
-// changedMarks names the fields in which the marks differ; before is nil for an
-// object that is being created.
+// changedMarks returns the fields in which the clone marks differ. before is
+// nil for Create.
 func changedMarks(before, after *object.Full) []string {
 	if before == nil {
 		before = &object.Full{}

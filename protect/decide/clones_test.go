@@ -19,7 +19,7 @@ func newClone(change ...func(*object.Full)) *object.Full {
 	}}, change...)...)
 }
 
-// unmarked is an object of that name that is nobody's clone.
+// unmarked is an object with the name of a clone, without its marks.
 func unmarked(change ...func(*object.Full)) *object.Full {
 	return newClone(append(change, func(o *object.Full) { o.Labels, o.Annotations = nil, nil })...)
 }
@@ -146,7 +146,7 @@ func TestDecideDeniedClones(t *testing.T) {
 			rule: deny, request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Content.Immutable = true })),
 			reason: ReasonProtected, refused: true,
 		},
-		"an owner, by whom the garbage collector would delete it, is refused": {
+		"an owner, because the garbage collector would then delete it, is refused": {
 			rule: deny, request: updateClone(alice, newClone(), newClone(owned)),
 			reason: ReasonProtected, refused: true,
 		},

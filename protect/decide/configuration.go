@@ -7,39 +7,42 @@ import (
 	"github.com/headwater-k8s/headwater/internal/cut"
 )
 
-// AboutConfiguration asks whether Headwater's own configuration is valid.
+// AboutConfiguration checks whether Headwater's own configuration is valid.
 const AboutConfiguration About = "configuration"
 
-// The reasons about Headwater's own configuration.
+// The reasons of verdicts on Headwater's own configuration.
 const (
-	// ReasonConfigurationInvalid: Headwater could not put it in force.
+	// ReasonConfigurationInvalid: the configuration has problems, so Headwater
+	// could not apply it.
 	ReasonConfigurationInvalid Reason = "ConfigurationInvalid"
-	// ReasonConfigurationUnchanged: the write leaves the configuration as it is.
+	// ReasonConfigurationUnchanged: the write does not change the
+	// configuration.
 	ReasonConfigurationUnchanged Reason = "ConfigurationUnchanged"
-	// ReasonConfigurationUpgrade: the write belongs to an upgrade of Headwater.
+	// ReasonConfigurationUpgrade: the write is part of an upgrade of Headwater.
 	ReasonConfigurationUpgrade Reason = "ConfigurationUpgrade"
-	// ReasonConfigurationValid: there is no problem with it.
+	// ReasonConfigurationValid: the configuration has no problems.
 	ReasonConfigurationValid Reason = "ConfigurationValid"
 )
 
-// OwnConfiguration is the ConfigMap that holds Headwater's configuration.
+// OwnConfiguration is the ConfigMap with Headwater's configuration, under Key.
 type OwnConfiguration struct {
 	Namespace, Name, Key string
-	// Check returns what is wrong with a configuration, and what is valid but
-	// probably a mistake, a line each.
+	// Check returns the problems of a configuration, and notes about settings
+	// that are valid but probably a mistake. Each is one line.
 	Check func(text []byte) (problems, notes []string)
 }
 
 const (
-	// versionLabel changes when a chart of another version is installed.
+	// versionLabel is the chart version, which the chart sets on the ConfigMap.
 	versionLabel = "app.kubernetes.io/version"
-	// maxProblems and maxWarning bound what one answer shows. The API server cuts
-	// warnings that are longer.
+	// maxProblems and maxWarning limit the lines of one response and the length
+	// of each in bytes. The API server truncates longer warnings.
 	maxProblems = 20
 	maxWarning  = 256
 )
 
-// Judge is the verdict about a write of the ConfigMap. A dry run is judged alike.
+// Judge returns the verdict on a write to the ConfigMap. Dry runs get the same
+// verdict.
 func (o OwnConfiguration) Judge(request Request) Verdict {
 	if request.New == nil {
 		return Verdict{Allowed: true, Reason: ReasonUnreadable}
@@ -52,27 +55,27 @@ func (o OwnConfiguration) Judge(request Request) Verdict {
 	if found {
 		problems, notes = o.Check(text)
 	} else {
-		problems = []string{fmt.Sprintf("key %s is missing; Headwater reads its configuration from there", o.Key)}
+		problems = []string{fmt.Sprintf("key %s is missing; it must contain Headwater's configuration", o.Key)}
 	}
 	switch {
 	case len(problems) == 0:
 		return Verdict{Allowed: true, Reason: ReasonConfigurationValid, Warnings: warnings(notes)}
 	case o.upgrades(request):
-		problems = append([]string{"not checked against the new version of Headwater; the running version finds:"}, problems...)
+		problems = append([]string{"not checked with the new version of Headwater; the running version reports:"}, problems...)
 		return Verdict{Allowed: true, Reason: ReasonConfigurationUpgrade, Warnings: warnings(append(problems, notes...))}
 	default:
 		return Verdict{Reason: ReasonConfigurationInvalid, Message: invalidMessage(problems)}
 	}
 }
 
-// upgrades reports whether the write changes the version of the chart, too. The
-// version that runs does not know what the next one accepts.
+// upgrades reports whether the write also changes the chart version. The
+// running version does not know which configuration the new version accepts.
 func (o OwnConfiguration) upgrades(request Request) bool {
 	return request.Old != nil && request.Old.Labels[versionLabel] != request.New.Labels[versionLabel]
 }
 
 func invalidMessage(problems []string) string {
-	return "the configuration is not valid; the one in force stays:\n" + strings.Join(truncateLines(maxProblems, problems), "\n")
+	return "the configuration is invalid; Headwater keeps the current one:\n" + strings.Join(truncateLines(maxProblems, problems), "\n")
 }
 
 func warnings(lines []string) []string {
@@ -83,7 +86,8 @@ func warnings(lines []string) []string {
 	return lines
 }
 
-// truncateLines returns at most most of lines, and how many it left out.
+// truncateLines returns at most limit lines, plus one that counts the omitted
+// ones.
 func truncateLines(limit int, lines []string) []string {
 	if len(lines) <= limit {
 		return lines

@@ -5,8 +5,8 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Decide says whether request may pass. It refuses whatever it cannot make out
-// and that may touch a protected object.
+// Decide returns whether request is allowed. It denies a request that it cannot
+// read if the request may touch a protected object.
 func Decide(request Request, set *rules.Set[spec.Rule], world World) Verdict {
 	verdict := Verdict{Allowed: true, Reason: ReasonNotProtected}
 	touched := request.Scope.restrict(touchedBy(request, set))
@@ -36,8 +36,9 @@ func touchedBy(request Request, set *rules.Set[spec.Rule]) matches {
 	}
 }
 
-// judge is the verdict of one rule about a request that may do operation to what
-// it protects. An update that cannot be made out may make a source as well.
+// judge returns the verdict of one rule on a request that may do operation to a
+// protected object. An unreadable update is denied even by a rule that does not
+// cover updates: it can turn the object into a source.
 func judge(request Request, operation spec.Operation, rule spec.Rule, world World) Verdict {
 	fault := request.fault()
 	switch {
@@ -62,16 +63,15 @@ func judge(request Request, operation spec.Operation, rule spec.Rule, world Worl
 	return verdict
 }
 
-// protectingRules returns the rules that protect what request is about, by what it
-// is before the request, so that a label that is taken off protects to the last,
-// and by what it becomes. A request that cannot be made out is held to be about
-// any object it may be about.
+// protectingRules returns the rules that the object is a source of, before or
+// after the request. Removing the selected label is therefore still checked. If
+// the object is unknown, it returns the rules of all sources that it may be.
 func protectingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	ref, known := request.Ref()
 	ambiguous := !known || request.Operation == spec.Update && request.New == nil
 	var found []spec.Rule
 	all := set.All()
-	for i := range all { // without a copy of each
+	for i := range all { // do not copy each rule
 		rule := &all[i]
 		if ambiguous && mayBeSource(&request, rule) || !ambiguous && operationOn(rule, ref, &request) != "" {
 			found = append(found, *rule)
@@ -80,8 +80,8 @@ func protectingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	return found
 }
 
-// mayBeSource reports whether request may be about a source of rule, as far as it
-// says where that is.
+// mayBeSource reports whether request may be about a source of rule, judging by
+// kind and namespace only.
 func mayBeSource(request *Request, rule *spec.Rule) bool {
 	subject := request.subject()
 	here := request.Namespace == "" || rule.Source.Namespace == request.Namespace ||
@@ -89,8 +89,8 @@ func mayBeSource(request *Request, rule *spec.Rule) bool {
 	return rule.Source.Kind == request.Kind && here
 }
 
-// guardingRules returns the rules that guard the namespace that request is about, or
-// may be about.
+// guardingRules returns the rules that guard the namespace that the request
+// deletes. If the namespace is unknown, it returns all guarding rules.
 func guardingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 	if request.Operation != spec.Delete {
 		return nil
@@ -122,8 +122,8 @@ func judgeNamespace(request Request, rule spec.Rule, world World) Verdict {
 	return refuse(rule, ReasonNamespaceGuarded, GuardedMessage(rule))
 }
 
-// exemption returns why the requester may do to the rule's source whatever
-// they like, and by which grant; an empty reason means that they may not.
+// exemption returns the reason why the requester may change the rule's source
+// in any way, and the grant that allows it. reason is empty if there is none.
 func exemption(request Request, rule spec.Rule, world World) (reason Reason, by string) {
 	if isHeadwater(request.User, world) {
 		return ReasonByHeadwater, ""

@@ -79,7 +79,7 @@ func TestDecideWhatIsProtected(t *testing.T) {
 		"an edit is free when the rule lists deletes only": {
 			rule: onlyDelete, request: edit, reason: ReasonNoProtectedChange,
 		},
-		"but not an owner, by whom the garbage collector would delete it": {
+		"but not an owner, because the garbage collector would then delete it": {
 			rule: onlyDelete, request: update(alice, newSecret(), newSecret(owned)), reason: ReasonProtected, refused: true,
 		},
 		"nor one let go: of those that stay, none may be there": {
@@ -102,7 +102,7 @@ func TestDecideWhatIsProtected(t *testing.T) {
 		"making it by a system controller is refused, even in a namespace in deletion": {
 			world: terminating("platform"), request: create(namespaceController, newSecret()), reason: ReasonProtected, refused: true,
 		},
-		"making it by whom the rule allows passes": {
+		"making it by a user that the rule allows passes": {
 			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, newSecret()), reason: ReasonExempt,
 		},
 		"a delete is free when the rule lists updates only": {

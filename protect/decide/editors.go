@@ -10,40 +10,42 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// superusers are let by the API server to do anything, whatever is bound.
+// superusers is the group that the API server allows everything, without any
+// binding.
 const superusers = "system:masters"
 
-// Grant is what lets somebody change what a rule protects.
+// Grant is the reason why somebody may change what a rule protects.
 type Grant string
 
 // The grants.
 const (
-	// GrantAllow: the rule names them.
+	// GrantAllow: the rule lists them.
 	GrantAllow Grant = "Allow"
-	// GrantClusterRole: they hold a ClusterRole that the rule names.
+	// GrantClusterRole: a ClusterRole that the rule lists is bound to them.
 	GrantClusterRole Grant = "ClusterRole"
-	// GrantOverride: they hold a ClusterRole with the verb override.
+	// GrantOverride: a ClusterRole with the verb override is bound to them.
 	GrantOverride Grant = "Override"
-	// GrantSuperuser: the API server refuses them nothing.
+	// GrantSuperuser: the API server allows them everything.
 	GrantSuperuser Grant = "Superuser"
 	// GrantHeadwater: they are Headwater.
 	GrantHeadwater Grant = "Headwater"
 )
 
-// Editor is somebody whom a rule's protection lets pass, and one grant of
-// theirs.
+// Editor is a user, group or service account that may change what a rule
+// protects, with one of its grants.
 type Editor struct {
 	// Kind is User, Group or ServiceAccount.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Grant     Grant  `json:"grant"`
-	// ClusterRole and Binding are set for what is held by role.
+	// ClusterRole and Binding are set if the grant comes from a
+	// ClusterRoleBinding.
 	ClusterRole string `json:"clusterRole,omitempty"`
 	Binding     string `json:"clusterRoleBinding,omitempty"`
 }
 
-// Subject names the editor for people.
+// Subject returns kind and name of the editor, for display.
 func (e Editor) Subject() string {
 	if e.Namespace != "" {
 		return e.Kind + " " + e.Namespace + "/" + e.Name
@@ -51,25 +53,25 @@ func (e Editor) Subject() string {
 	return e.Kind + " " + e.Name
 }
 
-// Through says by which grant, for people.
+// Through describes the grant, for display.
 func (e Editor) Through() string {
 	switch e.Grant {
 	case GrantAllow:
-		return "named by the rule"
+		return "listed in the rule"
 	case GrantClusterRole:
-		return fmt.Sprintf("ClusterRole %s of the rule, by ClusterRoleBinding %s", e.ClusterRole, e.Binding)
+		return fmt.Sprintf("ClusterRole %s of the rule, through ClusterRoleBinding %s", e.ClusterRole, e.Binding)
 	case GrantOverride:
-		return fmt.Sprintf("verb %s in ClusterRole %s, by ClusterRoleBinding %s", spec.OverrideVerb, e.ClusterRole, e.Binding)
+		return fmt.Sprintf("verb %s in ClusterRole %s, through ClusterRoleBinding %s", spec.OverrideVerb, e.ClusterRole, e.Binding)
 	case GrantSuperuser:
-		return "the API server, which refuses it nothing"
+		return "the API server, which allows it everything"
 	default:
 		return "is Headwater itself"
 	}
 }
 
-// Editors lists whom the protection of rule lets pass, once for each grant.
-// RoleBindings do not count, neither for a ClusterRole of the rule nor for the
-// override, which is asked for cluster-wide.
+// Editors lists everybody who may change what rule protects, with one entry for
+// each grant. RoleBindings do not count: ClusterRoles of a rule must be bound
+// cluster-wide, and the override permission is checked cluster-wide.
 func Editors(rule spec.Rule, headwater spec.ServiceAccount, roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) []Editor {
 	editors := append(allowedEditors(rule.Allow),
 		Editor{Kind: rbacv1.GroupKind, Name: superusers, Grant: GrantSuperuser},
@@ -120,8 +122,9 @@ func boundEditors(binding rbacv1.ClusterRoleBinding, grant Grant) []Editor {
 	return editors
 }
 
-// overrides reports whether a rule of a ClusterRole grants the override of the
-// rule of that name, as the API server's RBAC authorizer decides it.
+// overrides reports whether granted, a rule of a ClusterRole, includes the
+// override permission for the rule of that name. It matches like the RBAC
+// authorizer of the API server.
 func overrides(granted rbacv1.PolicyRule, rule string) bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, rbacv1.ResourceAll)

@@ -37,15 +37,15 @@ func TestEditorsAreListedWithTheirGrants(t *testing.T) {
 		lines = append(lines, editor.Subject()+": "+editor.Through())
 	}
 	require.Equal(t, []string{
-		"Group ops: named by the rule",
-		"Group system:masters: the API server, which refuses it nothing",
-		"ServiceAccount ci/deployer: named by the rule",
+		"Group ops: listed in the rule",
+		"Group system:masters: the API server, which allows it everything",
+		"ServiceAccount ci/deployer: listed in the rule",
 		"ServiceAccount headwater-system/headwater: is Headwater itself",
-		"User alice: named by the rule",
-		"User bob: verb override in ClusterRole breaker, by ClusterRoleBinding breakers",
-		"User owen: ClusterRole owner of the rule, by ClusterRoleBinding owners",
-		"User root: ClusterRole cluster-admin of the rule, by ClusterRoleBinding admins",
-		"User root: verb override in ClusterRole cluster-admin, by ClusterRoleBinding admins",
+		"User alice: listed in the rule",
+		"User bob: verb override in ClusterRole breaker, through ClusterRoleBinding breakers",
+		"User owen: ClusterRole owner of the rule, through ClusterRoleBinding owners",
+		"User root: ClusterRole cluster-admin of the rule, through ClusterRoleBinding admins",
+		"User root: verb override in ClusterRole cluster-admin, through ClusterRoleBinding admins",
 	}, lines)
 }
 

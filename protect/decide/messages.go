@@ -10,7 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// maxNamed bounds how many of those who may edit a message lists.
+// maxNamed limits the number of exempt users in a message.
 const maxNamed = 8
 
 // ProtectedMessage is the text for a request that rule does not allow. object
@@ -37,7 +37,7 @@ func GuardedMessage(rule spec.Rule) string {
 }
 
 func unreadableMessage(rule spec.Rule, fault string) string {
-	return fmt.Sprintf("headwater: request that may touch %s, which is protected by rule %q, cannot be judged: %s",
+	return fmt.Sprintf("headwater: denied a request that may touch %s, which is protected by rule %q: %s",
 		SourceOf(rule), rule.Name, fault)
 }
 
@@ -53,7 +53,7 @@ func MarksMessage(operation spec.Operation, object string) string {
 }
 
 func unreadableMarksMessage(fault string) string {
-	return "headwater: request that may touch the marks of a clone cannot be judged: " + fault
+	return "headwater: denied a request that may change the headwater.dev/ labels or annotations of a clone: " + fault
 }
 
 // SourceOf describes the source of rule: its kind, namespace and name, or its

@@ -5,52 +5,56 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// User is who sent a request.
+// User is the authenticated sender of a request.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// Request is one write to a Secret or ConfigMap, or the deletion of a
-// namespace.
+// Request is a write to a Secret or ConfigMap, or the deletion of a namespace.
 type Request struct {
-	// Operation is Create, Update, Delete, or one that is never protected.
+	// Operation is Create, Update or Delete. It is empty for any other
+	// operation, which no rule protects against.
 	Operation spec.Operation
-	// Kind is empty for a resource that is never protected.
+	// Kind is empty for a resource that no rule protects.
 	Kind      object.Kind
 	Namespace string
-	// Name is empty when a whole collection is deleted: the name is then known
-	// from Old alone.
+	// Name is empty for each object of a deletecollection request. Old then has
+	// the name.
 	Name   string
 	User   User
 	DryRun bool
-	// Scope is what is asked about the request.
+	// Scope limits the decision to what the calling webhook is registered for.
 	Scope Scope
-	// Old is the object as it is, New as it would become. They are nil when
-	// they were absent or unreadable, and hold metadata only for a namespace.
+	// Old is the current object, New the object after the request. Each is nil
+	// if it is missing or unreadable. For a namespace they contain only
+	// metadata.
 	Old, New *object.Full
 }
 
-// World is what a decision depends on besides the request and the rules. All
-// of it is answered from memory.
+// World is the cluster state that a decision needs. All functions answer from
+// memory.
 type World struct {
-	// Headwater is the user name of Headwater itself; empty while unknown.
+	// Headwater is Headwater's own user name. It is empty until it is known.
 	Headwater string
-	// SystemIdentities are user names treated like those of Kubernetes' own
-	// controllers.
+	// SystemIdentities are user names that get the same exemptions as
+	// Kubernetes' own controllers.
 	SystemIdentities []string
 	// Terminating reports whether a namespace is being deleted.
 	Terminating func(namespace string) bool
-	// HasSource reports whether a source of the rule is there, or may be there.
+	// HasSource reports whether a source of rule exists. It also returns true
+	// while that is unknown.
 	HasSource func(rule spec.Rule) bool
-	// Bound reports whether a ClusterRole is bound to user cluster-wide.
+	// Bound reports whether a ClusterRoleBinding binds clusterRole to user.
 	Bound func(user User, clusterRole string) bool
-	// Holders lists the principals that a ClusterRole is bound to cluster-wide.
+	// Holders lists the principals that ClusterRoleBindings bind clusterRole
+	// to.
 	Holders func(clusterRole string) []string
 }
 
-// Ref returns the object that request is about, as far as the parts of request
-// that name it agree.
+// Ref returns the object of the request. known is false if the object is
+// unreadable, or if the request and the object disagree about its name or
+// namespace.
 func (r Request) Ref() (ref object.Ref, known bool) {
 	subject := r.subject()
 	if subject == nil || !r.names(subject) || subject.Namespace != r.Namespace {
@@ -59,7 +63,8 @@ func (r Request) Ref() (ref object.Ref, known bool) {
 	return object.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: subject.Name}, true
 }
 
-// subject is the object as it is, or as it is made; nil if it is unknown.
+// subject returns the current object, or the new one for Create. It is nil if
+// unreadable.
 func (r Request) subject() *object.Full {
 	if r.Operation == spec.Create {
 		return r.New
@@ -67,13 +72,14 @@ func (r Request) subject() *object.Full {
 	return r.Old
 }
 
-// names reports whether the request may be about an object of full's name. To
-// delete a collection, or to have a name generated, it names none.
+// names reports whether the request can be about an object with full's name. A
+// request without a name (deletecollection, generateName) matches any name.
 func (r Request) names(full *object.Full) bool {
 	return full.Name != "" && (r.Name == "" || r.Name == full.Name)
 }
 
-// fault says what is wrong with request itself, in words for a person.
+// fault describes what is wrong with the request itself. It is empty if nothing
+// is.
 func (r Request) fault() string {
 	switch {
 	case r.User.Name == "":
@@ -81,11 +87,11 @@ func (r Request) fault() string {
 	case r.Operation == spec.Create:
 		return r.faultOfCreated()
 	case r.Old == nil:
-		return "the object as it is was not sent, or cannot be read"
+		return "the current object is missing or unreadable"
 	case !r.names(r.Old):
-		return "the request and the object as it is disagree about the name"
+		return "the request and the current object have different names"
 	case r.Kind != spec.KindNamespace && (r.Namespace == "" || r.Old.Namespace != r.Namespace):
-		return "the request and the object as it is disagree about the namespace"
+		return "the request and the current object have different namespaces"
 	case r.Operation == spec.Update:
 		return r.faultOfNew()
 	default:
@@ -96,11 +102,11 @@ func (r Request) fault() string {
 func (r Request) faultOfCreated() string {
 	switch {
 	case r.New == nil:
-		return "the new object was not sent, or cannot be read"
+		return "the new object is missing or unreadable"
 	case !r.names(r.New):
-		return "the request and the new object disagree about the name"
+		return "the request and the new object have different names"
 	case r.Namespace == "" || r.New.Namespace != r.Namespace:
-		return "the request and the new object disagree about the namespace"
+		return "the request and the new object have different namespaces"
 	default:
 		return ""
 	}
@@ -109,15 +115,16 @@ func (r Request) faultOfCreated() string {
 func (r Request) faultOfNew() string {
 	switch {
 	case r.New == nil:
-		return "the new object was not sent, or cannot be read"
+		return "the new object is missing or unreadable"
 	case r.New.Name != r.Old.Name || r.New.Namespace != r.Old.Namespace:
-		return "the new object is not called as the old one"
+		return "the current and the new object have different names or namespaces"
 	default:
 		return ""
 	}
 }
 
-// Object names what the request is about, as far as it is known.
+// Object describes the object of the request, for messages. The name can be
+// missing.
 func (r Request) Object() string {
 	name := r.Name
 	switch {
@@ -132,8 +139,8 @@ func (r Request) Object() string {
 	return string(r.Kind) + " " + r.Namespace + "/" + name
 }
 
-// operation is what request does to sources of the rule, empty if nothing. Where
-// it cannot be made out which object it is about, it may be any.
+// operation returns what request does to a source of r, or "" if nothing. If
+// the object is unknown, it returns the operation of the request.
 func operation(r *spec.Rule, request *Request) spec.Operation {
 	ref, known := request.Ref()
 	if !known {
@@ -142,8 +149,8 @@ func operation(r *spec.Rule, request *Request) spec.Operation {
 	return operationOn(r, ref, request)
 }
 
-// operationOn is operation of a request that is about ref. To make an object a
-// source is Create, whichever way.
+// operationOn returns what request, which is about ref, does to a source of r.
+// Any request that makes an object a source counts as Create.
 func operationOn(r *spec.Rule, ref object.Ref, request *Request) spec.Operation {
 	switch {
 	case request.Old != nil && r.Selects(ref, request.Old.Labels):

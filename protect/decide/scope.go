@@ -7,20 +7,20 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Scope is what a webhook asks: in which way a request may be refused, and,
-// where several rules refuse in that way, by which. A holder of the override for
-// some rules is so asked about the others alone. The zero Scope is about
-// everything.
+// Scope is what one webhook checks: one way to violate a rule, and optionally
+// for certain rules only. Each webhook excludes the holders of its rules'
+// override permission, so a holder of the override for some rules is still
+// checked against the others. The zero Scope checks everything.
 type Scope struct {
 	About About
-	// Rules are all where there are none.
+	// Rules are the names of the rules to check. Empty means all rules.
 	Rules []string
 }
 
-// About is one way of refusing.
+// About is one way in which a request can violate a rule.
 type About string
 
-// The ways.
+// The values of About.
 const (
 	AboutSources    About = "sources"
 	AboutSelected   About = "selected"
@@ -29,12 +29,12 @@ const (
 	AboutMarks      About = "marks"
 )
 
-// Path is where the webhook of the question sends reviews.
+// Path returns the URL path that the webhook with scope s sends reviews to.
 func (s Scope) Path() string {
 	return spec.ReviewPath + "/" + strings.Join(append([]string{string(s.About)}, s.Rules...), "/")
 }
 
-// ScopeAt is the question that reviews sent to path bring.
+// ScopeAt returns the scope that is encoded in a URL path; see Scope.Path.
 func ScopeAt(path string) Scope {
 	_, rest, _ := strings.Cut(path, spec.ReviewPath+"/")
 	about, names, _ := strings.Cut(rest, "/")
@@ -45,16 +45,17 @@ func ScopeAt(path string) Scope {
 	return s
 }
 
-// matches is what a request may touch.
+// matches are the rules that a request may violate.
 type matches struct {
-	// sources are the rules of which it may be a source, clones those of which
-	// it may be a clone, namespaces those that guard it.
+	// sources are the rules that the object may be a source of, clones those
+	// that it may be a clone of, and namespaces those that guard it.
 	sources, clones, namespaces []spec.Rule
 	marks                       bool
 }
 
-// restrict leaves of all what is asked about. Where that is nothing, the rules are no
-// longer those that the webhook was registered for: then all count.
+// restrict limits all to scope s. If nothing is left, the webhook was
+// registered for other rules than those loaded now. Then all rules are checked
+// (fail closed).
 func (s Scope) restrict(all matches) matches {
 	var scoped matches
 	switch s.About {
@@ -66,7 +67,7 @@ func (s Scope) restrict(all matches) matches {
 		scoped.clones = all.clones
 	case AboutMarks:
 		scoped.marks = all.marks
-	case AboutConfiguration: // no rule is about it
+	case AboutConfiguration: // handled by OwnConfiguration
 	}
 	if !scoped.marks && len(scoped.sources)+len(scoped.clones)+len(scoped.namespaces) == 0 {
 		return all

@@ -9,20 +9,20 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// The user names of Kubernetes' own controllers. With
-// --use-service-account-credentials each has its own; without, all share that
-// of the controller manager.
+// User names of Kubernetes' own controllers. With
+// --use-service-account-credentials, each controller has its own; otherwise all
+// use that of the controller manager.
 const (
 	namespaceController = "system:serviceaccount:kube-system:namespace-controller"
 	garbageCollector    = "system:serviceaccount:kube-system:generic-garbage-collector"
 	controllerManager   = "system:kube-controller-manager"
 )
 
-// KubernetesControllers delete what lies in a namespace, or belongs to an owner,
-// that is gone.
+// KubernetesControllers are the users that delete the contents of a deleted
+// namespace and the dependents of a deleted owner.
 var KubernetesControllers = append([]string{namespaceController}, GarbageCollectors...)
 
-// GarbageCollectors let go of owners as well.
+// GarbageCollectors are the users that also remove owner references.
 var GarbageCollectors = []string{garbageCollector, controllerManager}
 
 func isHeadwater(user User, world World) bool {
@@ -33,12 +33,14 @@ func isSystem(user string, world World) bool {
 	return user == namespaceController || isGarbageCollector(user, world)
 }
 
-// isGarbageCollector reports whether user collects garbage.
+// isGarbageCollector reports whether user is a garbage collector or one of the
+// SystemIdentities.
 func isGarbageCollector(user string, world World) bool {
 	return slices.Contains(GarbageCollectors, user) || slices.Contains(world.SystemIdentities, user)
 }
 
-// grant returns the entry of allowed that covers user, or nothing.
+// grant returns the entry of allowed that covers user, for the audit log. It is
+// empty if there is none.
 func grant(user User, allowed spec.Allow, bound func(user User, clusterRole string) bool) string {
 	if slices.Contains(allowed.Users, user.Name) {
 		return "user " + user.Name
@@ -61,14 +63,15 @@ func grant(user User, allowed spec.Allow, bound func(user User, clusterRole stri
 	return ""
 }
 
-// A principal is a user or a group in one string; a service account is the user
-// that it acts as.
+// A principal is a user or group as one string, with one of these prefixes. A
+// service account is represented by its user name.
 const (
 	UserPrincipal  = "user "
 	GroupPrincipal = "group "
 )
 
-// Principals is what user is to the subjects of bindings.
+// Principals yields the principals that user matches in the subjects of a
+// binding: the user and each group.
 func Principals(user User) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(UserPrincipal + user.Name) {
@@ -82,8 +85,8 @@ func Principals(user User) iter.Seq[string] {
 	}
 }
 
-// PrincipalsOf lists the principals that subjects of a ClusterRoleBinding are, as the
-// API server's RBAC authorizer decides it.
+// PrincipalsOf returns the principals for the subjects of a ClusterRoleBinding.
+// It interprets subjects like the RBAC authorizer of the API server.
 func PrincipalsOf(subjects []rbacv1.Subject) []string {
 	var all []string
 	for _, subject := range subjects {
@@ -99,7 +102,7 @@ func PrincipalsOf(subjects []rbacv1.Subject) []string {
 	return all
 }
 
-// ServiceAccountUser is the user name that a service account acts under.
+// ServiceAccountUser returns the user name of a service account.
 func ServiceAccountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

@@ -6,49 +6,51 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Reason says why a request passed or not. Reasons are values of metrics and
-// log fields: they are never renamed.
+// Reason is why a request was allowed or denied. Reasons are values of metrics
+// and log fields and must not be renamed.
 type Reason string
 
-// The reasons to let a request pass.
+// The reasons to allow a request.
 const (
-	// ReasonNotProtected: no rule is about the object.
+	// ReasonNotProtected: no rule protects the object.
 	ReasonNotProtected Reason = "NotProtected"
 	// ReasonOperationNotProtected: the rule does not list the operation.
 	ReasonOperationNotProtected Reason = "OperationNotProtected"
-	// ReasonNoProtectedChange: the update touches nothing that is protected.
+	// ReasonNoProtectedChange: the update changes no protected field.
 	ReasonNoProtectedChange Reason = "NoProtectedChange"
-	// ReasonByHeadwater: Headwater itself asks.
+	// ReasonByHeadwater: Headwater sent the request.
 	ReasonByHeadwater Reason = "ByHeadwater"
-	// ReasonExempt: the rule allows the requester.
+	// ReasonExempt: the rule allows the user.
 	ReasonExempt Reason = "Exempt"
-	// ReasonNamespaceTerminating: the namespace is being deleted already, and
-	// Kubernetes empties it.
+	// ReasonNamespaceTerminating: the namespace is being deleted, and
+	// Kubernetes deletes its contents.
 	ReasonNamespaceTerminating Reason = "NamespaceTerminating"
-	// ReasonGarbageCollection: Kubernetes lets go of an owner that is gone.
+	// ReasonGarbageCollection: Kubernetes deletes a dependent of a deleted
+	// owner, or releases an owner reference.
 	ReasonGarbageCollection Reason = "GarbageCollection"
-	// ReasonSourceAbsent: the namespace does not hold the source.
+	// ReasonSourceAbsent: the namespace does not contain the source.
 	ReasonSourceAbsent Reason = "SourceAbsent"
 )
 
-// The reasons to refuse a request.
+// The reasons to deny a request.
 const (
-	// ReasonProtected: the rule does not allow the requester.
+	// ReasonProtected: the rule does not allow the user.
 	ReasonProtected Reason = "Protected"
-	// ReasonNamespaceGuarded: the namespace holds a source.
+	// ReasonNamespaceGuarded: the namespace contains a source.
 	ReasonNamespaceGuarded Reason = "NamespaceGuarded"
-	// ReasonMarksChanged: the marks of clones are Headwater's alone.
+	// ReasonMarksChanged: only Headwater may change the marks of a clone.
 	ReasonMarksChanged Reason = "MarksChanged"
-	// ReasonUnreadable: the request cannot be made out.
+	// ReasonUnreadable: the request is incomplete or contradictory.
 	ReasonUnreadable Reason = "Unreadable"
 	// ReasonInternalError: a bug in Headwater.
 	ReasonInternalError Reason = "InternalError"
 )
 
-// Outcome is what becomes of a request, as a value of metrics.
+// Outcome is the result of a review, as a metric label value.
 type Outcome string
 
-// The outcomes. Warned and audited requests pass: the rule's mode says so.
+// The outcomes. Warned and audited requests are violations that the API server
+// admits, because of the rule's mode.
 const (
 	OutcomeAllowed Outcome = "allowed"
 	OutcomeDenied  Outcome = "denied"
@@ -56,20 +58,20 @@ const (
 	OutcomeAudited Outcome = "audited"
 )
 
-// Verdict is the answer to a Request. It never holds a value of an object.
+// Verdict is the decision on a Request. It never contains a value of an object.
 type Verdict struct {
 	Allowed bool
 	Reason  Reason
-	// Rule names the rule that decided; empty when none did.
+	// Rule is the name of the rule that decided. It is empty if none did.
 	Rule string
-	// Message says what was refused, by which rule, and who may do it. It is
-	// set for a violation of a rule, in every mode.
+	// Message says what was denied, by which rule, and who may do it. It is set
+	// for every violation, in every mode.
 	Message string
-	// Warning is shown to the requester of an allowed request.
+	// Warning is shown to the sender of an allowed request.
 	Warning string
-	// Warnings are more of them, about Headwater's own configuration.
+	// Warnings are further warnings, about Headwater's own configuration.
 	Warnings []string
-	// Audit goes to the API server's audit log.
+	// Audit are annotations for the API server's audit log.
 	Audit map[string]string
 	// Changed names the protected fields that the request would change.
 	Changed []string
@@ -85,8 +87,8 @@ const (
 	auditViolation = "violation"
 )
 
-// Outcome tells a request that passed from one that passed by the rule's mode
-// alone.
+// Outcome returns the outcome of v. A violation that is allowed only because of
+// the rule's mode is warned or audited.
 func (v Verdict) Outcome() Outcome {
 	switch {
 	case !v.Allowed:
@@ -100,8 +102,8 @@ func (v Verdict) Outcome() Outcome {
 	}
 }
 
-// stricter returns the one of two verdicts that lets less pass; the first of
-// equals, unless it is that of no rule at all.
+// stricter returns the verdict that allows less. Of two equally strict ones it
+// returns the first, unless that is ReasonNotProtected.
 func stricter(first, second Verdict) Verdict {
 	rank := func(v Verdict) int {
 		switch {
@@ -127,7 +129,8 @@ func allow(rule spec.Rule, reason Reason, by string) Verdict {
 	return Verdict{Allowed: true, Reason: reason, Rule: rule.Name, Audit: audit, mode: rule.Mode}
 }
 
-// refuse does what the rule's mode says about a violation.
+// refuse returns the verdict on a violation: denied, warned or audited,
+// depending on the rule's mode.
 func refuse(rule spec.Rule, reason Reason, message string) Verdict {
 	verdict := Verdict{
 		Reason: reason, Rule: rule.Name, Message: message, mode: rule.Mode,
@@ -136,7 +139,7 @@ func refuse(rule spec.Rule, reason Reason, message string) Verdict {
 	switch rule.Mode {
 	case spec.Warn:
 		verdict.Allowed = true
-		verdict.Warning = strings.Join(strings.Fields(message), " ") // a header holds no line breaks
+		verdict.Warning = strings.Join(strings.Fields(message), " ") // warnings are HTTP headers, which cannot contain line breaks
 	case spec.Audit:
 		verdict.Allowed = true
 		verdict.Audit[auditViolation] = message

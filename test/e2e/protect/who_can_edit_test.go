@@ -38,11 +38,11 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	require.Zero(t, exit, problem)
 	for _, line := range []string{
 		`SUBJECT +THROUGH`,
-		`Group whocan-ops +named by the rule`,
-		`User user-of-whocan-owner +ClusterRole whocan-owner of the rule, by ClusterRoleBinding user-of-whocan-owner-whocan-owner`,
+		`Group whocan-ops +listed in the rule`,
+		`User user-of-whocan-owner +ClusterRole whocan-owner of the rule, through ClusterRoleBinding user-of-whocan-owner-whocan-owner`,
 		`User user-of-whocan-all +verb override in ClusterRole whocan-all, by`,
 		`User user-of-whocan-this +verb override in ClusterRole whocan-this, by`,
-		`Group system:masters +verb override in ClusterRole cluster-admin, by ClusterRoleBinding cluster-admin`,
+		`Group system:masters +verb override in ClusterRole cluster-admin, through ClusterRoleBinding cluster-admin`,
 		`ServiceAccount headwater-system/headwater +is Headwater itself`,
 		`note: the rule does not protect the operation Delete`,
 		`note: the rule allows ClusterRole whocan-ownr, which does not exist`,
