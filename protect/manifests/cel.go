@@ -16,21 +16,23 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// nameOfObject is, in CEL, the name of the object as it is, or as it is made: a
-// request to delete a collection has none.
+// nameOfObject is the CEL expression for the name of the current object, or of
+// the new one for CREATE. request.name is not used, because it is empty for
+// deletecollection.
 const nameOfObject = `(oldObject == null ? object : oldObject).metadata.name`
 
-// sourceRequest is, in CEL, an operation and the object of a request in the form
-// of keyOf.
+// sourceRequest is the CEL expression for the operation and the object of a
+// request. The object has the form of keyOf.
 const sourceRequest = `request.operation + " " + request.resource.resource + "/" + request.namespace + "/" + ` + nameOfObject
 
-// deletedByKubernetes is whether one of Kubernetes' own controllers deletes.
+// deletedByKubernetes is true if one of Kubernetes' own controllers deletes the
+// object.
 var deletedByKubernetes = `request.operation == "DELETE" && ` + oneOf("request.userInfo.username", decide.KubernetesControllers)
 
 func not(expression string) string { return "!(" + expression + ")" }
 
-// overridden is whether the requester holds the override permission for this
-// rule, or, without one, for every rule.
+// overridden returns CEL that is true if the requester holds the override
+// permission for rule. If rule is "", it checks the permission for every rule.
 func overridden(rule string) string {
 	if rule == "" {
 		return overrideCheck + `.check("` + spec.OverrideVerb + `").allowed()`
@@ -38,14 +40,16 @@ func overridden(rule string) string {
 	return overriddenFor(literal(rule))
 }
 
-// overriddenFor is overridden for the rule that this expression names.
+// overriddenFor is like overridden, but rule is a CEL expression for the rule's
+// name.
 func overriddenFor(rule string) string {
 	return overrideCheck + ".name(" + rule + `).check("` + spec.OverrideVerb + `").allowed()`
 }
 
 const overrideCheck = `authorizer.group("` + spec.OverrideGroup + `").resource("` + spec.OverrideResource + `")`
 
-// isSource is whether the request is a protected one about a source of rule.
+// isSource returns CEL that is true if the request is about a source of rule
+// and the rule covers its operation.
 func isSource(rule spec.Rule) string {
 	if !rule.BySelector() {
 		var all []string
@@ -58,8 +62,8 @@ func isSource(rule spec.Rule) string {
 		literal(rule.Source.Kind.Resource()), literal(rule.Source.Namespace), isSelected(rule))
 }
 
-// isSelected is whether the request is a protected one about an object that rule
-// selects, before the request or after it.
+// isSelected returns CEL that is true if rule selects the object before or
+// after the request and covers its operation.
 func isSelected(rule spec.Rule) string {
 	before := oneOf("request.operation", upper(rule.Operations))
 	if rule.Covers(spec.Update) && rule.OnlyDeletionCounts(spec.Update) {
@@ -69,7 +73,8 @@ func isSelected(rule spec.Rule) string {
 		selects("it", rule.Requirements()), before, rule.Protects(spec.Create))
 }
 
-// becomesSource is whether a protected request about a source of rule makes it one.
+// becomesSource returns CEL that is true if the request, which is about a
+// source of rule, makes the object a source.
 func becomesSource(rule spec.Rule) string {
 	if !rule.BySelector() {
 		return "oldObject == null"
@@ -77,7 +82,8 @@ func becomesSource(rule spec.Rule) string {
 	return "oldObject == null || " + not(selects("oldObject", rule.Requirements()))
 }
 
-// isClone is whether the request is a protected one about a clone of rule.
+// isClone returns CEL that is true if the request is about a clone of rule and
+// the rule covers its operation.
 func isClone(rule spec.Rule) string {
 	return fmt.Sprintf(`%s && request.resource.resource == %s && %s && %s == %s`,
 		oneOf("request.operation", upper(rule.CoveredOfClones())), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
@@ -92,16 +98,17 @@ func upper(operations []spec.Operation) []string {
 }
 
 const (
-	// ruleOfClone is the rule that the marks of the old object name.
+	// ruleOfClone is the rule named in the annotations of the old object.
 	ruleOfClone = `oldObject.metadata.?annotations[?"` + mark.Rule + `"].orValue("")`
-	// cloneRequest is an operation, and resource and that rule of a clone.
+	// cloneRequest is the operation, the resource and ruleOfClone in one
+	// string.
 	cloneRequest = `request.operation + " " + request.resource.resource + "/" + ` + ruleOfClone
-	// labelledClone is whether the old object is a clone by its label.
+	// labelledClone is true if the old object has the clone label.
 	labelledClone = `oldObject.metadata.?labels[?"` + mark.CloneLabel + `"].orValue("") == "true"`
 )
 
-// sameContent is whether old and new object have the same content, marks and,
-// at most, fewer finalizers.
+// sameContent returns CEL that is true if the update changes neither the
+// content nor Headwater's labels and annotations, and adds no finalizer.
 func sameContent() string {
 	var same []string
 	for _, field := range []string{"data", "binaryData"} {
@@ -115,28 +122,29 @@ func sameContent() string {
 	), " && ")
 }
 
-// keepsCopied is whether old and new object have the same of what globs copy to
-// clones, out of this map of their metadata. Few keys differ, so few are matched.
+// keepsCopied returns CEL that is true if the update changes no key of field,
+// labels or annotations, that matches globs. It compares values first and
+// matches patterns last, because few keys differ.
 func keepsCopied(field string, globs []string) string {
 	return fmt.Sprintf(`[object.metadata, oldObject.metadata].all(meta, meta.?%[1]s.orValue({}).all(key, `+
 		`object.metadata.?%[1]s[?key] == oldObject.metadata.?%[1]s[?key] || !key.replace("/", %[2]s).matches(%[3]s) || key.matches(%[4]s)))`,
 		field, literal(carry.Slash), literal(carry.Pattern(globs)), literal(carry.NeverPattern()))
 }
 
-// blocksDeletion marks an owner that waits for the object to go.
+// blocksDeletion represents blockOwnerDeletion in the lists of ownersOf.
 const blocksDeletion = `"blocks"`
 
-// ownersDiffer is, in CEL, whether old and new object have other owners, or have
-// them in another order.
+// ownersDiffer is true if the owner references differ, or their order does.
 var ownersDiffer = ownersOf("object") + " != " + ownersOf("oldObject")
 
-// ownersOf lists the owner references of object by value.
+// ownersOf returns CEL for the list of owner references of object, each as a
+// list of its values.
 func ownersOf(object string) string {
 	return object + `.metadata.?ownerReferences.orValue([]).map(owner, [owner.uid, owner.apiVersion, owner.kind, owner.name] + ` +
 		`(owner.?controller.orValue(false) ? ["controls"] : []) + (owner.?blockOwnerDeletion.orValue(false) ? [` + blocksDeletion + `] : []))`
 }
 
-// selects is, in CEL, whether the labels of object fulfil requirements.
+// selects returns CEL that is true if the labels of object match requirements.
 func selects(object string, requirements labels.Requirements) string {
 	var all []string
 	for _, requirement := range requirements {
@@ -156,19 +164,19 @@ func selects(object string, requirements labels.Requirements) string {
 	return strings.Join(all, " && ")
 }
 
-// marksDiffer is, in CEL, whether the old and the new object differ in a key of
-// ours in this map of their metadata.
+// marksDiffer returns CEL that is true if the old and new object differ in a
+// headwater.dev/ key of field, which is labels or annotations.
 func marksDiffer(field string) string {
 	const old = `(oldObject == null ? {} : oldObject.metadata)`
 	return fmt.Sprintf(`[object.metadata, %[1]s].exists(meta, meta.?%[2]s.orValue({}).exists(key, `+
 		`key.startsWith(%[3]s) && object.metadata.?%[2]s[?key] != %[1]s.?%[2]s[?key]))`, old, field, literal(mark.Domain))
 }
 
-// literal is s as a CEL string literal. CEL knows every escape sequence that
-// Go produces for valid UTF-8.
+// literal returns s as a CEL string literal. CEL supports every escape sequence
+// that Go produces for valid UTF-8.
 func literal(s string) string { return strconv.QuoteToASCII(strings.ToValidUTF8(s, "\uFFFD")) }
 
-// list is values as a CEL list.
+// list returns values as a CEL list.
 func list(values []string) string {
 	var all []string
 	for _, value := range values {
@@ -177,5 +185,5 @@ func list(values []string) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// oneOf is whether expression is one of values.
+// oneOf returns CEL that is true if expression is one of values.
 func oneOf(expression string, values []string) string { return expression + " in " + list(values) }

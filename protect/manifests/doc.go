@@ -1,8 +1,9 @@
-// Package manifests writes what Headwater registers with the API server: the
-// ValidatingAdmissionPolicies, their bindings and the webhook configuration.
+// Package manifests generates the objects that Headwater registers with the API
+// server: the ValidatingAdmissionPolicies, their bindings and the webhook
+// configuration.
 //
 //	rules, World ──▶ Policies, Configuration
 //
-// Its CEL expressions decide as package decide does. The package is pure: it
+// Its CEL expressions decide like package decide. The package is pure: it
 // returns objects and sends no request.
 package manifests

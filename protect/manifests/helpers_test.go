@@ -26,7 +26,7 @@ func blogRule(change ...func(*spec.Rule)) spec.Rule {
 	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
 }
 
-// selectingRule protects every Secret of platform that shares.
+// selectingRule protects every Secret of platform with the label share=yes.
 func selectingRule(change ...func(*spec.Rule)) spec.Rule {
 	base, err := rules.NewBase("shared", rules.Source{
 		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},

@@ -13,8 +13,8 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// The policies and their bindings, which bear the same names, are called
-// headwater-WHAT, and headwater-WHAT-MODE where they do not enforce.
+// A policy and its binding share a name: headwater-SUBJECT if they enforce,
+// else headwater-SUBJECT-MODE.
 const (
 	policySources    = "sources"
 	policyNamespaces = "namespaces"
@@ -22,7 +22,7 @@ const (
 	policySelf       = "self"
 )
 
-// PolicyNames lists every name that a policy of Headwater may bear.
+// PolicyNames lists all names that Headwater gives to policies, sorted.
 func PolicyNames() []string {
 	names := []string{policyName(policySelf, spec.Enforce)}
 	for _, what := range []string{policySources, policyNamespaces, policyClones} {
@@ -42,13 +42,17 @@ func policyName(subject string, mode spec.Mode) string {
 	return name + "-" + strings.ToLower(string(mode))
 }
 
-// Policies returns the ValidatingAdmissionPolicies that give the verdicts of
-// Decide while nobody answers, for the rules of these modes, every field that
-// the API server would default included. For each mode the clones' comes last: who
-// writes them in this order, and sees that one refuse, knows that the others do.
+// Policies returns the ValidatingAdmissionPolicies for the rules in set that
+// have one of modes. They give the same verdicts as decide.Decide, even while
+// Headwater is down. All fields have the API server's defaults set, so that a
+// comparison with live objects finds no difference.
 //
-// What Decide looks up, a policy cannot: whom a ClusterRole is bound to, and
-// whether a namespace holds a source, is written into it as world has it now.
+// For each mode, the policy for clones is last. The prover tests that one: if
+// the policies are written in order and it denies, the others are active too.
+//
+// A policy cannot look up ClusterRoleBindings or sources. Policies writes what
+// world knows of them into the expressions, so the policies must be updated
+// when that changes.
 func Policies(set *rules.Set[spec.Rule], world decide.World, modes ...spec.Mode) []Policy {
 	var all []Policy
 	overlap := countOverlaps(set)
@@ -72,20 +76,21 @@ func Policies(set *rules.Set[spec.Rule], world decide.World, modes ...spec.Mode)
 	return all
 }
 
-// SelfPolicy refuses to others to change what keeps them out: webhooks are not
-// asked about webhook configurations, policies are. About policies, nothing is.
+// SelfPolicy returns the policy that protects Headwater's webhook
+// configuration. The API server calls no webhooks for webhook configurations,
+// but it evaluates policies. Nothing can protect the policies themselves.
 func SelfPolicy(world decide.World) Policy {
 	p := newPolicy(policySelf, spec.Enforce, world)
 	p.match(admissionregistrationv1.ClusterScope, admissionregistrationv1.GroupName, []string{"validatingwebhookconfigurations"},
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
-	// Not by resource name, which a request to delete a collection lacks.
+	// request.name is not used, because it is empty for deletecollection.
 	p.matchOnly("own-configuration", "oldObject.metadata.name == "+literal(spec.ConfigurationName))
 	p.refuseUnless("headwater: ValidatingWebhookConfiguration "+spec.ConfigurationName+
 		" is Headwater's: only holders of the override permission for every rule may change it", deletedByKubernetes, p.overridden(""))
 	return p.Policy
 }
 
-// protectSources has p judge as judge does.
+// protectSources adds the checks of judge in package decide.
 func (p *policy) protectSources(rules []spec.Rule, overlap overlaps) {
 	var namespaces, protected []string
 	for _, rule := range rules {
@@ -94,7 +99,8 @@ func (p *policy) protectSources(rules []spec.Rule, overlap overlaps) {
 	}
 	p.match(admissionregistrationv1.NamespacedScope, "", resources(), everyOperation...)
 	p.Definition.Spec.MatchConstraints.NamespaceSelector = inNamespaces(namespaces)
-	// So that an error about one object can refuse no other.
+	// The condition keeps an error in the evaluation for one object from
+	// denying requests for others.
 	p.matchOnly("protected-sources", strings.Join(protected, " || "))
 	for i, rule := range rules {
 		p.refuseUnless(decide.ProtectedMessage(rule, spec.Update, decide.SourceOf(rule)), not(protected[i]),
@@ -105,7 +111,7 @@ func (p *policy) protectSources(rules []spec.Rule, overlap overlaps) {
 	}
 }
 
-// guardNamespaces has p judge as guard does.
+// guardNamespaces adds the checks of judgeNamespace in package decide.
 func (p *policy) guardNamespaces(rules []spec.Rule, overlap overlaps) {
 	var guarded []string
 	p.match(admissionregistrationv1.ClusterScope, "", []string{"namespaces"}, admissionregistrationv1.Delete)
@@ -120,7 +126,8 @@ func (p *policy) guardNamespaces(rules []spec.Rule, overlap overlaps) {
 	p.matchOnly("guarded-namespaces", oneOf("oldObject.metadata.name", guarded))
 }
 
-// protectClones has p judge as judgeMarks does, if it is to, and judgeClone.
+// protectClones adds the checks of judgeClone in package decide, and those of
+// judgeMarks if marks is true.
 func (p *policy) protectClones(rules []spec.Rule, marks bool) {
 	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	if marks {

@@ -17,7 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Whether policies judge as Decide does is shown on an API server, end to end.
+// An end-to-end test with an API server shows that policies decide like Decide.
 
 func policyNames(policies []Policy) (names []string) {
 	for _, p := range policies {

@@ -15,41 +15,42 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// CheckSelector reports a selector that is too long for the API server to
-// evaluate.
+// CheckSelector returns an error if the source's label selector is too long for
+// the API server to evaluate.
 func CheckSelector(at *field.Path, source rules.Source) field.ErrorList {
 	if source.Selector == nil || len(literal(metav1.FormatLabelSelector(source.Selector))) <= maxSelector {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(at.Child("selector"), "is too long for the API server to evaluate; select by fewer values")}
+	return field.ErrorList{field.Forbidden(at.Child("selector"), "is too long for the API server to evaluate; use fewer values")}
 }
 
-// maxExpression leaves room below the 100,000 characters that CEL takes.
+// maxExpression is the maximum length of an expression. CEL allows 100,000
+// characters.
 const maxExpression = 90_000
 
-// maxSelector is half of what fits into one expression, in which every key and
-// value is in quotes.
+// maxSelector is the maximum length of a selector. It is half of maxExpression,
+// because quoting makes an expression longer.
 const maxSelector = maxExpression / 2
 
-// Policy is a ValidatingAdmissionPolicy and the binding, of the same name, that
-// puts it in force for the whole cluster.
+// Policy is a ValidatingAdmissionPolicy with the binding of the same name that
+// applies it cluster-wide.
 type Policy struct {
 	Definition *admissionregistrationv1.ValidatingAdmissionPolicy
 	Binding    *admissionregistrationv1.ValidatingAdmissionPolicyBinding
 }
 
-// policy is a Policy that is being written.
+// policy is a Policy under construction.
 type policy struct {
 	Policy
 
 	world decide.World
-	// defined finds variables by their expression.
+	// defined maps an expression to the variable that holds it.
 	defined map[string]string
-	// lists are the variables of lists of names.
+	// lists maps a list of names to the variables that hold it.
 	lists map[string][]string
 }
 
-// newPolicy begins a policy to which Headwater itself is not subject.
+// newPolicy returns a policy without validations that exempts Headwater.
 func newPolicy(name string, mode spec.Mode, world decide.World) *policy {
 	meta := metav1.ObjectMeta{Name: policyName(name, mode), Labels: mark.ManagedLabels()}
 	fail := admissionregistrationv1.Fail
@@ -85,8 +86,8 @@ func (p *policy) match(scope admissionregistrationv1.ScopeType, group string, re
 	}
 }
 
-// matchOnly has p look at no request but those that expression is true for. One too
-// long for the API server is left out: the validations say it again.
+// matchOnly adds a match condition. A condition that is too long for the API
+// server is omitted: it only saves work, the validations check the same.
 func (p *policy) matchOnly(name, expression string) {
 	if len(expression) > maxExpression {
 		return
@@ -94,24 +95,26 @@ func (p *policy) matchOnly(name, expression string) {
 	p.Definition.Spec.MatchConditions = append(p.Definition.Spec.MatchConditions, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 }
 
-// refuseUnless has p refuse a request that none of reasons is true for.
+// refuseUnless adds a validation that denies a request unless one of reasons,
+// which are CEL expressions, is true.
 func (p *policy) refuseUnless(message string, reasons ...string) {
 	reasons = slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
 	forbidden := metav1.StatusReasonForbidden
 	p.Definition.Spec.Validations = append(p.Definition.Spec.Validations, admissionregistrationv1.Validation{
 		Expression: strings.Join(reasons, " || "),
 		Reason:     &forbidden,
-		Message:    strings.Join(strings.Fields(message), " "), // it may hold no line breaks
+		Message:    strings.Join(strings.Fields(message), " "), // the API server rejects line breaks
 	})
 }
 
-// setMessageExpression has the last message be what expression says; it itself is said where
-// that fails.
+// setMessageExpression sets the messageExpression of the last validation. If
+// its evaluation fails, the API server shows the static message.
 func (p *policy) setMessageExpression(expression string) {
 	p.Definition.Spec.Validations[len(p.Definition.Spec.Validations)-1].MessageExpression = expression
 }
 
-// messageExpression is ProtectedMessage about the object of the request.
+// messageExpression returns CEL for decide.ProtectedMessage with the name of
+// the request's object.
 func messageExpression(rule spec.Rule) string {
 	message := func(operation spec.Operation) string {
 		if !rule.BySelector() {
@@ -124,8 +127,8 @@ func messageExpression(rule spec.Rule) string {
 	return fmt.Sprintf("%s ? %s : %s", becomesSource(rule), message(spec.Create), message(spec.Update))
 }
 
-// define makes expression a variable, which the API server evaluates where it
-// is first needed, and returns what reads it.
+// define adds a variable for expression, unless one exists, and returns the CEL
+// that reads it. The API server evaluates a variable when it is first used.
 func (p *policy) define(name, expression string) string {
 	if known, defined := p.defined[expression]; defined {
 		return known
@@ -135,8 +138,8 @@ func (p *policy) define(name, expression string) string {
 	return p.defined[expression]
 }
 
-// allowed is whether allow covers the requester, as grant decides it; empty if
-// it covers nobody.
+// allowed returns CEL that is true if allow covers the requester, like grant in
+// package decide. It is empty if allow covers nobody.
 func (p *policy) allowed(allow spec.Allow) string {
 	users, groups := slices.Clone(allow.Users), slices.Clone(allow.Groups)
 	for _, account := range allow.ServiceAccounts {
@@ -160,14 +163,16 @@ func (p *policy) allowed(allow spec.Allow) string {
 	), " || ")
 }
 
-// isUser is whether one of names asks.
+// isUser returns CEL that is true if the requester's user name is one of names.
 func isUser(names []string) string { return oneOf("request.userInfo.username", names) }
 
-// listVariables defines variables, whose names begin as variable, that hold what is said
-// of names, sorted and each once.
+// listVariables defines variables that apply predicate to names, sorted and
+// without duplicates. It returns the CEL that reads each. Variable names start
+// with variable.
 func (p *policy) listVariables(variable string, names []string, predicate func([]string) string) []string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	// Most rules allow the same, who can be thousands: they are written once.
+	// Most rules allow the same users, of which there can be thousands. Equal
+	// lists share their variables.
 	key := variable + " " + predicate(nil) + strings.Join(names, "\x00")
 	all, known := p.lists[key]
 	if known {
@@ -180,7 +185,7 @@ func (p *policy) listVariables(variable string, names []string, predicate func([
 	return all
 }
 
-// divideIntoChunks makes of names lists that fit into an expression each.
+// divideIntoChunks splits names into lists that each fit into one expression.
 func divideIntoChunks(names []string) (lists [][]string) {
 	room := 0
 	for _, name := range names {
@@ -194,8 +199,9 @@ func divideIntoChunks(names []string) (lists [][]string) {
 	return lists
 }
 
-// overridden is whether the requester holds the override permission for every
-// rule, which is asked once for all validations, or for the one of this name.
+// overridden returns CEL that is true if the requester holds the override
+// permission for every rule, or for the rule of that name. A variable holds the
+// check for every rule, so that all validations share it.
 func (p *policy) overridden(rule string) string {
 	every := p.define("overridden", overridden(""))
 	if rule == "" {
@@ -204,19 +210,21 @@ func (p *policy) overridden(rule string) string {
 	return every + " || " + overridden(rule)
 }
 
-// deletedBySystem is whether Kubernetes' own controllers, or what is treated like
-// them, delete.
+// deletedBySystem returns CEL that is true if a Kubernetes controller or one of
+// the SystemIdentities deletes the object.
 func (p *policy) deletedBySystem() string {
 	system := p.listVariables("system", slices.Concat(decide.KubernetesControllers, p.world.SystemIdentities), isUser)
 	return p.define("deletedBySystem", fmt.Sprintf(`request.operation == "DELETE" && (%s)`, strings.Join(system, " || ")))
 }
 
-// emptiesNamespace is whether they empty a namespace that is being deleted.
+// emptiesNamespace returns CEL that is true if deletedBySystem is, and the
+// namespace is being deleted.
 func (p *policy) emptiesNamespace() string {
 	return p.define("emptied", p.deletedBySystem()+" && has(namespaceObject.metadata.deletionTimestamp)")
 }
 
-// sameCopied is nothing where nothing is copied.
+// sameCopied returns CEL that is true if the update changes no copied key of
+// field. It is nil if globs is empty.
 func (p *policy) sameCopied(field string, globs []string) []string {
 	if len(globs) == 0 {
 		return nil
@@ -224,8 +232,9 @@ func (p *policy) sameCopied(field string, globs []string) []string {
 	return []string{p.define(fmt.Sprintf("sameCopied%d", len(p.defined)), keepsCopied(field, globs))}
 }
 
-// changesNothingProtected is whether the request changes nothing that the rule protects, as
-// edits and releasesOwners decide it.
+// changesNothingProtected returns CEL that is true if the update changes no
+// field that the rule protects, like protectedChanges and releasesOwners in
+// package decide.
 func (p *policy) changesNothingProtected(rule spec.Rule, clone bool) string {
 	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
 	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))

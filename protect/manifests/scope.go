@@ -28,10 +28,10 @@ func scopeToSources(webhook *admissionregistrationv1.ValidatingWebhook, sources 
 	)
 }
 
-// scopeToSelected narrows webhook to the objects that the rule selects before
-// the request, and to those that the request makes one, where that is protected:
-// the API server's own selector, which is cheaper, does not tell one from the
-// other.
+// scopeToSelected narrows webhook to objects that the rule selects before or
+// after the request. The ObjectSelector alone cannot distinguish the two, but
+// it is cheaper and excludes most requests before the match condition is
+// evaluated.
 func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule spec.Rule, override, headwater string) {
 	webhook.NamespaceSelector = inNamespaces([]string{rule.Source.Namespace})
 	webhook.ObjectSelector = rule.Source.Selector.DeepCopy()
@@ -43,9 +43,10 @@ func scopeToSelected(webhook *admissionregistrationv1.ValidatingWebhook, rule sp
 	}
 }
 
-// scopeToClones narrows webhook to the changes of clones that a rule denies.
-// While Headwater is down nobody changes those, whom no override lets; but
-// Kubernetes still empties a namespace that goes.
+// scopeToClones narrows webhook to changes of clones of rules with clones:
+// Deny. During an outage of Headwater, only holders of the override permission
+// can change these clones. Kubernetes can still delete them with their
+// namespace.
 func scopeToClones(webhook *admissionregistrationv1.ValidatingWebhook, denied []target, headwater string) {
 	webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{mark.CloneLabel: "true"}}
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
@@ -63,18 +64,18 @@ func scopeToClones(webhook *admissionregistrationv1.ValidatingWebhook, denied []
 	)
 }
 
-// scopeToMarks narrows webhook to the requests that set, change or remove the
-// marks of a clone. The condition is the whole verdict: what reaches the
-// webhook is refused, so that failing closed refuses nothing in an outage that
-// would otherwise pass.
+// scopeToMarks narrows webhook to requests that set, change or remove the marks
+// of a clone. The match condition is the whole decision: the webhook denies
+// every request that it receives. So failing closed denies no request that
+// would otherwise be allowed.
 func scopeToMarks(webhook *admissionregistrationv1.ValidatingWebhook, headwater string) {
 	webhook.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: mark.CloneLabel, Operator: metav1.LabelSelectorOpExists},
 	}}
 	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, resources(),
 		admissionregistrationv1.Create, admissionregistrationv1.Update)
-	// One condition, since the API server evaluates all there are: a fan-out
-	// must pay for no more than the first comparison.
+	// This is a single condition because the API server evaluates every match
+	// condition. Headwater's own writes then need only the first comparison.
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{{
 		Name: "marks-changed-by-others",
 		Expression: fmt.Sprintf("%s && (%s || %s) && %s", notHeadwater(headwater).Expression,
@@ -91,8 +92,9 @@ func scopeToNamespaces(webhook *admissionregistrationv1.ValidatingWebhook, names
 	}
 }
 
-// excludePlainUpdates narrows requests, which show as key, to those updates that come to
-// a deletion, where others do not count.
+// excludePlainUpdates returns a match condition that excludes updates that do
+// not amount to a deletion, for targets that only protect from deletion. key is
+// the CEL expression that identifies a request.
 func excludePlainUpdates(key string, targets []target) []admissionregistrationv1.MatchCondition {
 	deletionsOnly := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !t.onlyDeletionCounts })
 	if len(deletionsOnly) == 0 {
@@ -124,30 +126,31 @@ func matching(scope admissionregistrationv1.ScopeType, resources []string, opera
 	}}
 }
 
-// everyOperation is every one that a rule may list.
+// everyOperation lists the operations that a rule can protect against.
 var everyOperation = []admissionregistrationv1.OperationType{
 	admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
 }
 
 func resources() []string { return []string{object.Secret.Resource(), object.ConfigMap.Resource()} }
 
-// notHeadwater is true unless Headwater itself asks: it writes its clones
-// without being asked about them, and so whatever becomes of the webhook.
+// notHeadwater returns a match condition that excludes requests of Headwater,
+// so that Headwater can write clones during an outage of the webhook.
 func notHeadwater(name string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name: "not-headwater", Expression: "request.userInfo.username != " + literal(name),
 	}
 }
 
-// notOverridden is true for requests that the override permission does not let
-// pass. The API server evaluates it with no pod running.
+// notOverridden returns a match condition that excludes holders of the override
+// permission. The API server evaluates it without calling the webhook.
 func notOverridden(expression string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "not-overridden", Expression: expression}
 }
 
-// ruleOf is, in CEL, the name of the rule whose override counts for key, "" for
-// that of every rule. What is not in the map is an error, which counts for
-// nothing beside the condition before it that is then false.
+// ruleOf returns CEL for the name of the rule whose override applies to key, or
+// "" if only the override for every rule applies. A key without an entry is an
+// evaluation error. The API server ignores it, because an earlier condition is
+// false for such a request.
 func ruleOf(targets []target, key string) string {
 	var entries []string
 	for _, t := range targets {

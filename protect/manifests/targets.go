@@ -10,16 +10,16 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// maxOverlap is how many rules may be about one object, or guard one namespace,
-// for the override to count rule by rule. Among more it counts only when held
-// for every rule: the API server pays for no more than 28 questions about
-// permissions in a policy, and for a webhook each is one more webhook.
+// maxOverlap is the maximum number of rules about one object or namespace for
+// which the override permission is checked rule by rule. With more rules, only
+// the permission for every rule counts: a policy can make at most 28
+// authorization checks, and each needs a webhook of its own.
 const maxOverlap = 20
 
-// overlaps counts the rules that may be about one object, and those that guard
-// one namespace. By name, no more than one rule protects an object.
+// overlaps counts the rules that may protect one object, and those that guard
+// one namespace. At most one rule names an object as its source.
 type overlaps struct {
-	// selecting is by the sources' kind and namespace.
+	// selecting is keyed by kind and namespace of the sources.
 	selecting map[object.Ref]int
 	guarding  map[string]int
 }
@@ -37,8 +37,8 @@ func countOverlaps(set *rules.Set[spec.Rule]) overlaps {
 	return s
 }
 
-// bySource is the name of rule if its override counts by itself for its
-// sources, and empty if only that for every rule does.
+// bySource returns the rule whose override applies to the sources of rule: the
+// rule itself, or "" if only the override for every rule applies.
 func (s overlaps) bySource(rule spec.Rule) string {
 	count := s.selecting[rule.Source.Named("")]
 	if !rule.BySelector() {
@@ -47,7 +47,7 @@ func (s overlaps) bySource(rule spec.Rule) string {
 	return perRuleOverride(rule, count)
 }
 
-// byNamespace is bySource for the namespace that rule guards.
+// byNamespace is like bySource, but for the namespace that rule guards.
 func (s overlaps) byNamespace(rule spec.Rule) string {
 	return perRuleOverride(rule, s.guarding[rule.Source.Namespace])
 }
@@ -60,31 +60,35 @@ func perRuleOverride(rule spec.Rule, count int) string {
 }
 
 const (
-	// maxPerWebhook keeps an expression below the 100,000 characters that CEL
-	// takes, however long the names are.
+	// maxPerWebhook limits the targets of a webhook, so that an expression with
+	// the longest names stays below CEL's limit of 100,000 characters.
 	maxPerWebhook = 150
-	// maxNamedPerWebhook keeps the URL short, which people see in an outage.
+	// maxNamedPerWebhook limits the rules in the URL of a webhook, because the
+	// API server's error messages quote the URL.
 	maxNamedPerWebhook = 20
 )
 
-// target is what a webhook asks about: an operation on one object or on the
-// clones of one rule, or the deletion of a namespace, and a rule that may refuse
-// it.
+// target is one entry in the match conditions of a webhook: an operation on one
+// object, an operation on the clones of one rule, or the deletion of a
+// namespace.
 type target struct {
-	// key is, in the CEL of the webhook, how the request shows.
+	// key identifies the request in CEL; namespace is that of a source.
 	key, namespace string
-	// override is the name of the rule whose override counts, empty if only that
-	// for every rule does.
+	// override is the name of the rule whose override applies, or "" if only
+	// the override for every rule applies.
 	override string
 	mode     spec.Mode
-	// onlyDeletionCounts is true for an update that counts only if it comes to a deletion.
+	// onlyDeletionCounts is true for updates that are denied only if they
+	// amount to a deletion.
 	onlyDeletionCounts bool
-	// overrideGroup keeps apart the rules that guard one namespace, from 1 on. It is 0
-	// where one question is enough: about one rule, or about all at once.
+	// overrideGroup separates rules that guard the same namespace into
+	// different webhooks, so that each override is checked on its own. It
+	// starts at 1, and is 0 if no separation is needed.
 	overrideGroup int
 }
 
-// sourceTargets lists what set protects by name, in a stable order.
+// sourceTargets returns the targets for sources that rules name, in a stable
+// order.
 func sourceTargets(set *rules.Set[spec.Rule]) []target {
 	overlap := countOverlaps(set)
 	var all []target
@@ -102,7 +106,8 @@ func sourceTargets(set *rules.Set[spec.Rule]) []target {
 	return sortTargets(all)
 }
 
-// namespaceTargets lists the namespaces that set guards, in a stable order.
+// namespaceTargets returns the targets for guarded namespaces, in a stable
+// order.
 func namespaceTargets(set *rules.Set[spec.Rule]) []target {
 	overlap, groups := countOverlaps(set), map[string]int{}
 	var all []target
@@ -120,7 +125,7 @@ func namespaceTargets(set *rules.Set[spec.Rule]) []target {
 	return sortTargets(all)
 }
 
-// cloneTargets lists the rules whose clones nobody may change.
+// cloneTargets returns the targets for clones of rules with clones: Deny.
 func cloneTargets(set *rules.Set[spec.Rule]) []target {
 	var all []target
 	for _, rule := range set.All() {
@@ -137,8 +142,8 @@ func cloneTargets(set *rules.Set[spec.Rule]) []target {
 	return sortTargets(all)
 }
 
-// sortTargets sorts targets by layer and key. Where one question is about several
-// rules, the strictest stands for all.
+// sortTargets sorts targets by override group and key. Of several targets with
+// the same key in a group, it keeps the strictest.
 func sortTargets(all []target) []target {
 	slices.SortFunc(all, func(a, b target) int {
 		return cmp.Or(cmp.Compare(a.overrideGroup, b.overrideGroup), cmp.Compare(a.key, b.key), cmp.Compare(b.mode.Strictness(), a.mode.Strictness()))
@@ -146,8 +151,8 @@ func sortTargets(all []target) []target {
 	return slices.CompactFunc(all, func(a, b target) bool { return a.overrideGroup == b.overrideGroup && a.key == b.key })
 }
 
-// groupTargets divides arranged targets among webhooks, none of which asks about two
-// rules at once.
+// groupTargets divides sorted targets with the given enforcement into one group
+// for each webhook. No webhook checks the same namespace for two rules.
 func groupTargets(all []target, enforced bool) [][]target {
 	var groups [][]target
 	for _, t := range all {
@@ -170,7 +175,7 @@ func maxTargets(overrideGroup int) int {
 	return maxNamedPerWebhook
 }
 
-// scopeOf is what a webhook of this group asks.
+// scopeOf returns the scope of the webhook for group.
 func scopeOf(about decide.About, group []target) decide.Scope {
 	scope := decide.Scope{About: about}
 	for _, t := range group {
@@ -183,7 +188,7 @@ func scopeOf(about decide.About, group []target) decide.Scope {
 	return scope
 }
 
-// sortedRules lists the rules in a stable order.
+// sortedRules returns the rules sorted by name.
 func sortedRules(set *rules.Set[spec.Rule]) []spec.Rule {
 	return slices.SortedFunc(slices.Values(set.All()), func(a, b spec.Rule) int { return cmp.Compare(a.Name, b.Name) })
 }

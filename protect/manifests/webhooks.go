@@ -23,30 +23,35 @@ const timeoutSeconds = 5
 
 func keyOf(ref object.Ref) string { return ref.Kind.Resource() + "/" + ref.Namespace + "/" + ref.Name }
 
-// FailureMode is what else there is to protect by than the webhook.
+// FailureMode decides what the API server does with a request if the webhook
+// does not answer. It depends on whether the webhook and the policies were
+// verified.
 type FailureMode string
 
-// The stances.
+// The failure modes.
 const (
-	// Probe: nobody has seen the webhook refuse anything yet. What it
-	// does not answer passes, or a mistake in its way would block every write.
+	// Probe: the webhook was not yet seen to deny a request. The API server
+	// allows requests that the webhook does not answer, because a mistake in
+	// the network path would otherwise block every write.
 	Probe FailureMode = "Unproven"
-	// FailClosed: what it does not answer is refused.
+	// FailClosed: the API server denies requests that the webhook does not
+	// answer.
 	FailClosed FailureMode = "Alone"
-	// FailOpen: the policies hold. What it does not answer passes, as far as
-	// they let it; and it is not asked about clones, of which a policy knows
-	// all: a fan-out would pay twice.
+	// FailOpen: the policies are verified and enforce the rules too. The API
+	// server allows requests that the webhook does not answer. The webhook does
+	// not check clones, because a policy does so completely, and the webhook
+	// would make every write of a clone slower.
 	FailOpen FailureMode = "Beside"
 )
 
-// Configuration returns the ValidatingWebhookConfiguration for set, every
-// field that the API server would default included; nil without any rule.
-// headwater is the user name under which clones are written.
+// Configuration returns the ValidatingWebhookConfiguration for set. It is nil
+// if set has no rules. headwater is Headwater's user name. All fields have the
+// API server's defaults set.
 //
-// It matches exactly the protected objects and operations, so that an outage
-// blocks nothing else, and not for a holder of the override permission, so
-// that an outage never blocks those. Rules that only warn or audit get their
-// own webhooks, whose outage blocks nothing at all.
+// The configuration matches exactly the protected objects and operations, so
+// that an outage of Headwater blocks no other request. It excludes holders of
+// the override permission, so that an outage never blocks them. Rules with mode
+// Warn or Audit have webhooks of their own, which always fail open.
 func Configuration(set *rules.Set[spec.Rule], headwater string, mode FailureMode, endpoint spec.Endpoint, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	if len(set.All()) == 0 {
 		return nil
@@ -55,7 +60,7 @@ func Configuration(set *rules.Set[spec.Rule], headwater string, mode FailureMode
 	w.addAll(decide.AboutSources, sourceTargets(set), scopeToSources)
 	w.addAll(decide.AboutNamespaces, namespaceTargets(set), scopeToNamespaces)
 	w.addSelected(set)
-	// The policies do the others.
+	// With FailOpen, policies check the clones of enforcing rules.
 	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return mode == FailOpen && spec.Enforces(t.mode) })
 	w.addAll(decide.AboutClones, clones, scopeToClones)
 	if enforced := spec.Enforces(decide.MarksMode(set)); !enforced || mode != FailOpen {
@@ -67,7 +72,7 @@ func Configuration(set *rules.Set[spec.Rule], headwater string, mode FailureMode
 	}
 }
 
-// webhooks are those of a configuration that is being written.
+// webhooks builds the webhooks of one configuration.
 type webhooks struct {
 	headwater   string
 	failureMode FailureMode
@@ -76,7 +81,7 @@ type webhooks struct {
 	all         []admissionregistrationv1.ValidatingWebhook
 }
 
-// add appends a webhook, which asks about every request until it is narrowed.
+// add appends a webhook that matches every request. The caller narrows it.
 func (w *webhooks) add(name string, enforced bool, scope decide.Scope) *admissionregistrationv1.ValidatingWebhook {
 	w.all = append(w.all, base(name+WebhookDomain, enforced && w.failureMode == FailClosed, clientConfig(w.endpoint, scope, w.caBundle)))
 	return &w.all[len(w.all)-1]
@@ -90,8 +95,7 @@ func (w *webhooks) addAll(about decide.About, all []target, scope func(*admissio
 	}
 }
 
-// addSelected gives each rule that selects its sources by label a webhook of its
-// own.
+// addSelected adds one webhook for each rule that selects its sources by label.
 func (w *webhooks) addSelected(set *rules.Set[spec.Rule]) {
 	overlap := countOverlaps(set)
 	for _, rule := range sortedRules(set) {
@@ -134,9 +138,9 @@ func base(name string, enforced bool, client admissionregistrationv1.WebhookClie
 	}
 }
 
-// ConfigurationWebhook asks about writes to the ConfigMap alone. It fails open: the
-// installation of Headwater writes the ConfigMap before anybody can answer, and a
-// configuration that slips through changes nothing that is in force.
+// ConfigurationWebhook returns a webhook for writes to Headwater's own
+// ConfigMap. It fails open: the installation creates the ConfigMap before
+// Headwater runs, and Headwater does not apply an invalid configuration.
 func ConfigurationWebhook(o decide.OwnConfiguration, endpoint spec.Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {
 	webhook := base(string(decide.AboutConfiguration)+WebhookDomain, false, clientConfig(endpoint, decide.Scope{About: decide.AboutConfiguration}, caBundle))
 	webhook.NamespaceSelector = inNamespaces([]string{o.Namespace})

@@ -207,7 +207,7 @@ func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
 	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
 }
 
-// askedBy is what a webhook asks about, and whose override counts for it.
+// askedBy is what a webhook checks, and the rules whose override it respects.
 func askedBy(webhook admissionregistrationv1.ValidatingWebhook) string {
 	last := webhook.MatchConditions[len(webhook.MatchConditions)-1].Expression
 	_, override, _ := strings.Cut(last, ".name(")
