@@ -18,7 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// oddCA returns the data of a Secret whose CA is not as Headwater makes it.
+// oddCA returns the data of a Secret with a CA that Headwater would not issue.
 func oddCA(t testing.TB, curve elliptic.Curve, change func(ca, leaf *x509.Certificate)) map[string][]byte {
 	t.Helper()
 	now := start()
@@ -85,8 +85,8 @@ func TestACAThatCanVouchForNothingIsReplaced(t *testing.T) {
 	}
 }
 
-// requireServable fails unless a client that trusts what is published with the
-// credential accepts it under every name.
+// requireServable fails unless a client that trusts the published CAs accepts
+// the credential for every host.
 func requireServable(t testing.TB, credential *Credential, hosts spec.Hosts, now time.Time) {
 	t.Helper()
 	for _, host := range hosts.Names {
@@ -96,8 +96,8 @@ func requireServable(t testing.TB, credential *Credential, hosts spec.Hosts, now
 	require.True(t, covers(credential.leaf(), hosts))
 }
 
-// Whatever is in the Secret, what is served in the end is valid, for its hosts
-// and by the CAs that are published; and what was read is written as it was.
+// With any data in the Secret, the served certificate is valid for its hosts
+// and the published CAs, and decoded data encodes to the same data.
 func FuzzDecode(f *testing.F) {
 	add := func(data map[string][]byte) {
 		f.Add(data[fieldBundle], data[fieldCAKey], data[fieldLeaf], data[fieldLeafKey])
@@ -133,8 +133,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A Secret of somebody else is served from only if the API server accepts what
-// is served.
+// A provided Secret is served only if the API server accepts its certificate.
 func FuzzGiven(f *testing.F) {
 	all := oddCAs(f)
 	for _, what := range slices.Sorted(maps.Keys(all)) {

@@ -26,16 +26,16 @@ import (
 const (
 	renewalCheck = time.Hour
 	// DefaultSettle is how long a new CA is published, by default, before a
-	// certificate of it is served.
+	// certificate that it signed is served.
 	DefaultSettle = 10 * time.Minute
 )
 
-// errNoCertificate is what is wrong before the first certificate.
+// errNoCertificate is the problem until the first certificate is available.
 var errNoCertificate = errors.New("no certificate yet")
 
-// Keeper keeps the certificate that the webhook serves, and the CAs
-// that the webhook configuration publishes. Every replica runs one; they agree
-// through a Secret, of Headwater's own or of somebody else.
+// Keeper maintains the certificate that the webhook serves and the CA bundle
+// for the webhook configuration. Every replica runs one. Replicas agree through
+// a Secret, which Headwater or another tool maintains.
 type Keeper struct {
 	client  kubernetes.Interface
 	origin  Origin
@@ -52,36 +52,36 @@ type Keeper struct {
 	problem   error
 	listeners []func()
 
-	// Owned by the loop.
+	// Used only by the loop.
 	published publishedCAs
 	bundles   string
 }
 
-// Origin is where certificates come from.
+// Origin is the source of the certificate: Own or Provided.
 type Origin interface {
-	// secret is the namespace and name of the Secret that holds them.
+	// secret returns the namespace and name of the Secret with the certificate.
 	secret() (namespace, name string)
-	// credential returns what is to be served and to be trusted by now. secret is
-	// nil when there is none. It returns nil when that is not known yet, or for
-	// the reason of an UnusableError.
+	// credential returns the certificate to serve and the CAs to trust. secret
+	// is nil if it does not exist. The result is nil if it is not known yet.
+	// The error is an unusableError if the Secret cannot be used.
 	credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error)
 }
 
-// unusableError says why a certificate cannot be served. It quotes no key.
+// unusableError is the reason why a certificate cannot be served. It quotes no
+// data.
 type unusableError struct{ error }
 
-// Unwrap returns the fault itself.
+// Unwrap returns the wrapped error.
 func (e unusableError) Unwrap() error { return e.error }
 
-// retired are CAs whose certificate was served until a moment ago.
+// retired are the CAs of a certificate that was served until recently.
 type retired struct {
 	roots []*x509.Certificate
 	until time.Time
 }
 
-// NewKeeper returns a keeper of the certificates of origin that holds
-// nothing until it runs. settle is how long API servers take at most to hear of
-// a CA.
+// NewKeeper returns a Keeper without certificates; Run loads them. settle is
+// the maximum time until a published CA reaches every API server.
 func NewKeeper(client kubernetes.Interface, origin Origin, settle time.Duration, clk clock.Clock, m *Metrics, log *zap.Logger) *Keeper {
 	return &Keeper{
 		client: client, origin: origin, settle: settle, clock: clk, metrics: m, log: log, wake: loop.NewWake(),
@@ -89,7 +89,8 @@ func NewKeeper(client kubernetes.Interface, origin Origin, settle time.Duration,
 	}
 }
 
-// Serving returns the serving certificate, for tls.Config.GetCertificate.
+// Serving returns the certificate to serve. It has the signature of
+// tls.Config.GetCertificate.
 func (c *Keeper) Serving(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,9 +100,9 @@ func (c *Keeper) Serving(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.serving.TLS, nil
 }
 
-// Bundle returns the CAs that the API server must trust, in PEM: those of the
-// certificate to come, of the one that is served, and of one that another
-// replica may still serve. It is nil while there is none.
+// Bundle returns the CAs that the API server must trust, as PEM: those of the
+// next certificate, of the served one, and of one that another replica may
+// still serve. It is nil while there is no certificate.
 func (c *Keeper) Bundle() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +116,7 @@ func (c *Keeper) Bundle() []byte {
 	return encodeCertificates(union(lists...))
 }
 
-// Ready returns nil while there is a certificate that has not expired.
+// Ready returns an error if there is no valid certificate.
 func (c *Keeper) Ready() error {
 	serving, err := c.Serving(nil)
 	if err != nil {
@@ -127,14 +128,14 @@ func (c *Keeper) Ready() error {
 	return nil
 }
 
-// OnChange calls f whenever the certificates may have changed.
+// OnChange registers f, which is called when the certificates may have changed.
 func (c *Keeper) OnChange(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listeners = append(c.listeners, f)
 }
 
-// Run keeps the certificates until ctx ends.
+// Run maintains the certificates until ctx ends.
 func (c *Keeper) Run(ctx context.Context) error {
 	secrets, err := c.watch()
 	if err != nil {
@@ -169,7 +170,7 @@ func (c *Keeper) watch() (*informers.View[*corev1.Secret], error) {
 	return informers.NewWholeView[*corev1.Secret]("webhook certificate", informer, c.wake.Up, c.log)
 }
 
-// observe starts the clock of a bundle when it is first seen.
+// observe stores the published bundles, and the time when they were first seen.
 func (c *Keeper) observe(bundles []string) {
 	seen := fmt.Sprintf("%q", bundles)
 	if seen == c.bundles {
@@ -178,23 +179,23 @@ func (c *Keeper) observe(bundles []string) {
 	c.bundles, c.published = seen, publishedCAs{since: c.clock.Now()}
 	for _, bundle := range bundles {
 		certificates, err := decodeCertificates([]byte(bundle))
-		if err != nil { // somebody tampers; nobody is trusted meanwhile
-			c.log.Debug("webhook configuration holds a CA bundle that cannot be read", zap.Error(err))
+		if err != nil { // tampered with; such a bundle trusts no certificate
+			c.log.Debug("webhook configuration has an unreadable CA bundle", zap.Error(err))
 		}
 		c.published.bundles = append(c.published.bundles, certificates)
 	}
 }
 
-// settled says what API servers trust at that moment.
+// settled returns a Settled for the bundles that API servers trust at now.
 func (c *Keeper) settled(now time.Time) Settled {
 	return func(ca *x509.Certificate) bool {
 		return c.published.contains(ca) && now.Sub(c.published.since) >= c.settle
 	}
 }
 
-// reconcile puts in force what is in secret, which is nil when there is none.
-// What cannot be used changes nothing. All of it happens at one moment: what is
-// too early now must be ahead of the next look.
+// reconcile applies the content of secret, which is nil if it does not exist.
+// An unusable Secret changes nothing. Everything uses the same time, so that a
+// transition that is too early now is still in the future for nextCheck.
 func (c *Keeper) reconcile(ctx context.Context, secret *corev1.Secret) (requeueAfter time.Duration, err error) {
 	now := c.clock.Now()
 	wanted, err := c.origin.credential(ctx, secret, c.settled(now))
@@ -209,7 +210,8 @@ func (c *Keeper) reconcile(ctx context.Context, secret *corev1.Secret) (requeueA
 	return c.nextCheck(now), nil
 }
 
-// nextCheck is how long after now time alone changes something.
+// nextCheck returns the time from now until the next transition that depends on
+// time alone.
 func (c *Keeper) nextCheck(now time.Time) time.Duration {
 	next, moments := renewalCheck, []time.Time{c.published.since.Add(c.settle)}
 	for _, old := range c.retired {
@@ -229,8 +231,8 @@ func (c *Keeper) setProblem(why unusableError) {
 	c.problem = why
 }
 
-// adopt has wanted served as soon as it is trusted; nil changes nothing but
-// what time does.
+// adopt stores wanted and serves it once it is trusted. If wanted is nil, it
+// only applies transitions that depend on time.
 func (c *Keeper) adopt(wanted *Credential, now time.Time) {
 	c.mu.Lock()
 	if wanted == nil {
@@ -242,9 +244,9 @@ func (c *Keeper) adopt(wanted *Credential, now time.Time) {
 		return
 	}
 	if last != nil && !last.leaf().Equal(next.leaf()) {
-		// Another replica may serve it for as long again.
+		// Another replica may serve it until its own settle time has passed.
 		c.retired = append(c.retired, retired{last.Roots, now.Add(c.settle)})
-		c.log.Info("another certificate is served from now on", zap.Time("expires", next.leaf().NotAfter))
+		c.log.Info("serving a new certificate", zap.Time("expires", next.leaf().NotAfter))
 	}
 	c.retired = unexpired(c.retired, now)
 	c.wanted, c.serving = wanted, next

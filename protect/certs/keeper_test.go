@@ -106,7 +106,7 @@ func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 	}
 }
 
-// passing is a clock by which every look takes a moment.
+// passing is a clock that advances a little with each call of Now.
 type passing struct{ *clocktesting.FakeClock }
 
 func (p passing) Now() time.Time {

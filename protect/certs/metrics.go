@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics are about the webhook's certificates.
+// Metrics are the metrics of the webhook's certificates.
 type Metrics struct {
 	expiries *prometheus.GaugeVec
 	valid    prometheus.Gauge
 }
 
-// NewMetrics registers them with registry.
+// NewMetrics registers the metrics with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	factory := promauto.With(registry)
 	m := &Metrics{

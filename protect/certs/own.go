@@ -15,28 +15,29 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Own are made by Headwater. The first replica to write them wins.
+// Own is a certificate that Headwater issues and stores in a Secret. If several
+// replicas write at once, the first one wins and the others read its result.
 type Own struct {
 	Client    kubernetes.Interface
 	Namespace string
 	Hosts     spec.Hosts
 	Clock     clock.Clock
 	Log       *zap.Logger
-	// previous is what was there last, for when the Secret is lost.
+	// previous is the last known content, in case the Secret is deleted.
 	previous *Material
 }
 
 func (o *Own) secret() (namespace, name string) { return o.Namespace, spec.CertificateSecret }
 
-// credential reads the Secret, does what is due, and returns the result once it
-// is written. A Secret that another replica wrote in between is read at the
-// event that this causes.
+// credential renews the certificate in secret if that is due, and returns it
+// once it is written. It returns nil if another replica wrote the Secret first;
+// the watch event then triggers another call.
 func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error) {
 	var stored *Material
 	if secret != nil {
 		var err error
 		if stored, err = decode(secret.Data); err != nil {
-			o.Log.Warn("Secret with the webhook certificate is not usable, making it anew",
+			o.Log.Warn("Secret with the webhook certificate is unusable; recreating the certificate",
 				zap.String("secret", o.Namespace+"/"+spec.CertificateSecret), zap.Error(err))
 		}
 	}
@@ -59,7 +60,8 @@ func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Set
 	return kept.Credential(), nil
 }
 
-// store writes m over secret, which is nil when there is none.
+// store writes m to the Secret. secret is the current object, or nil to create
+// one.
 func (o *Own) store(ctx context.Context, secret *corev1.Secret, m *Material) error {
 	data, err := m.encode()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Keys of the Secret that holds the certificates.
+// Keys of the Secret.
 const (
 	fieldBundle  = "ca.crt"
 	fieldCAKey   = "ca.key"
@@ -21,7 +21,7 @@ const (
 	blockKey         = "PRIVATE KEY"
 )
 
-// BundlePEM returns the trusted CAs in PEM.
+// BundlePEM returns the trusted CAs as PEM.
 func (m *Material) BundlePEM() []byte { return encodeCertificates(m.bundle) }
 
 func encodeCertificates(certificates []*x509.Certificate) []byte {
@@ -50,8 +50,8 @@ func (m *Material) encode() (map[string][]byte, error) {
 	}, nil
 }
 
-// decode reads the data of a Secret. A serving certificate that is unusable is
-// left out; an unusable CA is an error. Errors quote nothing.
+// decode reads the data of a Secret. It omits an unusable serving certificate,
+// but fails for an unusable CA. Errors quote no data.
 func decode(data map[string][]byte) (*Material, error) {
 	bundle, err := decodeCertificates(data[fieldBundle])
 	if err != nil {
@@ -62,13 +62,13 @@ func decode(data map[string][]byte) (*Material, error) {
 		return nil, fmt.Errorf("%s: %w", fieldCAKey, err)
 	}
 	if !bundle[0].IsCA || !caKey.PublicKey.Equal(bundle[0].PublicKey) {
-		return nil, fmt.Errorf("%s: is not the key of the first CA", fieldCAKey)
+		return nil, fmt.Errorf("%s: does not match the first CA", fieldCAKey)
 	}
 	leaf, leafKey := decodeLeaf(data)
 	return &Material{bundle: bundle, caKey: caKey, leaf: leaf, leafKey: leafKey}, nil
 }
 
-// decodeLeaf returns nil for a serving certificate that is unusable.
+// decodeLeaf returns nil if the serving certificate or its key is unusable.
 func decodeLeaf(data map[string][]byte) (*x509.Certificate, *ecdsa.PrivateKey) {
 	chain, err := decodeCertificates(data[fieldLeaf])
 	key, keyErr := decodeKey(data[fieldLeafKey])
@@ -93,7 +93,7 @@ func decodeKey(data []byte) (*ecdsa.PrivateKey, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("holds a private key that cannot be read")
+		return nil, errors.New("holds an unreadable private key")
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
@@ -110,11 +110,11 @@ func decodeCertificates(data []byte) ([]*x509.Certificate, error) {
 			break
 		}
 		if block.Type != blockCertificate {
-			return nil, errors.New("holds something else than certificates")
+			return nil, errors.New("holds PEM blocks other than certificates")
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, errors.New("holds a certificate that cannot be read")
+			return nil, errors.New("holds an unreadable certificate")
 		}
 		certificates = append(certificates, certificate)
 	}

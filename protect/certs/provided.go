@@ -15,17 +15,17 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
-// Provided are somebody else's, such as cert-manager's, and never
-// written.
+// Provided reads the certificate from a Secret that another tool, such as
+// cert-manager, maintains. It never writes the Secret.
 type Provided struct {
 	Namespace, Name string
-	// host is the name by which the API server calls.
+	// Host is the host name that the API server verifies.
 	Host    string
 	Events  interface{ Record(events.Event) }
 	Clock   clock.Clock
 	Metrics *Metrics
 	Log     *zap.Logger
-	// reported is what is known to be wrong, so that it is told once.
+	// reported is the last reported problem, so that it is reported once.
 	reported string
 }
 
@@ -49,33 +49,33 @@ func (p *Provided) credential(_ context.Context, secret *corev1.Secret, _ Settle
 
 func (p *Provided) read(secret *corev1.Secret) (*Credential, error) {
 	if secret == nil {
-		return nil, errors.New("does not exist; protect.certificates.secretName of the configuration names it")
+		return nil, errors.New("does not exist; create it, or correct protect.certificates.secretName in the configuration")
 	}
 	credential, err := decodeCredential(secret.Data)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := credential.verify(credential.Roots, p.Host, p.Clock.Now()); err != nil {
-		return nil, fmt.Errorf("%s: the API server would not accept it: %w", fieldLeaf, err)
+		return nil, fmt.Errorf("%s: the API server would reject it: %w", fieldLeaf, err)
 	}
 	return credential, nil
 }
 
 func (p *Provided) report(secret *corev1.Secret, err error) {
-	p.Log.Error("webhook certificate is not usable, the last good one stays in force", zap.Error(err))
+	p.Log.Error("webhook certificate is unusable; serving the last valid one", zap.Error(err))
 	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: p.Namespace, Name: p.Name}
 	if secret != nil {
 		about.UID = secret.UID
 	}
 	p.Events.Record(events.Event{
 		About: about, Warning: true, Reason: "CertificateUnusable", Action: "Serve", Persisting: true,
-		Note: "the last good one stays in force: " + err.Error(),
+		Note: "serving the last valid certificate: " + err.Error(),
 	})
 }
 
-// decodeCredential reads a Secret of type kubernetes.io/tls, with the CAs to
-// trust in ca.crt. Without these, tls.crt itself is trusted where it is signed
-// by itself. Its errors quote nothing.
+// decodeCredential reads a Secret of type kubernetes.io/tls. The trusted CAs
+// are in ca.crt; without it, a self-signed tls.crt is its own CA. Errors quote
+// no data.
 func decodeCredential(data map[string][]byte) (*Credential, error) {
 	chain, err := decodeCertificates(data[fieldLeaf])
 	if err != nil {
@@ -86,7 +86,7 @@ func decodeCredential(data map[string][]byte) (*Credential, error) {
 	}
 	pair, err := tls.X509KeyPair(data[fieldLeaf], data[fieldLeafKey])
 	if err != nil {
-		return nil, fmt.Errorf("%s is not the key of %s, or cannot be read", fieldLeafKey, fieldLeaf)
+		return nil, fmt.Errorf("%s does not match %s or is unreadable", fieldLeafKey, fieldLeaf)
 	}
 	roots := selfSigned(chain)
 	if len(data[fieldBundle]) > 0 {
@@ -95,7 +95,7 @@ func decodeCredential(data map[string][]byte) (*Credential, error) {
 		}
 	}
 	if len(roots) == 0 {
-		return nil, fmt.Errorf("%s is missing, and %s is not signed by itself: add the CA that signed it", fieldBundle, fieldLeaf)
+		return nil, fmt.Errorf("%s is missing and %s is not self-signed; add the CA that signed it", fieldBundle, fieldLeaf)
 	}
 	pair.Leaf = chain[0]
 	return &Credential{TLS: &pair, Roots: roots}, nil

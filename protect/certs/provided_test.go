@@ -103,9 +103,9 @@ func TestGivenCertificates(t *testing.T) {
 		"a CA beside that which signed":          {but(fieldBundle, append(other[fieldBundle], good[fieldBundle]...)), ""},
 		"an empty Secret":                        {map[string][]byte{}, "tls.crt holds no certificate"},
 		"no key":                                 {but(fieldLeafKey, nil), "tls.key holds no private key"},
-		"the key of another":                     {but(fieldLeafKey, other[fieldLeafKey]), "tls.key is not the key of tls.crt"},
+		"the key of another":                     {but(fieldLeafKey, other[fieldLeafKey]), "tls.key does not match tls.crt or is unreadable"},
 		"text for a certificate":                 {but(fieldLeaf, []byte(canary)), "tls.crt holds no certificate"},
-		"text for a key":                         {but(fieldLeafKey, []byte(canary)), "tls.key is not the key"},
+		"text for a key":                         {but(fieldLeafKey, []byte(canary)), "tls.key does not match"},
 		"no CA for a certificate that needs one": {but(fieldBundle, nil), "ca.crt is missing"},
 		"text for a CA":                          {but(fieldBundle, []byte(canary)), "ca.crt holds no certificate"},
 		"another CA":                             {but(fieldBundle, other[fieldBundle]), "signed by unknown authority"},
@@ -143,7 +143,7 @@ func TestGivenCertificates(t *testing.T) {
 	})
 }
 
-// What the leader does with the keeper's bundle.
+// The leader writes the keeper's bundle into the webhook configuration.
 func publish(t *testing.T, client kubernetes.Interface, bundle []byte) {
 	t.Helper()
 	configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -210,7 +210,7 @@ func TestGivenCertificateIsSwappedWithoutAGap(t *testing.T) {
 	require.Equal(t, []string{"update", "create", "update", "update", "update"}, writesTo(client, "secrets"), "all of them the test's own")
 }
 
-// stepUntil moves the clock on until condition holds.
+// stepUntil advances the clock until condition holds.
 func stepUntil(t *testing.T, clk *clocktesting.FakeClock, step time.Duration, condition func() bool) {
 	t.Helper()
 	for range 100 {

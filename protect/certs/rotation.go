@@ -14,33 +14,32 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// How long certificates live. They are renewed when a third is left; a clock
-// may be an hour behind.
+// Lifetimes of certificates. A certificate is renewed when a third of its
+// lifetime is left. clockSkew is how far a clock may be behind.
 const (
 	caLifetime   = 5 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
 	clockSkew    = time.Hour
-	// pruneAfter is how long an old CA is published after the last serving
+	// pruneAfter is how long an old CA stays published after the last serving
 	// certificate that it signed was replaced.
 	pruneAfter = 24 * time.Hour
-	// maxBundle bounds how many CAs are published when each is replaced before
-	// the last has settled.
+	// maxBundle limits the number of published CAs.
 	maxBundle = 4
 )
 
-// Material is a CA and the serving certificate.
+// Material is a CA with its key, and the serving certificate with its key.
 type Material struct {
-	// bundle is what clients trust: the CA that signs, then those that it
-	// replaced and that may have signed a certificate still served.
+	// bundle is what clients trust: the signing CA first, then older CAs that
+	// may have signed a certificate that is still served.
 	bundle []*x509.Certificate
-	// caKey belongs to the first of Bundle.
+	// caKey is the key of the first CA in bundle.
 	caKey *ecdsa.PrivateKey
-	// leaf is nil while there is none that can be used.
+	// leaf is nil if there is no usable serving certificate.
 	leaf    *x509.Certificate
 	leafKey *ecdsa.PrivateKey
 }
 
-// Task is what is to be done about a Material.
+// Task is a step of certificate maintenance.
 type Task string
 
 // The tasks.
@@ -51,14 +50,14 @@ const (
 	TaskPruneCA   Task = "PruneCA"
 )
 
-// Settled reports whether every API server trusts a CA by now.
+// Settled reports whether every API server trusts ca.
 type Settled func(ca *x509.Certificate) bool
 
-// Due says what is to be done next about m, which may be nil.
+// Due returns the next task for m. m may be nil.
 //
-// A CA is replaced in steps, so that at no time a certificate is served that
-// some API server does not trust: publish the new CA beside the old one, let
-// it settle, sign a new serving certificate, and drop the old CA at last.
+// A CA is replaced in steps, so that every API server always trusts the served
+// certificate: publish the new CA together with the old one, wait until it has
+// settled, issue a new serving certificate, remove the old CA.
 func Due(m *Material, hosts spec.Hosts, settled Settled, now time.Time) Task {
 	switch {
 	case m == nil || needsRenewal(m.bundle[0], now):
@@ -81,10 +80,10 @@ func when(condition bool, task Task) Task {
 	return TaskNone
 }
 
-// Maintain does everything that is due about m, which may be nil and is not
-// modified. The CA of previous, which may be nil too, stays published beside a
-// new one. A CA that can vouch for nothing, as somebody may have put one into
-// the Secret, is replaced. done is empty when nothing was due.
+// Maintain performs all due tasks and returns the result. It does not modify m,
+// which may be nil. If m is nil, the CAs of previous, which may be nil too,
+// stay published after the new one. If the CA of m cannot sign a trusted
+// certificate, it is replaced. done lists the performed tasks.
 func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time.Time) (kept *Material, done []Task, err error) {
 	kept = m
 	for task := Due(kept, hosts, settled, now); task != TaskNone; task = Due(kept, hosts, settled, now) {
@@ -115,7 +114,7 @@ func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time
 	return kept, done, nil
 }
 
-// Credential returns the serving certificate with the CAs to trust for it.
+// Credential returns the serving certificate and the CAs to trust.
 func (m *Material) Credential() *Credential {
 	return &Credential{
 		TLS:   &tls.Certificate{Certificate: [][]byte{m.leaf.Raw}, PrivateKey: m.leafKey, Leaf: m.leaf},
@@ -123,9 +122,9 @@ func (m *Material) Credential() *Credential {
 	}
 }
 
-// renewCA puts a new CA with a new key in front. The serving certificate
-// stays, and the CA that signed it before all others: not even a CA that is
-// replaced again and again makes room by what is still served.
+// renewCA puts a new CA first in the bundle. The serving certificate stays, and
+// the CA that signed it comes second, so that maxBundle never drops a CA that
+// is still in use.
 func renewCA(old *Material, now time.Time) (*Material, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -194,9 +193,9 @@ func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x
 	return x509.ParseCertificate(der)
 }
 
-// withHostsOf adds the hosts of a certificate that lacks some of h: two replicas
-// told to serve under different names, as during an upgrade, then agree on one
-// certificate instead of replacing each other's for ever.
+// withHostsOf adds the hosts of leaf to h, unless leaf already covers h. During
+// an upgrade, two replicas may be configured with different hosts. They then
+// agree on one certificate instead of replacing each other's forever.
 func withHostsOf(leaf *x509.Certificate, h spec.Hosts) spec.Hosts {
 	if leaf == nil || covers(leaf, h) {
 		return h
@@ -215,13 +214,13 @@ func withHostsOf(leaf *x509.Certificate, h spec.Hosts) spec.Hosts {
 	return union
 }
 
-// age is how long ago the certificate was made.
+// age returns the time since the certificate was issued.
 func age(certificate *x509.Certificate, now time.Time) time.Duration {
 	return now.Sub(certificate.NotBefore) - clockSkew
 }
 
-// needsRenewal reports whether less than a third of the certificate's life is left, or
-// its life has not begun.
+// needsRenewal reports whether less than a third of the certificate's lifetime
+// is left, or its validity has not started.
 func needsRenewal(certificate *x509.Certificate, now time.Time) bool {
 	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
 	return now.Before(certificate.NotBefore) || certificate.NotAfter.Sub(now) < lifetime/3

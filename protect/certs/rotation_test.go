@@ -17,12 +17,12 @@ func testHosts() spec.Hosts {
 	return spec.Hosts{Names: []string{"headwater-webhook.headwater.svc"}, IPs: []net.IP{net.ParseIP("127.0.0.1")}}
 }
 
-// never and always say whether API servers have heard of a CA.
+// never and always are Settled functions.
 func never(*x509.Certificate) bool { return false }
 
 func always(*x509.Certificate) bool { return true }
 
-// maintain plays API servers that have heard of none of the new CAs.
+// maintain calls Maintain while no API server trusts a new CA yet.
 func maintain(t testing.TB, m, previous *Material, hosts spec.Hosts, now time.Time, want ...Task) *Material {
 	t.Helper()
 	kept, done, err := Maintain(m, previous, hosts, never, now)
@@ -100,7 +100,7 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	published := maintain(t, second, nil, testHosts(), now, TaskRenewCA)
 	require.Equal(t, second.leaf, published.leaf, "a new CA does not sign before it has settled")
 	require.Len(t, published.bundle, 2)
-	requireServes(t, published, second, now)    // an API server that has not heard of it
+	requireServes(t, published, second, now)    // an API server that does not know the new CA yet
 	requireServes(t, published, published, now) // one that has
 
 	now = now.Add(365 * 24 * time.Hour / 2)
@@ -187,7 +187,7 @@ func TestDecodeGarbage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		field  string
 		value  []byte
-		usable bool // the CA is kept, only the leaf is made anew
+		usable bool // the CA is kept, only the leaf is reissued
 	}{
 		"no bundle":               {fieldBundle, nil, false},
 		"a bundle of text":        {fieldBundle, []byte(canary), false},

@@ -9,8 +9,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// publishedBy lists the different CA bundles of configuration, which is nil
-// when there is none.
+// publishedBy returns the distinct CA bundles of configuration, sorted.
+// configuration may be nil.
 func publishedBy(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []string {
 	if configuration == nil {
 		return nil
@@ -23,25 +23,23 @@ func publishedBy(configuration *admissionregistrationv1.ValidatingWebhookConfigu
 	return slices.Compact(bundles)
 }
 
-// Credential is a certificate to serve, and the CAs that a client must trust
-// for it.
+// Credential is a serving certificate with the CAs that a client must trust.
 type Credential struct {
-	// TLS has its Leaf set; after the leaf may come intermediate CAs.
+	// TLS has its Leaf set. Intermediate CAs may follow the leaf.
 	TLS   *tls.Certificate
 	Roots []*x509.Certificate
 }
 
 func (c *Credential) leaf() *x509.Certificate { return c.TLS.Leaf }
 
-// trustedBy reports whether a client that trusts roots accepts the
-// certificate.
+// trustedBy reports whether a client that trusts roots accepts the certificate.
 func (c *Credential) trustedBy(roots []*x509.Certificate, now time.Time) bool {
 	_, err := c.verify(roots, "", now)
 	return err == nil
 }
 
-// verify returns the chains from the certificate to one of roots. An empty
-// host stands for any.
+// verify returns the chains from the certificate to one of roots. An empty host
+// matches any certificate.
 func (c *Credential) verify(roots []*x509.Certificate, host string, now time.Time) ([][]*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, der := range c.TLS.Certificate[1:] {
@@ -55,8 +53,8 @@ func (c *Credential) verify(roots []*x509.Certificate, host string, now time.Tim
 	})
 }
 
-// expiries returns when the certificate expires, and when the CA that vouches
-// for it does.
+// expiries returns the expiry times of the certificate and of the CA that
+// signed it.
 func (c *Credential) expiries(now time.Time) (serving, ca time.Time) {
 	vouching := c.Roots[0]
 	if chains, err := c.verify(c.Roots, "", now); err == nil {
@@ -65,17 +63,16 @@ func (c *Credential) expiries(now time.Time) (serving, ca time.Time) {
 	return c.leaf().NotAfter, vouching.NotAfter
 }
 
-// publishedCAs is what the webhook configuration tells API servers to trust.
+// publishedCAs are the CA bundles of the registered webhooks.
 type publishedCAs struct {
-	// bundles are the different ones that it holds; none while there is no
-	// webhook for which a certificate would matter.
+	// bundles are the distinct bundles. It is empty while no webhook is
+	// registered.
 	bundles [][]*x509.Certificate
-	// since is when exactly these were seen first.
+	// since is when this replica first saw exactly these bundles.
 	since time.Time
 }
 
-// trusts reports whether a client that goes by any of the bundles accepts the
-// certificate.
+// trusts reports whether clients of every bundle accept the certificate.
 func (p publishedCAs) trusts(credential *Credential, now time.Time) bool {
 	return !slices.ContainsFunc(p.bundles, func(bundle []*x509.Certificate) bool { return !credential.trustedBy(bundle, now) })
 }
@@ -85,10 +82,10 @@ func (p publishedCAs) contains(ca *x509.Certificate) bool {
 	return !slices.ContainsFunc(p.bundles, func(bundle []*x509.Certificate) bool { return !slices.ContainsFunc(bundle, ca.Equal) })
 }
 
-// chooseServing says which certificate to serve: wanted as soon as every API server
-// trusts it, and current until then, while that is of any use. API servers
-// hear of another bundle one after the other; settle is how long it takes them
-// at most. Both may be nil.
+// chooseServing returns the certificate to serve. It is wanted once every API
+// server trusts it. Until then it is current, unless API servers do not accept
+// that either. A changed bundle reaches all API servers within settle. Both
+// certificates may be nil.
 func chooseServing(current, wanted *Credential, published publishedCAs, settle time.Duration, now time.Time) *Credential {
 	switch {
 	case wanted == nil:
@@ -102,8 +99,8 @@ func chooseServing(current, wanted *Credential, published publishedCAs, settle t
 	}
 }
 
-// union lists the certificates of lists, each once, in the order of their first
-// occurrence.
+// union returns the certificates of all lists without duplicates, in the order
+// of first occurrence.
 func union(lists ...[]*x509.Certificate) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, certificate := range slices.Concat(lists...) {
