@@ -17,15 +17,15 @@ import (
 
 const (
 	probeName = "headwater-probe"
-	// annotating and pinning are edits that the API server would let be made of
-	// any object, of an immutable one too. Of a clone, the former would be
-	// refused as forging, whatever its rule says; the latter is not possible
-	// once an object is in deletion.
+	// annotating and pinning are patches that the API server accepts for any
+	// object, even an immutable one. annotating is for sources: on a clone, it
+	// would be denied as forging, whatever the rule says. pinning is for
+	// clones; the API server rejects it for objects that are being deleted.
 	annotating = `{"metadata":{"annotations":{"` + mark.Domain + `probe":"attempt"}}}`
 	pinning    = `{"metadata":{"finalizers":["` + mark.Domain + `probe"]}}`
 )
 
-// notFound is found where there is no such object any more.
+// notFound is the finding if the object no longer exists.
 var notFound = finding{problem: "gone"}
 
 func (p *Prover) try(ctx context.Context, rule spec.Rule, ref object.Ref) finding {
@@ -55,7 +55,8 @@ func (p *Prover) try(ctx context.Context, rule spec.Rule, ref object.Ref) findin
 	return findingOf(err)
 }
 
-// tryCreate tries to make a source that is there: who may, is told that it is.
+// tryCreate tries to create a source that exists. If the requester is allowed,
+// the API server answers AlreadyExists.
 func (p *Prover) tryCreate(ctx context.Context, ref object.Ref) (err error) {
 	meta := object.NewMeta(ref)
 	if source, _ := p.Source(ref); source != nil {
@@ -70,8 +71,8 @@ func (p *Prover) tryCreate(ctx context.Context, ref object.Ref) (err error) {
 	return err
 }
 
-// tryForgedClone tries to make an object that bears the mark of a clone, which the
-// strictest engine in force refuses whether or not there is any source.
+// tryForgedClone tries to create an object with the clone label. If any rule
+// enforces, this is denied even if no source exists.
 func (p *Prover) tryForgedClone(ctx context.Context) finding {
 	_, err := p.Prober.CoreV1().ConfigMaps(p.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: probeName, Namespace: p.Namespace, Labels: map[string]string{mark.CloneLabel: "true"},
@@ -79,8 +80,8 @@ func (p *Prover) tryForgedClone(ctx context.Context) finding {
 	return findingOf(err)
 }
 
-// ProtectedBy returns the sources of a rule that caches hold, and, where nobody
-// may change its clones, one of these.
+// ProtectedBy returns a function that lists the cached sources of a rule and,
+// for a rule with clones: Deny, one of its clones.
 func ProtectedBy(caches *informers.Caches) func(spec.Rule) []object.Ref {
 	return func(rule spec.Rule) []object.Ref {
 		var refs []object.Ref

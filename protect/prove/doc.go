@@ -1,4 +1,4 @@
-// Package prove verifies that the API server refuses what the rules forbid.
+// Package prove verifies that the API server denies what the rules forbid.
 //
 // [Prover] tries one edit per rule as an account without exemption, as a dry run
 // that changes nothing. In: rules and their sources. Out: a [Proof], and a

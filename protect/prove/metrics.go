@@ -5,10 +5,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics are about whether the rules were verified to protect.
+// Metrics are the metrics of the prover.
 type Metrics struct{ proven *prometheus.GaugeVec }
 
-// NewMetrics registers them with registry.
+// NewMetrics registers the metrics with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return &Metrics{
 		proven: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{

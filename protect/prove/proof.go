@@ -13,37 +13,38 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Proof is what last kept an account without exemption from forging a clone.
+// Proof is the result of the last attempt to forge a clone as an account
+// without exemption.
 type Proof struct {
-	// Known is false until there was an answer, or none for too long.
+	// Known is false until the result is certain.
 	Known bool
-	// By is the engine that refused; empty when none did.
+	// By is the engine that denied the attempt. It is empty if none did.
 	By spec.Engine
 }
 
-// sentence says for people what p is.
+// sentence describes p for the log.
 func (p Proof) sentence() string {
 	switch {
 	case p.By != "":
-		return "the API server refuses clones that others than Headwater mark as clones"
+		return "verified: the API server denies forged clones"
 	case p.Known:
-		return "nothing refuses clones that others than Headwater mark as clones"
+		return "the API server allows users to forge clones"
 	default:
-		return "it is not known whether the API server refuses clones that others than Headwater mark as clones"
+		return "it is unknown whether the API server denies forged clones"
 	}
 }
 
-// Status is whether a rule was last seen to protect, and since when.
+// Status is whether a rule was verified to protect, and since when.
 type Status struct {
 	Proven bool
 	Since  time.Time
-	// Why says what is wrong where it is not proven.
+	// Why is the reason if the rule is not proven.
 	Why string
 }
 
 const provenText, notProvenText = "proven", "not proven: "
 
-// String is what ParseStanding reads.
+// String returns the form that ParseStatus reads.
 func (s Status) String() string {
 	text := provenText
 	if !s.Proven {
@@ -52,7 +53,7 @@ func (s Status) String() string {
 	return s.Since.UTC().Format(time.RFC3339) + " " + text
 }
 
-// ParseStatus reads what String wrote.
+// ParseStatus parses the result of Status.String.
 func ParseStatus(text string) (Status, error) {
 	at, what, _ := strings.Cut(text, " ")
 	since, err := time.Parse(time.RFC3339, at)
@@ -69,11 +70,12 @@ func ParseStatus(text string) (Status, error) {
 	return Status{Since: since, Why: why}, nil
 }
 
-// finding is what became of one attempt that Headwater should refuse.
+// finding is the result of one attempt that the API server should deny.
 type finding struct {
-	// by is the engine that refused it; empty when none did.
+	// by is the engine that denied it. It is empty if none did.
 	by spec.Engine
-	// problem says what the answer was, if it was neither that nor success.
+	// problem describes an answer that is neither success nor a denial by
+	// Headwater.
 	problem string
 }
 
@@ -84,24 +86,24 @@ func findingOf(err error) finding {
 	if by := refusedBy(err); by != "" {
 		return finding{by: by}
 	}
-	// No more of the text: where somebody else's admission wrote it, it may
-	// quote the object.
+	// Do not quote the error: another admission plugin may have written it, and
+	// it may contain data of the object.
 	if reason := apierrors.ReasonForError(err); reason != "" {
-		return finding{problem: fmt.Sprintf("the API server answered %s to the attempt, but not by Headwater's word", reason)}
+		return finding{problem: fmt.Sprintf("the API server answered the attempt with %s, but Headwater did not deny it", reason)}
 	}
 	return finding{problem: "the API server did not answer the attempt"}
 }
 
-// The words of the API server for what refused, which come before any of
-// somebody else's choosing.
+// The start of the API server's message for a denial. It precedes any text that
+// others can choose.
 var (
 	policyRefused  = regexp.MustCompile(`^[^:]* is forbidden: ValidatingAdmissionPolicy '([^']*)' with binding '([^']*)' denied request`)
 	webhookRefused = regexp.MustCompile(`^admission webhook "[^"]*` + regexp.QuoteMeta(manifests.WebhookDomain) + `" denied the request`)
 )
 
-// refusedBy is the engine whose refusal err is; empty if it is none. A policy
-// refuses by Headwater's word only where it bears a name of ours and is bound as
-// we bind it: anybody else's may be left when ours are gone.
+// refusedBy returns the engine that caused err, or "" if Headwater did not. A
+// policy counts only if it and its binding have a name of Headwater's: other
+// policies may deny the attempt as well.
 func refusedBy(err error) spec.Engine {
 	if !apierrors.IsForbidden(err) {
 		return ""
@@ -115,23 +117,22 @@ func refusedBy(err error) spec.Engine {
 	return ""
 }
 
-// judgeFindings says what the findings about a rule's sources prove, and if
-// not that it protects, why.
+// judgeFindings returns whether all attempts were denied, and if not, why.
 func judgeFindings(findings []finding) (proven bool, why string) {
 	for _, f := range findings {
 		switch {
 		case f.problem != "":
 			why = f.problem
 		case f.by == "":
-			return false, "an account without exemption was let pass"
+			return false, "the API server allowed a change by an account without exemption"
 		}
 	}
 	return why == "", why
 }
 
-// next is the standing of a rule after another look. What may be a change that
-// the API server has not learned of yet is not told before it has lasted for
-// settling.
+// next returns the status after another attempt. A failed attempt changes the
+// status only once the doubt has lasted for settling, because a change may not
+// have reached every API server.
 func (s Status) next(proven bool, why string, doubtfulFor, settling time.Duration, now time.Time) Status {
 	switch {
 	case proven && s.Proven, !proven && !s.Proven && s.Why == why:

@@ -18,11 +18,11 @@ func TestFindingOf(t *testing.T) {
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "blogsecret", errors.New(text))
 	}
-	// refused is how a webhook's refusal arrives: its own status, as it is.
+	// refused is a webhook's denial as a client receives it.
 	refused := func(text string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: text}}
 	}
-	other := finding{problem: "the API server answered Forbidden to the attempt, but not by Headwater's word"}
+	other := finding{problem: "the API server answered the attempt with Forbidden, but Headwater did not deny it"}
 	for sentence, tc := range map[string]struct {
 		err  error
 		want finding
@@ -48,7 +48,7 @@ func TestFindingOf(t *testing.T) {
 		"RBAC refused":                {forbidden(`User "system:serviceaccount:headwater:headwater-prober" cannot patch`), other},
 		"the webhook did not answer": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "marks.protect.headwater.dev": refused`)),
-			finding{problem: "the API server answered InternalError to the attempt, but not by Headwater's word"},
+			finding{problem: "the API server answered the attempt with InternalError, but Headwater did not deny it"},
 		},
 		"the API server did not answer": {errors.New("connection refused"), finding{problem: "the API server did not answer the attempt"}},
 	} {
@@ -103,9 +103,9 @@ func TestJudgeFindings(t *testing.T) {
 		why      string
 	}{
 		"every attempt was refused": {[]finding{{by: spec.EnginePolicy}, {by: spec.EngineWebhook}}, true, ""},
-		"one passed":                {[]finding{{by: spec.EnginePolicy}, {}}, false, "an account without exemption was let pass"},
+		"one passed":                {[]finding{{by: spec.EnginePolicy}, {}}, false, "the API server allowed a change by an account without exemption"},
 		"one is not known":          {[]finding{{problem: "silence"}, {by: spec.EnginePolicy}}, false, "silence"},
-		"one passed, one is not":    {[]finding{{problem: "silence"}, {}}, false, "an account without exemption was let pass"},
+		"one passed, one is not":    {[]finding{{problem: "silence"}, {}}, false, "the API server allowed a change by an account without exemption"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			proven, why := judgeFindings(tc.findings)

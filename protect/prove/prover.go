@@ -22,45 +22,46 @@ import (
 )
 
 const (
-	// ProverAccount is the service account, in Headwater's own namespace, in
-	// whose name attempts are made. It may write Secrets and ConfigMaps, and no
-	// rule exempts it.
+	// ProverAccount is the service account, in Headwater's namespace, that the
+	// prover impersonates. It may write Secrets and ConfigMaps, and no rule
+	// exempts it.
 	ProverAccount = "headwater-prober"
-	// ProofsConfigMap holds the Status of each rule, in Headwater's own
-	// namespace.
+	// ProofsConfigMap is the ConfigMap, in Headwater's namespace, that stores
+	// the Status of each rule.
 	ProofsConfigMap = "headwater-protection"
-	// LastTried is the key under which it says when that was last looked at. No
-	// rule can be called so.
+	// LastTried is its key for the time of the last attempt. No rule can have
+	// this name.
 	LastTried = "lastTried"
-	// RecordInterval is how often that is written.
+	// RecordInterval is how often the time of the last attempt is stored.
 	RecordInterval = 10 * time.Minute
 
-	// proofInterval is the time between two looks where all is as it should be;
-	// where it is not, doubtInterval, and longDoubtInterval once that has lasted
-	// for longDoubt.
+	// proofInterval is the interval between attempts while every rule is
+	// verified. Otherwise it is doubtInterval, and longDoubtInterval after
+	// longDoubt.
 	proofInterval     = time.Minute
 	doubtInterval     = time.Second
 	longDoubtInterval = 10 * time.Second
 	longDoubt         = 30 * time.Second
-	// Settling is how long an API server may take to learn of a change.
+	// Settling is the maximum time until a change reaches every API server.
 	Settling = 5 * time.Second
 )
 
-// Prover tries over and over whether what should be refused is: as an account
-// that no rule exempts, and as dry runs. One replica runs it, the leader.
+// Prover verifies periodically that the API server denies what the rules
+// forbid. It makes dry-run requests as an account that no rule exempts. One
+// replica runs it, the leader.
 type Prover struct {
-	// prober makes the attempts.
+	// Prober is a client that impersonates ProverAccount.
 	Prober    kubernetes.Interface
 	Store     configmap.Store
 	Namespace string
 	Rules     *rules.Live[spec.Rule]
-	// engine is the one in force, which is not the one that is asked for where
-	// there are no policies.
+	// Engine returns the engine in force. It differs from the configured one if
+	// the API server does not serve policies.
 	Engine func() spec.Engine
-	// protected returns what of a rule is there to try it on.
+	// Protected returns the objects of a rule to try.
 	Protected func(spec.Rule) []object.Ref
 	Source    func(object.Ref) (*object.Full, bool)
-	// changed is called when the Proof is another one.
+	// OnChange is called when the Proof changes.
 	OnChange func()
 	Clock    clock.Clock
 	Events   interface{ Record(events.Event) }
@@ -68,17 +69,17 @@ type Prover struct {
 	Log      *zap.Logger
 	Wake     loop.Wake
 	proof    atomic.Pointer[Proof]
-	// current are the standings as the last look found them, for whoever asks.
+	// current are the statuses of the last attempts, for Status.
 	current atomic.Pointer[map[string]Status]
 
-	// Owned by the loop.
-	loaded     bool // standings hold what the ConfigMap does
+	// Used only by the loop.
+	loaded     bool // stored has the content of the ConfigMap
 	stored     map[string]Status
-	lastTried  time.Time            // as recorded
-	doubtSince map[string]time.Time // since when, by what
+	lastTried  time.Time            // as stored
+	doubtSince map[string]time.Time // by subject
 }
 
-// Proof returns what the last attempts have shown.
+// Proof returns the result of the last attempt to forge a clone.
 func (p *Prover) Proof() Proof {
 	if proof := p.proof.Load(); proof != nil {
 		return *proof
@@ -86,7 +87,7 @@ func (p *Prover) Proof() Proof {
 	return Proof{}
 }
 
-// Status is that of rule, as View has it.
+// Status returns the status of rule. known is false if it was not tried.
 func (p *Prover) Status(rule string) (status Status, known bool) {
 	if current := p.current.Load(); current != nil {
 		status, known = (*current)[rule]
@@ -94,10 +95,10 @@ func (p *Prover) Status(rule string) (status Status, known bool) {
 	return status, known
 }
 
-// Changed makes the prover look again.
+// Changed triggers new attempts.
 func (p *Prover) Changed() { p.Wake.Up() }
 
-// Run looks until ctx ends.
+// Run makes attempts until ctx ends.
 func (p *Prover) Run(ctx context.Context) error {
 	p.doubtSince, p.stored = map[string]time.Time{}, map[string]Status{}
 	defer p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { p.Wake.Up() })()
@@ -132,13 +133,13 @@ func (p *Prover) verify(ctx context.Context) (requeueAfter time.Duration, err er
 		return 0, err
 	}
 	p.deleteMetrics(statuses)
-	maps.DeleteFunc(statuses, func(_ string, s Status) bool { return s.Since.IsZero() }) // nothing to tell yet
+	maps.DeleteFunc(statuses, func(_ string, s Status) bool { return s.Since.IsZero() }) // no result yet
 	p.current.Store(&statuses)
 	return p.nextInterval(verified), p.record(ctx, statuses)
 }
 
-// clear has nothing be on record, where there is nothing to refuse. Without the
-// permission to read there is nothing on record.
+// clear deletes the stored statuses when no rule enforces. Without the
+// permission to read them, none were stored.
 func (p *Prover) clear(ctx context.Context) error {
 	if err := p.load(ctx); err != nil && !apierrors.IsForbidden(err) {
 		return err
@@ -147,7 +148,8 @@ func (p *Prover) clear(ctx context.Context) error {
 	return p.record(ctx, nil)
 }
 
-// expectedEngine is the engine that is to refuse first.
+// expectedEngine returns the engine that should deny first. The API server
+// evaluates policies before it calls webhooks.
 func (p *Prover) expectedEngine() spec.Engine {
 	if p.Engine() == spec.EngineWebhook {
 		return spec.EngineWebhook
@@ -155,7 +157,8 @@ func (p *Prover) expectedEngine() spec.Engine {
 	return spec.EnginePolicy
 }
 
-// nextInterval is how long to wait before the next look.
+// nextInterval returns the time until the next attempts. verified is true if
+// every rule was verified.
 func (p *Prover) nextInterval(verified bool) time.Duration {
 	switch doubt := p.doubtfulFor("all", verified); {
 	case verified:
@@ -167,7 +170,7 @@ func (p *Prover) nextInterval(verified bool) time.Duration {
 	}
 }
 
-// deleteMetrics drops what was proven of rules that are not there any more.
+// deleteMetrics deletes the metrics of rules without a status.
 func (p *Prover) deleteMetrics(statuses map[string]Status) {
 	for rule := range p.stored {
 		if _, found := statuses[rule]; !found {
@@ -176,8 +179,9 @@ func (p *Prover) deleteMetrics(statuses map[string]Status) {
 	}
 }
 
-// verifyRule tries to change what rule protects, if it enforces and there is any. To
-// protect, a rule needs forging a clone be refused as well: path is how that went.
+// verifyRule tries to change the objects that rule protects. A rule is proven
+// only if all attempts and forgery, the attempt to forge a clone, were denied.
+// tried is false if the rule does not enforce or has no objects.
 func (p *Prover) verifyRule(ctx context.Context, rule spec.Rule, forgery finding) (status Status, proven, tried bool) {
 	findings := []finding{forgery}
 	if rule.Enforced() {
@@ -192,8 +196,9 @@ func (p *Prover) verifyRule(ctx context.Context, rule spec.Rule, forgery finding
 	return status, proven, len(findings) > 1
 }
 
-// updateProof takes a refusal at its word, and success or silence once they
-// have lasted for longer than a change needs to be seen.
+// updateProof sets the Proof from the attempt to forge a clone. A denial counts
+// at once. Success or an error counts only after Settling, because a change may
+// not have reached every API server.
 func (p *Prover) updateProof(forgery finding) {
 	doubtful := p.doubtfulFor("path", forgery.by != "")
 	switch {
@@ -212,21 +217,21 @@ func (p *Prover) setProof(proof Proof) {
 	}
 }
 
-// doubtfulFor is for how long there has been a doubt about what.
-func (p *Prover) doubtfulFor(what string, verified bool) time.Duration {
+// doubtfulFor returns for how long subject has not been verified.
+func (p *Prover) doubtfulFor(subject string, verified bool) time.Duration {
 	if verified {
-		delete(p.doubtSince, what)
+		delete(p.doubtSince, subject)
 		return 0
 	}
-	since, known := p.doubtSince[what]
+	since, known := p.doubtSince[subject]
 	if !known {
 		since = p.Clock.Now()
-		p.doubtSince[what] = since
+		p.doubtSince[subject] = since
 	}
 	return p.Clock.Since(since)
 }
 
-// load reads what an earlier leader has recorded.
+// load reads the statuses that an earlier leader stored.
 func (p *Prover) load(ctx context.Context) error {
 	if p.loaded {
 		return nil
@@ -237,7 +242,7 @@ func (p *Prover) load(ctx context.Context) error {
 	}
 	p.lastTried, _ = time.Parse(time.RFC3339, stored[LastTried])
 	for rule, text := range stored {
-		if status, err := ParseStatus(text); err == nil { // else it is looked at anew
+		if status, err := ParseStatus(text); err == nil { // an unreadable status is replaced
 			p.stored[rule] = status
 		}
 	}
@@ -245,8 +250,8 @@ func (p *Prover) load(ctx context.Context) error {
 	return nil
 }
 
-// record writes the standings where they differ from what is recorded, or that
-// was long ago.
+// record stores statuses if they differ from the stored ones, or if
+// RecordInterval has passed.
 func (p *Prover) record(ctx context.Context, statuses map[string]Status) error {
 	now, data := p.Clock.Now(), map[string]string{}
 	recent := len(statuses) == 0 || now.Sub(p.lastTried) < RecordInterval
@@ -271,19 +276,19 @@ func (p *Prover) record(ctx context.Context, statuses map[string]Status) error {
 	return nil
 }
 
-// reportStatus says how rule stands from now on.
+// reportStatus logs the new status of rule and records an Event.
 func (p *Prover) reportStatus(rule spec.Rule, status Status) {
-	sentence := "the API server does not refuse everything that the rule protects from"
+	sentence := "the API server allows changes that the rule forbids"
 	if status.Proven {
-		sentence = "the API server refuses what the rule protects from"
+		sentence = "verified: the API server denies what the rule forbids"
 	}
 	p.Log.Info(sentence, zap.String("rule", rule.Name), zap.Bool("proven", status.Proven), zap.String("why", status.Why))
 	event := events.Event{Rule: rule.Name, About: spec.SubjectOf(rule, p.Source), Action: "Prove", Persisting: true}
 	if status.Proven {
-		event.Reason, event.Note = "ProtectionProven", fmt.Sprintf("rule %q: the API server refuses to let others change this", rule.Name)
+		event.Reason, event.Note = "ProtectionProven", fmt.Sprintf("rule %q is verified: the API server denies unauthorized changes", rule.Name)
 	} else {
 		event.Warning, event.Reason = true, "ProtectionNotProven"
-		event.Note = fmt.Sprintf("rule %q: not seen to protect this: %s; headwater who-can-edit %s lists who may", rule.Name, status.Why, rule.Name)
+		event.Note = fmt.Sprintf("rule %q is not verified: %s; run headwater who-can-edit %s to list exempt users", rule.Name, status.Why, rule.Name)
 	}
 	p.Events.Record(event)
 }

@@ -115,7 +115,7 @@ func TestEveryConditionIsSaidInWordsAtEveryWidth(t *testing.T) {
 	l.hold(func(c *page.Conditions) {
 		for i, rule := range []page.Rule{
 			{Mode: "Enforce", Proof: page.Proven, Since: since},
-			{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "an account without exemption was let pass"},
+			{Mode: "Enforce", Proof: page.Unproven, Since: since, Why: "the API server allowed a change by an account without exemption"},
 			{Mode: "Enforce", Proof: page.Untried},
 			{Mode: "Audit"},
 			{Missing: "its source is not there"},
@@ -138,7 +138,7 @@ func TestEveryConditionIsSaidInWordsAtEveryWidth(t *testing.T) {
 	})
 	b := open(t, l.url+"/page")
 	b.says("#headline", "1 rule without a source", "1 rule not verified to protect")
-	b.says("#protection", "1 of 3 verified", "verified, since", "2 h ago", "not verified, since", "was let pass", "not tried yet", "rule-4 Audit", "not protectedrule-5")
+	b.says("#protection", "1 of 3 verified", "verified, since", "2 h ago", "not verified, since", "allowed a change", "not tried yet", "rule-4 Audit", "not protectedrule-5")
 	require.Equal(t, "rule-2 Enforce", b.ask("document.querySelector('#protection li p').textContent"), "what is not verified comes first")
 	b.says("[data-rule=rule-2] h3", "protection not verified")
 	b.says("[data-rule=rule-4] h3", "audits only")
