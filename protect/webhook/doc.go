@@ -2,7 +2,7 @@
 //
 //	AdmissionReview ──▶ Reviewer ──▶ decide.Request ──▶ decide.Decide ──▶ response
 //
-// It reads at most as many reviews at once as memory allows, answers every one
-// that it accepted, and drains before it stops. It decides nothing itself, and
-// neither keeps nor logs what a request contains.
+// It limits concurrent reviews to bound its memory, answers every review that it
+// accepted, and drains before it stops. Package decide makes the decisions. The
+// webhook neither stores nor logs the content of a request.
 package webhook

@@ -32,10 +32,10 @@ func testHosts() spec.Hosts {
 	return spec.Hosts{Names: []string{"headwater-webhook.headwater.svc"}, IPs: []net.IP{net.ParseIP("127.0.0.1")}}
 }
 
-// never and always say whether API servers have heard of a CA.
+// never is a certs.Settled.
 func never(*x509.Certificate) bool { return false }
 
-// maintain plays API servers that have heard of none of the new CAs.
+// maintain calls certs.Maintain while no API server trusts a new CA yet.
 func maintain(t testing.TB, m, previous *certs.Material, hosts spec.Hosts, now time.Time, want ...certs.Task) *certs.Material {
 	t.Helper()
 	kept, done, err := certs.Maintain(m, previous, hosts, never, now)
@@ -63,7 +63,7 @@ func blogRule(change ...func(*spec.Rule)) spec.Rule {
 	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
 }
 
-// selectingRule protects every Secret of platform that shares.
+// selectingRule protects every Secret of platform with the label share=yes.
 func selectingRule(change ...func(*spec.Rule)) spec.Rule {
 	base, err := rules.NewBase("shared", rules.Source{
 		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},

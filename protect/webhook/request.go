@@ -14,13 +14,13 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// The one form of review that is understood.
+// The only supported version of reviews.
 const (
 	reviewVersion = "admission.k8s.io/v1"
 	reviewKind    = "AdmissionReview"
 )
 
-// parseReview reads an AdmissionReview. Its errors never quote the body.
+// parseReview parses an AdmissionReview. Its errors never quote the body.
 func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	var review admissionv1.AdmissionReview
 	if !decode(body, &review) {
@@ -42,8 +42,8 @@ func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	}
 }
 
-// toRequest never fails: what cannot be read stays empty, and Decide refuses
-// it where that matters.
+// toRequest converts a review. It leaves unreadable parts empty; decide.Decide
+// denies the request if they matter.
 func toRequest(in *admissionv1.AdmissionRequest) decide.Request {
 	request := decide.Request{
 		Kind:      kindOf(in),
@@ -87,7 +87,7 @@ func kindOf(in *admissionv1.AdmissionRequest) object.Kind {
 	return ""
 }
 
-// readObject returns nil for anything but a whole object of that kind.
+// readObject returns nil unless raw is a complete object of kind.
 func readObject(kind object.Kind, raw runtime.RawExtension) *object.Full {
 	if len(raw.Raw) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func toFull(obj runtime.Object) *object.Full {
 	case *corev1.Namespace:
 		return &object.Full{ObjectMeta: typed.ObjectMeta, Kind: spec.KindNamespace}
 	case *corev1.Secret:
-		if len(typed.StringData) > 0 { // the API server has long moved it to data
+		if len(typed.StringData) > 0 { // the API server moves it to data before it sends a review
 			return nil
 		}
 	}
@@ -126,15 +126,15 @@ func toFull(obj runtime.Object) *object.Full {
 	return full
 }
 
-// decode is as strict as the API server: keys match by case, and none comes
-// twice, so that nobody else can read the same bytes differently.
+// decode is as strict as the API server: keys are case-sensitive and must be
+// unique, so that both read the same bytes alike.
 func decode(data []byte, into any) bool {
 	strict, err := json.UnmarshalStrict(data, into, json.DisallowDuplicateFields)
 	return err == nil && len(strict) == 0
 }
 
-// countElements counts the objects, lists and what is in them of a JSON text, which a
-// few bytes make take many in memory.
+// countElements counts the objects, lists and their entries in a JSON text. A
+// few bytes of JSON can need a lot of memory for these.
 func countElements(text []byte) int {
 	count := 0
 	for i := 0; i < len(text); i++ {
@@ -148,8 +148,8 @@ func countElements(text []byte) int {
 	return count
 }
 
-// stringLength is how much of text belongs to the string that begins it, with
-// the quotation mark that ends it.
+// stringLength returns the length of the JSON string that text starts in, with
+// the closing quotation mark.
 func stringLength(text []byte) int {
 	for at := 0; ; at++ {
 		next := bytes.IndexAny(text[at:], `"\\`)
@@ -159,7 +159,7 @@ func stringLength(text []byte) int {
 		if at += next; text[at] == '"' {
 			return at + 1
 		}
-		at++ // what is escaped
+		at++ // skip the escaped character
 		if at >= len(text) {
 			return len(text)
 		}

@@ -19,39 +19,40 @@ import (
 	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
-// What a review may take. Objects are at most 1.5 MiB; a review holds two of
-// them, escaped. Together these bound the memory that reviews take, whoever
-// sends them: some ten bytes for each of a text, and some 200 for each of its
-// elements.
+// Limits of reviews. An object is at most 1.5 MiB, and a review contains two of
+// them, escaped. Together the limits bound the memory for reviews from any
+// sender: about ten bytes for each byte of a review, and about 200 for each of
+// its elements.
 const (
 	maxReviewBytes    = 8 << 20
 	maxReviewElements = 50_000
 	maxReviewsAtOnce  = 16
-	// A review of more than so many bytes is read once there is room for it,
-	// which it keeps until it is answered; most are smaller, and one that is sent
-	// slowly holds up no other.
+	// A review larger than smallReviewBytes needs one of maxLargeAtOnce slots
+	// until it is answered. Most reviews are smaller, so a slow large one does
+	// not delay them.
 	smallReviewBytes  = 64 << 10
 	maxLargeAtOnce    = 4
 	maxWaitForSlot    = time.Second
 	retryAfterSeconds = "1"
 )
 
-// Reviewer is the HTTP handler that answers AdmissionReviews. It asks nothing
-// of the network.
+// Reviewer is the HTTP handler that answers AdmissionReviews. It sends no
+// requests.
 type Reviewer struct {
-	// ready says whether everything that decide looks up was read.
+	// ready reports whether the caches that decide reads have synced.
 	ready  func() bool
 	decide func(decide.Request) decide.Verdict
-	// record is told every verdict. It must not block.
+	// record is called with every verdict. It must not block.
 	record func(decide.Request, decide.Verdict, time.Duration)
 	clock  clock.Clock
 	log    *zap.Logger
-	// slots are for reviews that are judged, large for those of any size.
+	// slots limit the reviews that are decided at once, largeSlots the large
+	// ones.
 	slots, largeSlots chan struct{}
 }
 
-// NewReviewer returns a Reviewer that answers 503 with a Retry-After, which
-// the API server honours, until ready.
+// NewReviewer returns a Reviewer. Until ready returns true, it answers 503 with
+// Retry-After, which the API server honours.
 func NewReviewer(ready func() bool, decide func(decide.Request) decide.Verdict, record func(decide.Request, decide.Verdict, time.Duration), clk clock.Clock, log *zap.Logger) *Reviewer {
 	return &Reviewer{
 		ready: ready, decide: decide, record: record, clock: clk, log: log,
@@ -111,7 +112,7 @@ func acceptable(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// acquire waits for one of rooms, so that a flood of reviews cannot take all memory.
+// acquire waits up to maxWaitForSlot for a slot.
 func (v *Reviewer) acquire(r *http.Request, slots chan struct{}) (acquired bool) {
 	timeout := v.clock.NewTimer(maxWaitForSlot)
 	defer timeout.Stop()
@@ -131,8 +132,8 @@ func answerUnavailable(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// read returns the whole body, or answers why not; done is to be called when the
-// body is of no use any more.
+// read returns the whole body. If it cannot, it sends an error response and ok
+// is false. The caller must call done when it no longer needs the body.
 func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, done func(), ok bool) {
 	done = func() {}
 	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
@@ -159,13 +160,13 @@ func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, do
 	return body, done, true
 }
 
-// judge turns a panic into a denial: the API server asks about protected
-// objects only.
+// judge returns the verdict. A panic becomes a denial, because reviews are only
+// about protected objects.
 func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, scope decide.Scope) (request decide.Request, verdict decide.Verdict) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			v.panicked(recovered)
-			verdict = decide.Verdict{Reason: decide.ReasonInternalError, Message: "headwater: internal error; see its log"}
+			verdict = decide.Verdict{Reason: decide.ReasonInternalError, Message: "headwater: internal error; see the log of Headwater"}
 		}
 	}()
 	request = toRequest(review)
@@ -173,7 +174,7 @@ func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, scope decide.Scop
 	return request, v.decide(request)
 }
 
-// panicked logs the kind of panic only: its value may quote an object.
+// panicked logs the type of the panic only: the value may quote an object.
 func (v *Reviewer) panicked(recovered any) {
 	v.log.Error("bug: review panicked", zap.String("type", fmt.Sprintf("%T", recovered)), zap.ByteString("stack", debug.Stack()))
 }
@@ -190,7 +191,7 @@ func (v *Reviewer) answer(w http.ResponseWriter, uid types.UID, verdict decide.V
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(body); err != nil {
-		v.log.Debug("API server went away", zap.Error(err))
+		v.log.Debug("API server closed the connection before the response", zap.Error(err))
 	}
 }
 

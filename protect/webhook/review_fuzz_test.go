@@ -19,10 +19,9 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// FuzzReview checks, by a second reading of the same bytes that shares no code
-// with the first: what is protected and not exempt is never allowed. Whatever
-// is sent is answered, in the form that was asked for or by a fault of the
-// sender, and no answer quotes it.
+// FuzzReview reads each review a second time, with code of its own, and checks
+// that no protected change by a user without exemption is allowed. Every body
+// gets a response: a review or a client error. No response quotes the body.
 func FuzzReview(f *testing.F) {
 	for _, operation := range []string{"CREATE", "UPDATE", "DELETE"} {
 		for _, before := range []string{oldSecret, oldConfig, oldPlatform, "null", `{}`} {
@@ -71,7 +70,7 @@ func FuzzReview(f *testing.F) {
 	})
 }
 
-// requireWellFormed fails unless the API server would take response for the
+// requireWellFormed fails unless the API server would accept response as the
 // answer to body.
 func requireWellFormed(t *testing.T, body string, response *admissionv1.AdmissionResponse) {
 	t.Helper()
@@ -93,8 +92,8 @@ func requireWellFormed(t *testing.T, body string, response *admissionv1.Admissio
 	require.Contains(t, []int32{http.StatusForbidden, http.StatusInternalServerError}, response.Result.Code)
 }
 
-// violates reads a review as loosely as it can and holds what it cannot read
-// against it.
+// violates reads a review as leniently as it can and counts unreadable parts as
+// a violation.
 func violates(body string) bool {
 	var review map[string]any
 	if json.Unmarshal([]byte(body), &review) != nil {
@@ -125,8 +124,8 @@ func violates(body string) bool {
 	return remarked(request, before, after) || made(request, before, after) || guarded(request, before) && edited(request, before, after)
 }
 
-// guarded reads from the object as it is whether a rule of the fuzz test is about
-// it.
+// guarded reports, from the current object, whether a rule of the fuzz test
+// protects it.
 func guarded(request, before map[string]any) bool {
 	metadata := child(before, "metadata")
 	labels, here := child(metadata, "labels"), request["namespace"] == "platform"
@@ -140,8 +139,8 @@ func guarded(request, before map[string]any) bool {
 	}
 }
 
-// made reports whether an object that no rule is about becomes one that some rule
-// of the fuzz test is about.
+// made reports whether the request makes an object a source of a rule of the
+// fuzz test.
 func made(request, before, after map[string]any) bool {
 	isSource := func(o map[string]any) bool {
 		metadata := child(o, "metadata")
@@ -155,8 +154,8 @@ func made(request, before, after map[string]any) bool {
 	return request["namespace"] == "platform" && (request["operation"] == "CREATE" && isSource(after) || selected)
 }
 
-// byCollector reports whether what collects garbage asks, under its own name or
-// that of all controllers.
+// byCollector reports whether a garbage collector sent the request, under its
+// own user name or that of all controllers.
 func byCollector(request map[string]any) bool {
 	return asks(request, "system:serviceaccount:kube-system:generic-garbage-collector") || asks(request, "system:kube-controller-manager")
 }
@@ -165,7 +164,8 @@ func asks(request map[string]any, user string) bool {
 	return child(request, "userInfo")["username"] == user
 }
 
-// remarked reports whether a clone, or what becomes one, gets other marks.
+// remarked reports whether the marks of a clone, before or after the request,
+// change.
 func remarked(request, before, after map[string]any) bool {
 	old, now := child(before, "metadata"), child(after, "metadata")
 	if request["operation"] == "DELETE" {
@@ -190,8 +190,9 @@ func marks(metadata map[string]any, field string) map[string]string {
 	return out
 }
 
-// pinned reports whether a finalizer is added, the selector's label is changed,
-// or the owners are, other than by what collects garbage, which lets go of them.
+// pinned reports whether a finalizer is added, the selected label changes, or
+// the owners change. Owner references that a garbage collector removes do not
+// count.
 func pinned(request, before, after map[string]any) bool {
 	list := func(o map[string]any, field, key string) (all []string) {
 		items, _ := child(o, "metadata")[field].([]any)

@@ -33,7 +33,7 @@ const (
 	oldPlatform   = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"platform"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`
 )
 
-// reviewOf builds the review of a write to the Secret as alice, with parts
+// reviewOf builds the review of a write to the Secret by alice, with parts
 // replaced.
 func reviewOf(operation, before, after string, replace ...string) string {
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1",` +
@@ -238,7 +238,7 @@ func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
 	require.Empty(t, reviewer.slots)
 }
 
-// Whoever sends it: a pod that reaches the port can make up any.
+// Any pod that reaches the port can send any body.
 func TestALargeReviewTakesBoundedMemory(t *testing.T) {
 	const bound = 64 << 20 // of which maxLargeAtOnce are far from what the chart allows
 	list := func(field, item string, most int) string {

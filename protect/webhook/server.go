@@ -16,16 +16,17 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// The API server gives up on a review after 5 s.
+// Timeouts. The API server gives up on a review after 5 s.
 const (
 	headerTimeout   = 5 * time.Second
 	readTimeout     = 5 * time.Second
 	writeTimeout    = 10 * time.Second
 	shutdownTimeout = 5 * time.Second
 	maxHeaderBytes  = 64 << 10
-	// idleTimeout is longer than that of the API server's client, which is 90 s:
-	// on a connection that the server closes a review may be under way, and
-	// nobody sends that again.
+	// idleTimeout is longer than the 90 s of the API server's HTTP client, so
+	// that the client closes idle connections. If the server closed one, a
+	// review sent at that moment would be lost, and the API server does not
+	// retry it.
 	idleTimeout = 3 * time.Minute
 )
 
@@ -40,20 +41,16 @@ type Server struct {
 	ended    chan error
 }
 
-// Certificates returns the serving certificate, as
-// tls.Config.GetCertificate does.
-type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
-// NewServer returns a Server for address that does not listen yet. The
-// certificate is asked for at each handshake. While stopping, it goes on
-// serving for drain, so that those who have not heard of it yet are served.
-func NewServer(address string, drain time.Duration, reviewer http.Handler, certificate Certificates, log *zap.Logger) *Server {
+// NewServer returns a Server for address; Run starts it. certificate is called
+// for each TLS handshake. drain is how long the server keeps serving after a
+// stop is requested, until the Service no longer sends it requests.
+func NewServer(address string, drain time.Duration, reviewer http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *zap.Logger) *Server {
 	s := &Server{address: address, drain: drain, log: log, ended: make(chan error, 1)}
 	mux := http.NewServeMux()
 	mux.Handle(spec.ReviewPath, reviewer)
 	mux.Handle(spec.ReviewPath+"/", reviewer)
-	// The API server speaks HTTP/1.1 to webhooks; HTTP/2 would be attack
-	// surface only.
+	// The API server uses HTTP/1.1 for webhooks. HTTP/2 would only add attack
+	// surface.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	s.server = &http.Server{
@@ -70,9 +67,9 @@ func NewServer(address string, drain time.Duration, reviewer http.Handler, certi
 	return s
 }
 
-// closing ends each connection after the reply in flight once the server is
-// stopping. Closing idle connections at once would cut off a review that is on
-// its way, and the API server does not send it again.
+// closing makes the server close each connection after its next response once
+// it is stopping. Closing idle connections at once could lose a review in
+// transit, and the API server does not retry it.
 func (s *Server) closing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.stopping.Load() {
@@ -82,15 +79,15 @@ func (s *Server) closing(next http.Handler) http.Handler {
 	})
 }
 
-// start binds the address and serves in the background until Stop. It fails
-// when the address cannot be bound.
+// start binds the address and serves in the background until stop. It fails if
+// the address cannot be bound.
 func (s *Server) start(ctx context.Context) error {
 	listener, err := serve.Listen(ctx, s.address, "webhook address", "--webhook-address")
 	if err != nil {
 		return err
 	}
 	s.listener.Store(&listener)
-	s.log.Info("webhook listens", zap.Stringer("address", listener.Addr()))
+	s.log.Info("webhook is listening", zap.Stringer("address", listener.Addr()))
 	go func() {
 		err := s.server.ServeTLS(listener, "", "")
 		if errors.Is(err, http.ErrServerClosed) {
@@ -101,12 +98,12 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// stop goes on serving for the drain time, then lets requests in flight end
-// and closes. It takes at most 5 s longer than the drain time.
+// stop keeps serving for the drain time, then waits for requests in flight and
+// closes. It takes at most 5 s longer than the drain time.
 func (s *Server) stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	if s.drain > 0 {
-		s.log.Info(fmt.Sprintf("the webhook serves on for %s (--webhook-drain), for those who have not heard yet that it stops", s.drain))
+		s.log.Info(fmt.Sprintf("webhook keeps serving for %s (--webhook-drain), until API servers stop sending requests to this pod", s.drain))
 	}
 	select {
 	case <-time.After(s.drain):
@@ -120,8 +117,8 @@ func (s *Server) stop(ctx context.Context) error {
 	return nil
 }
 
-// Run serves until ctx ends and then stops gracefully. It fails when the
-// address cannot be bound, or when the listener breaks.
+// Run serves until ctx ends and then stops gracefully. It fails if the address
+// cannot be bound or the listener fails.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -138,7 +135,8 @@ func (s *Server) Run(ctx context.Context) error {
 // Listening reports whether the server accepts connections.
 func (s *Server) Listening() bool { return s.listener.Load() != nil && !s.stopping.Load() }
 
-// boundAddress is what the server is bound to; nil before Start.
+// boundAddress returns the address that the server is bound to, or nil before
+// start.
 func (s *Server) boundAddress() net.Addr {
 	if listener := s.listener.Load(); listener != nil {
 		return (*listener).Addr()

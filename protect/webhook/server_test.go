@@ -96,7 +96,7 @@ func TestServerDrains(t *testing.T) {
 	require.Eventually(t, func() bool { return !server.Listening() }, soon, time.Millisecond)
 	answer := send(t, client, server)
 	require.Equal(t, http.StatusOK, answer.status, "it serves on while it drains")
-	require.True(t, answer.close, "and asks to connect anew, elsewhere")
+	require.True(t, answer.close, "and asks the client to reconnect elsewhere")
 	require.NoError(t, <-ended)
 	_, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.boundAddress().String())
 	require.Error(t, err)
@@ -144,7 +144,7 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 	}, soon, time.Millisecond)
 }
 
-// client-go is what the API server calls with.
+// The API server calls webhooks with client-go.
 func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
 	var asked atomic.Int32
 	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool { return asked.Add(1) > 1 }}))
