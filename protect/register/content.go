@@ -8,14 +8,15 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// content is what Headwater has a say in of its objects of one kind, beside
-// their managed label and their owner. Labels and annotations of others stay.
+// content compares and copies the fields that Headwater manages in objects of
+// one kind. The managed label and the owner references are handled separately.
+// Other labels and annotations are left unchanged.
 type content[T clusterObject] struct {
 	equal      func(a, b T) bool
 	copyFields func(to, from T)
 }
 
-// contentOf is the content that field points to.
+// contentOf returns the content for the field that the function points to.
 func contentOf[T clusterObject, C any](field func(T) *C) content[T] {
 	return content[T]{
 		equal:      func(a, b T) bool { return equality.Semantic.DeepEqual(field(a), field(b)) },
@@ -23,13 +24,13 @@ func contentOf[T clusterObject, C any](field func(T) *C) content[T] {
 	}
 }
 
-// same reports whether live is as desired says.
+// same reports whether live is in the desired state.
 func (c content[T]) same(live, desired T) bool {
 	return c.equal(live, desired) && live.GetLabels()[mark.ManagedByLabel] == desired.GetLabels()[mark.ManagedByLabel] &&
 		equality.Semantic.DeepEqual(live.GetOwnerReferences(), desired.GetOwnerReferences())
 }
 
-// merged is live as desired says.
+// merged returns a copy of live with the managed fields of desired.
 func (c content[T]) merged(live, desired T) T {
 	merged, _ := live.DeepCopyObject().(T)
 	c.copyFields(merged, desired)

@@ -5,10 +5,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics are about what Headwater registers with the API server.
+// Metrics are the metrics of the registered objects.
 type Metrics struct{ tampered *prometheus.CounterVec }
 
-// NewMetrics registers them with registry.
+// NewMetrics registers the metrics with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		tampered: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
@@ -17,7 +17,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 	}
 	for _, kind := range []string{kindWebhooks, kindPolicy, kindBinding} {
-		m.tampered.WithLabelValues(kind) // exists from the start, so that the first increase is seen
+		m.tampered.WithLabelValues(kind) // export 0 from the start, so that rate() sees the first increase
 	}
 	return m
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// The kinds of what is registered.
+// Kinds of the registered objects.
 const (
 	kindWebhooks = "ValidatingWebhookConfiguration"
 	kindPolicy   = "ValidatingAdmissionPolicy"
 	kindBinding  = "ValidatingAdmissionPolicyBinding"
 )
 
-// What of each kind is Headwater's.
+// The fields of each kind that Headwater manages.
 var (
 	webhookContent = contentOf(func(o *admissionregistrationv1.ValidatingWebhookConfiguration) *[]admissionregistrationv1.ValidatingWebhook {
 		return &o.Webhooks
@@ -43,7 +43,7 @@ var (
 	})
 )
 
-// newReconcilers makes what keeps each kind.
+// newReconcilers creates the reconciler of each kind.
 func (r *Registration) newReconcilers() error {
 	admission := r.Client.AdmissionregistrationV1()
 	webhooks := admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(r.Client, 0, cache.Indexers{}, informers.Named(spec.ConfigurationName))
@@ -60,8 +60,9 @@ func managed(o *metav1.ListOptions) {
 	o.LabelSelector = labels.SelectorFromSet(mark.ManagedLabels()).String()
 }
 
-// newObjectReconciler keeps the objects of a kind that bear names, among those that tweak
-// chooses, and informer holds.
+// newObjectReconciler returns a reconciler for the objects of one kind. names
+// are the names that Headwater uses, and fields what it manages of an object.
+// informer and tweak select the same objects.
 func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kind string, names []string, client lister[T, L],
 	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), fields content[T],
 ) (*objectReconciler[T], error) {
@@ -75,7 +76,7 @@ func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kin
 		setOwner: func(ctx context.Context, object T, creation bool) error { return r.setOwner(ctx, object, creation) },
 		onRestored: func(desired, found T) {
 			var none T
-			action, how := "Deleted", "deleted by somebody (the API server's audit log names whom)"
+			action, how := "Deleted", "deleted by another client (see the API server's audit log)"
 			if found != none {
 				action, how = "Changed", changedBy(found)
 			}
@@ -90,8 +91,9 @@ func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kin
 	return reconciler, nil
 }
 
-// reportRestored tells of an object that somebody else had changed or deleted. The
-// Event names who did it first; repeats of an action are counted, and logged.
+// reportRestored reports that an object was changed or deleted by another
+// client and restored. The Event names the first client; repetitions only
+// increase its count, but each is logged.
 func (r *Registration) reportRestored(kind, name, action, how string) {
 	r.Metrics.tampered.WithLabelValues(kind).Inc()
 	note := fmt.Sprintf("%s %s was %s; restored it", kind, name, how)
@@ -105,14 +107,14 @@ func (r *Registration) reportRestored(kind, name, action, how string) {
 	r.OnChange()
 }
 
-// changedBy says who changed an object, as far as the API tells: it names field
+// changedBy describes who changed an object last. The API only records field
 // managers, not users.
 func changedBy(found metav1.Object) string {
 	others := slices.DeleteFunc(slices.Clone(found.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == mark.FieldManager || entry.Subresource != "" || entry.Time == nil
 	})
 	if len(others) == 0 {
-		return "changed by somebody"
+		return "changed by another client"
 	}
 	last := slices.MaxFunc(others, func(a, b metav1.ManagedFieldsEntry) int { return a.Time.Compare(b.Time.Time) })
 	return fmt.Sprintf("changed by field manager %q at %s", last.Manager, last.Time.UTC().Format(time.RFC3339))

@@ -21,8 +21,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// repairInterval bounds how often an object is restored that somebody else
-// keeps changing.
+// repairInterval is the minimum time between two repairs of one object.
 const repairInterval = time.Second
 
 // clusterObject is a pointer to an API type.
@@ -32,7 +31,7 @@ type clusterObject interface {
 	runtime.Object
 }
 
-// api is what is needed of the typed client of one kind.
+// api is the part of a typed client that the reconciler needs.
 type api[T clusterObject] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
@@ -40,13 +39,13 @@ type api[T clusterObject] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// lister is an api that can list, too: L is the type of a list of T.
+// lister is an api with a List method. L is the list type of T.
 type lister[T clusterObject, L runtime.Object] interface {
 	api[T]
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 }
 
-// listObjects returns the objects that tweak chooses, by the API server's word.
+// listObjects lists the objects that tweak selects, from the API server.
 func listObjects[T clusterObject, L runtime.Object](ctx context.Context, client lister[T, L], tweak func(*metav1.ListOptions)) ([]T, error) {
 	options := metav1.ListOptions{}
 	tweak(&options)
@@ -66,38 +65,40 @@ func listObjects[T clusterObject, L runtime.Object](ctx context.Context, client 
 	return all, err
 }
 
-// objectReconciler has the cluster-wide objects of one kind that are Headwater's be as
-// they should be. One goroutine uses it.
+// objectReconciler keeps Headwater's cluster-scoped objects of one kind in
+// their desired state. Only one goroutine may use it.
 type objectReconciler[T clusterObject] struct {
-	// kind names an object in messages.
+	// kind is the kind of the objects, for messages.
 	kind string
-	// names are all that an object of ours may bear: what bears another is
-	// somebody else's, however it is labelled.
+	// names are all names that Headwater uses. An object with another name is
+	// not Headwater's, even if it has the managed label.
 	names []string
 	api   api[T]
-	// list lists what is there, by the API server's word.
+	// list lists the live objects from the API server.
 	list func(ctx context.Context) ([]T, error)
 	view *informers.View[T]
-	// content is what of an object is ours beside labels and owner.
+	// content compares and copies the fields that Headwater manages.
 	content content[T]
-	// setOwner gives an object its owner.
+	// setOwner sets the owner reference. creation is true right before the
+	// object is created.
 	setOwner func(ctx context.Context, object T, creation bool) error
-	// onRestored is told what somebody else had made of an object that was put
-	// right: found is nil when it was gone.
+	// onRestored is called after a repair. found is the changed object, or nil
+	// if it was deleted.
 	onRestored func(desired, found T)
-	// onWritten is told of every other write.
+	// onWritten is called after every other write.
 	onWritten func(what string, object T)
 	clock     clock.Clock
-	// versions knows what was there before this process led.
+	// versions are the versions that an earlier leader wrote.
 	versions *Versions
 
 	watching bool
-	// cleared is true while nothing was written since all was removed.
+	// cleared is true if all objects were deleted and none was written since.
 	cleared bool
-	// applied are the objects that were last seen or written as desired.
+	// applied are the objects as they were last written or seen in the desired
+	// state.
 	applied    map[string]T
 	repairedAt map[string]time.Time
-	// removed were deleted by us, and may still be in the cache.
+	// removed are objects that were deleted but may still be in the cache.
 	removed map[types.UID]bool
 }
 
@@ -105,8 +106,8 @@ func (r *objectReconciler[T]) init() {
 	r.applied, r.repairedAt, r.removed = map[string]T{}, map[string]time.Time{}, map[types.UID]bool{}
 }
 
-// reconcile has there be what is desired, and, unless the rest is spared, nothing
-// else. One object that cannot be written keeps no other from it.
+// reconcile creates and updates the desired objects and deletes all others,
+// unless keepExtras is true. An error with one object does not stop the others.
 func (r *objectReconciler[T]) reconcile(ctx context.Context, running *sync.WaitGroup, desired []T, keepExtras bool) (requeueAfter time.Duration, err error) {
 	if len(desired) == 0 && keepExtras {
 		return 0, nil
@@ -136,7 +137,7 @@ func (r *objectReconciler[T]) reconcile(ctx context.Context, running *sync.WaitG
 
 func (r *objectReconciler[T]) isOurs(live T) bool { return slices.Contains(r.names, live.GetName()) }
 
-// reconcileOne returns how long to wait before looking again, if that is to be.
+// reconcileOne returns after how long to call it again, or 0.
 func (r *objectReconciler[T]) reconcileOne(ctx context.Context, desired T) (requeueAfter time.Duration, err error) {
 	name := desired.GetName()
 	if err := r.setOwner(ctx, desired, false); err != nil {
@@ -154,8 +155,8 @@ func (r *objectReconciler[T]) reconcileOne(ctx context.Context, desired T) (requ
 	return 0, r.apply(ctx, desired)
 }
 
-// apply writes desired over what is there, if that differs: the cache may lag
-// behind a write of our own.
+// apply writes desired. It reads the live object first, because the cache may
+// not have our last write yet.
 func (r *objectReconciler[T]) apply(ctx context.Context, desired T) error {
 	var found, written T
 	live, err := r.api.Get(ctx, desired.GetName(), metav1.GetOptions{})
@@ -182,13 +183,14 @@ func (r *objectReconciler[T]) apply(ctx context.Context, desired T) error {
 	return nil
 }
 
-// recordApplied notes that live is as desired.
+// recordApplied records that live is in the desired state.
 func (r *objectReconciler[T]) recordApplied(desired, live T) {
 	r.applied[desired.GetName()] = desired
 	r.versions.set(r.kind, live)
 }
 
-// reportWritten tells a repair from a change of our own.
+// reportWritten reports a repair to onRestored and any other write to
+// onWritten.
 func (r *objectReconciler[T]) reportWritten(desired, found T) {
 	name := desired.GetName()
 	switch before, had := r.applied[name]; {
@@ -202,8 +204,8 @@ func (r *objectReconciler[T]) reportWritten(desired, found T) {
 	}
 }
 
-// tampered reports whether somebody changed or deleted what an earlier leader
-// has left.
+// tampered reports whether another client changed or deleted an object that an
+// earlier leader wrote.
 func (r *objectReconciler[T]) tampered(desired, found T) bool {
 	var none T
 	if found == none {
@@ -212,8 +214,8 @@ func (r *objectReconciler[T]) tampered(desired, found T) bool {
 	return r.versions.changed(r.kind, found)
 }
 
-// deleteLeftovers removes what an earlier run may have left. Without the permission to
-// look there is nothing to do: it was never written.
+// deleteLeftovers deletes the objects of an earlier run. If listing is
+// forbidden, none exist: Headwater never had the permission to write them.
 func (r *objectReconciler[T]) deleteLeftovers(ctx context.Context) error {
 	if r.cleared {
 		return nil
@@ -223,7 +225,7 @@ func (r *objectReconciler[T]) deleteLeftovers(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for %ss: %w", r.kind, err)
+		return fmt.Errorf("list %s objects: %w", r.kind, err)
 	}
 	var failures []error
 	for _, live := range left {
@@ -248,7 +250,7 @@ func (r *objectReconciler[T]) remove(ctx context.Context, live T) error {
 	return nil
 }
 
-// watch starts the cache, once, and waits for it.
+// watch starts the cache on the first call and waits until it has synced.
 func (r *objectReconciler[T]) watch(ctx context.Context, running *sync.WaitGroup) error {
 	if r.watching {
 		return nil

@@ -28,68 +28,73 @@ import (
 
 const readyInterval = 200 * time.Millisecond
 
-// Registration keeps the webhook configuration and the policies as the rules
-// ask for. One replica runs it, the leader.
+// Registration keeps the webhook configuration and the policies in the state
+// that the rules require. One replica runs it, the leader.
 type Registration struct {
 	Client   kubernetes.Interface
 	Rules    *rules.Live[spec.Rule]
 	Settings *live.Value[spec.Settings]
-	// world is what the policies are written from, MemoryReady whether it may be.
+	// World is the state that policies are written from. WorldReady reports
+	// whether it is complete.
 	World      func() decide.World
 	WorldReady func() bool
-	// SourcesRead is false while world may say of a rule that there is a source,
-	// because nobody knows yet.
+	// SourcesRead reports whether the sources of all rules are cached. Until
+	// then, World reports uncached sources as existing.
 	SourcesRead func() bool
 	Endpoint    spec.Endpoint
-	// own is the configuration that the webhook checks, too; not without a Check.
+	// Own is Headwater's own configuration. The webhook validates it if
+	// Own.Check is set.
 	Own decide.OwnConfiguration
-	// bundle returns the CAs to trust, nil while there is none; answering
-	// reports whether reviews are answered.
+	// Bundle returns the CAs to trust, or nil while there are none. Answering
+	// reports whether the webhook answers reviews.
 	Bundle    func() []byte
 	Answering func() bool
-	// proof returns what was last seen to refuse.
+	// Proof returns the last result of the prover.
 	Proof  func() prove.Proof
 	Clock  clock.Clock
 	Events interface{ Record(events.Event) }
-	// changed is called after each write.
+	// OnChange is called after each write.
 	OnChange func()
 	Metrics  *Metrics
 	Log      *zap.Logger
 	Wake     loop.Wake
 
-	// inForce is what engine last returned.
+	// inForce is the last result of engine.
 	inForce atomic.Pointer[spec.Engine]
 
-	// Owned by the loop.
+	// Used only by the loop.
 	Versions Versions
 	running  sync.WaitGroup
 	webhooks *objectReconciler[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	policies *objectReconciler[*admissionregistrationv1.ValidatingAdmissionPolicy]
 	bindings *objectReconciler[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]
-	// owner owns all that is registered; nil until it was looked for.
+	// owner is the owner reference of all registered objects. It is nil until
+	// looked up.
 	owner *[]metav1.OwnerReference
-	// served is whether the API server has policies; nil until it was asked.
+	// served is whether the API server serves policies. It is nil until looked
+	// up.
 	served *bool
-	// relied is true once the webhook was seen to refuse, by this or an
-	// earlier leader: it is never taken back, whatever state the webhook is in.
+	// webhookVerified is true once this or an earlier leader has seen the
+	// webhook deny a request. It never becomes false again.
 	webhookVerified bool
-	// alone is since when the webhook has been registered to protect alone;
-	// zero while it is not.
+	// soleEngineSince is when the webhook was registered as the only engine. It
+	// is zero while it is not.
 	soleEngineSince time.Time
 }
 
-// Changed makes the registration look again.
+// Changed triggers a reconcile.
 func (r *Registration) Changed() { r.Wake.Up() }
 
-// Bound makes the registration look again if a binding of clusterRole matters.
+// Bound triggers a reconcile if a rule exempts clusterRole. Call it when a
+// binding of clusterRole changes.
 func (r *Registration) Bound(clusterRole string) {
 	if spec.Exempts(r.Rules.Load(), clusterRole) {
 		r.Wake.Up()
 	}
 }
 
-// Run keeps the configuration until ctx ends. It leaves all in place then: a
-// stopped Headwater still protects.
+// Run reconciles until ctx ends. It does not delete the objects then, so that
+// sources stay protected.
 func (r *Registration) Run(ctx context.Context) error {
 	if err := r.newReconcilers(); err != nil {
 		return err
@@ -113,21 +118,21 @@ func (r *Registration) reconcile(ctx context.Context) (requeueAfter time.Duratio
 	}
 	r.inForce.Store(&engine)
 	if !r.SourcesRead() {
-		requeueAfter = readyInterval // that there is none, no event tells
+		requeueAfter = readyInterval // a missing source causes no event
 	}
 	if engine != spec.EngineWebhook || !spec.HasRules(r.Rules) {
 		r.soleEngineSince = time.Time{}
 	}
 	waiting, policyErr := r.reconcilePolicies(ctx, engine)
 	if policyErr != nil {
-		r.OnChange() // what refuses may be another engine by now
+		r.OnChange() // another engine may enforce now
 	}
 	later, webhookErr := r.reconcileWebhooks(ctx, engine, policyErr == nil)
 	return loop.Sooner(requeueAfter, loop.Sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.Versions.save(ctx))
 }
 
-// InForce is the engine that protects; the one that is asked for, until it is
-// known whether there are policies.
+// InForce returns the engine that enforces the rules. It is the configured one
+// until the API server was asked whether it serves policies.
 func (r *Registration) InForce() spec.Engine {
 	if engine := r.inForce.Load(); engine != nil {
 		return *engine
@@ -135,8 +140,8 @@ func (r *Registration) InForce() spec.Engine {
 	return r.Settings.Load().Engine
 }
 
-// engine is the one that is asked for, or the webhook where both are and the
-// API server has no policies.
+// engine returns the configured engine, or Webhook if that is Both and the API
+// server does not serve policies. It fails for Policy if they are not served.
 func (r *Registration) engine(ctx context.Context) (spec.Engine, error) {
 	engine := r.Settings.Load().Engine
 	if !spec.HasRules(r.Rules) {
@@ -158,7 +163,7 @@ func (r *Registration) discoverPolicies(ctx context.Context) error {
 	}
 	_, err := r.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("ask for policies: %w", err)
+		return fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
 	}
 	served := err == nil
 	r.served = &served
@@ -168,16 +173,16 @@ func (r *Registration) discoverPolicies(ctx context.Context) error {
 	return nil
 }
 
-// findOwner looks for the ClusterRole that is Headwater's own. What it owns goes
-// with an uninstallation, by the garbage collector, whether or not a pod of
-// Headwater runs; where there is none, what is registered stays.
+// findOwner looks up Headwater's ClusterRole. It owns all registered objects,
+// so that the garbage collector deletes them when Headwater is uninstalled. If
+// it does not exist, the objects have no owner and stay.
 func (r *Registration) findOwner(ctx context.Context) error {
 	role, err := r.Client.RbacV1().ClusterRoles().Get(ctx, spec.OwnerName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		r.owner = &[]metav1.OwnerReference{}
 	case err != nil:
-		return fmt.Errorf("look for ClusterRole %s: %w", spec.OwnerName, err)
+		return fmt.Errorf("get ClusterRole %s: %w", spec.OwnerName, err)
 	default:
 		r.owner = &[]metav1.OwnerReference{{
 			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
@@ -186,8 +191,9 @@ func (r *Registration) findOwner(ctx context.Context) error {
 	return nil
 }
 
-// setOwner gives object its owner. Before a creation it is looked for anew: that it
-// was made anew may be why the object is gone.
+// setOwner sets the owner of object. Before a creation it looks the owner up
+// again: if the owner was recreated, the garbage collector may have deleted the
+// object.
 func (r *Registration) setOwner(ctx context.Context, object metav1.Object, creation bool) error {
 	if creation || r.owner == nil {
 		if err := r.findOwner(ctx); err != nil {
@@ -198,11 +204,11 @@ func (r *Registration) setOwner(ctx context.Context, object metav1.Object, creat
 	return nil
 }
 
-// reconcilePolicies leaves the policies in force until the webhook that is to take
-// over must be known to every API server.
+// reconcilePolicies writes the policies. If the webhook takes over, it keeps
+// the old ones until the webhook configuration has reached every API server.
 func (r *Registration) reconcilePolicies(ctx context.Context, engine spec.Engine) (requeueAfter time.Duration, err error) {
 	takingOver := engine == spec.EngineWebhook && spec.HasRules(r.Rules)
-	if takingOver && !r.soleEngineSince.IsZero() { // else keepWebhooks says when to look again
+	if takingOver && !r.soleEngineSince.IsZero() { // otherwise reconcileWebhooks returns when to check again
 		requeueAfter = max(0, prove.Settling-r.Clock.Since(r.soleEngineSince))
 		takingOver = requeueAfter > 0
 	}
@@ -216,9 +222,9 @@ func (r *Registration) reconcilePolicies(ctx context.Context, engine spec.Engine
 	return loop.Sooner(requeueAfter, loop.Sooner(waiting, later)), errors.Join(err, bindingErr)
 }
 
-// desiredPolicies leaves rules that refuse nothing to the webhook, if there is
-// one: it tells more. One policy guards its configuration, whatever the engine,
-// since no webhook can.
+// desiredPolicies returns the policies for engine. With Both, policies enforce,
+// and the webhook handles Warn and Audit, because it reports more. SelfPolicy
+// is always included, because no webhook can protect the webhook configuration.
 func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.Engine, served bool) []manifests.Policy {
 	switch {
 	case len(set.All()) == 0 || !served:
@@ -232,9 +238,9 @@ func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.
 	}
 }
 
-// reconcileWebhooks leaves the webhook in force until the policies that are to take
-// over were seen to refuse, or nothing was. kept is whether the policies are as
-// they should be.
+// reconcileWebhooks writes the webhook configuration. If policies take over, it
+// keeps the webhook until the prover has seen a policy deny, or nothing deny.
+// policiesCurrent is false if writing the policies failed.
 func (r *Registration) reconcileWebhooks(ctx context.Context, engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
 	proof := r.Proof()
 	switch {
@@ -272,8 +278,9 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine spec.Engine,
 	return requeueAfter, err
 }
 
-// failureMode has the webhook stand in for policies that cannot be kept: what refused
-// the last attempt may be all that is left of them.
+// failureMode returns the failure mode for the webhook. It does not rely on
+// policies that could not be written, even if one denied the last attempt: the
+// others may be missing.
 func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof, policiesCurrent bool) manifests.FailureMode {
 	r.webhookVerified = r.webhookVerified || proof.By == spec.EngineWebhook
 	switch {
@@ -286,8 +293,9 @@ func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof, polici
 	}
 }
 
-// recallWebhookVerified finds out what an earlier leader knew, before anything is
-// written over it.
+// recallWebhookVerified sets webhookVerified from the live configuration,
+// before it is overwritten: an earlier leader set the failure policy Fail only
+// after verification.
 func (r *Registration) recallWebhookVerified() {
 	if r.webhookVerified || len(r.webhooks.applied) > 0 {
 		return

@@ -40,7 +40,7 @@ type registrationSetup struct {
 	client *fake.Clientset
 	ca     atomic.Pointer[[]byte]
 	up     atomic.Bool
-	// proved is what the prover has found.
+	// proved is the result of the prover.
 	proved   atomic.Pointer[prove.Proof]
 	identity *live.Value[string]
 	settings *live.Value[spec.Settings]
@@ -120,7 +120,7 @@ func registered(t *testing.T) *registrationSetup {
 	s.trust("ca")
 	background(t, s.Run)
 	s.requireRegistered(t, testRules())
-	require.Eventually(t, func() bool { // noted, too
+	require.Eventually(t, func() bool { // also stored
 		_, err := s.client.CoreV1().ConfigMaps("headwater").Get(t.Context(), RegisteredConfigMap, metav1.GetOptions{})
 		return err == nil
 	}, soon, time.Millisecond)
@@ -154,7 +154,7 @@ func TestRegistrationNeverTrustsNobody(t *testing.T) {
 	s := newTestRegistration(t, fake.NewClientset(), testRules())
 	s.up.Store(true)
 	calls := 0
-	s.Bundle = func() []byte { // the certificate arrives while the registration looks
+	s.Bundle = func() []byte { // the certificate arrives during a reconcile
 		if calls++; calls == 1 {
 			return nil
 		}
@@ -322,7 +322,7 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 		s.Changed()
 		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond)
 		require.Eventually(t, func() bool {
-			passing.Step(prove.Settling) // whenever the registration took note
+			passing.Step(prove.Settling) // after the registration stored its versions
 			s.Changed()
 			return !policies(s)
 		}, soon, 5*time.Millisecond)
@@ -344,11 +344,11 @@ func TestANamespaceWithoutASourceIsGuardedOnlyUntilThatIsKnown(t *testing.T) {
 	}
 	require.Eventually(t, guarded, soon, time.Millisecond)
 	require.Never(t, func() bool { return !guarded() }, 3*readyInterval, 20*time.Millisecond)
-	read.Store(true) // of which no event tells
+	read.Store(true) // no event reports this
 	require.Eventually(t, func() bool { return !guarded() }, soon, time.Millisecond)
 }
 
-// refusing has the API server refuse these writes until the test says otherwise.
+// refusing makes the API server deny these writes until the test ends that.
 func refusing(client *fake.Clientset, verb, resource, name string) (allow func()) {
 	var allowed atomic.Bool
 	client.PrependReactor(verb, resource, func(action k8stesting.Action) (bool, runtime.Object, error) {
@@ -384,7 +384,7 @@ func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 	require.Eventually(t, func() bool { return slices.Contains(bindings(), "headwater-sources") }, soon, time.Millisecond)
 	s.Rules.Swap(rules.NewSet[spec.Rule]())
 	require.Eventually(t, func() bool { return slices.Equal(bindings(), []string{"somebodys"}) }, soon, time.Millisecond)
-	next := newTestRegistration(t, client, rules.NewSet[spec.Rule]()) // it clears what an earlier run may have left
+	next := newTestRegistration(t, client, rules.NewSet[spec.Rule]()) // it deletes leftovers of an earlier run
 	require.NoError(t, next.newReconcilers())
 	_, err := next.reconcile(t.Context())
 	require.NoError(t, err)

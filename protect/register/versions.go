@@ -12,24 +12,25 @@ import (
 	"github.com/headwater-k8s/headwater/internal/configmap"
 )
 
-// RegisteredConfigMap holds what is registered, in Headwater's own namespace.
+// RegisteredConfigMap is the ConfigMap, in Headwater's namespace, that stores
+// the versions of the registered objects.
 const RegisteredConfigMap = "headwater-registered"
 
-// Versions notes which objects are registered, and in which version. By it a
-// leader knows what somebody did while nobody led from what is due because
-// Headwater or its rules have changed. One goroutine uses it.
+// Versions stores which version of each object was registered. A new leader
+// uses it to distinguish changes by other clients from changes that are due
+// because Headwater or its rules changed. Only one goroutine may use it.
 type Versions struct {
 	Store  configmap.Store
 	loaded bool
-	// noted holds for each object its version and its owner; stored is what the
-	// ConfigMap has of it.
+	// observed maps each object to its version and owner; stored is the content
+	// of the ConfigMap.
 	observed, stored map[string]string
 }
 
 func entryOf(kind, name string) string { return kind + "." + name }
 
-// versionOf changes with the specification alone: labels and field managers are
-// everybody's.
+// versionOf returns a version that changes only with the spec. Other clients
+// may change labels.
 func versionOf(object metav1.Object) string {
 	return fmt.Sprintf("%s/%d", object.GetUID(), object.GetGeneration())
 }
@@ -41,28 +42,28 @@ func ownerOf(object metav1.Object) string {
 	return "nobody"
 }
 
-// set has it that live is as it should be.
+// set stores the version of live, which is in the desired state.
 func (v *Versions) set(kind string, live metav1.Object) {
 	v.observed[entryOf(kind, live.GetName())] = versionOf(live) + " " + ownerOf(live)
 }
 
 func (v *Versions) remove(kind, name string) { delete(v.observed, entryOf(kind, name)) }
 
-// deleted reports whether desired was there before and is not any more. What
-// belonged to another owner went with that.
+// deleted reports whether desired existed before and was deleted. It is false
+// if the owner changed: the garbage collector then deleted the object together
+// with the old owner.
 func (v *Versions) deleted(kind string, desired metav1.Object) bool {
 	_, owner, _ := strings.Cut(v.observed[entryOf(kind, desired.GetName())], " ")
 	return owner == ownerOf(desired)
 }
 
-// changed reports whether found is not what was noted of it.
+// changed reports whether found differs from the stored version.
 func (v *Versions) changed(kind string, found metav1.Object) bool {
 	version, _, known := strings.Cut(v.observed[entryOf(kind, found.GetName())], " ")
 	return known && version != versionOf(found)
 }
 
-// load reads what an earlier leader has noted, once. Without the permission it
-// has noted nothing.
+// load reads the ConfigMap once. If that is forbidden, nothing was stored.
 func (v *Versions) load(ctx context.Context) error {
 	if v.loaded {
 		return nil
@@ -77,7 +78,7 @@ func (v *Versions) load(ctx context.Context) error {
 	return nil
 }
 
-// save writes what is noted where that differs from what is stored.
+// save writes the ConfigMap if the versions changed.
 func (v *Versions) save(ctx context.Context) error {
 	if maps.Equal(v.observed, v.stored) {
 		return nil
