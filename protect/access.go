@@ -14,28 +14,29 @@ import (
 	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
-// The indexes of bindings.
+// Names of the indexes.
 const (
 	byHolder      = "holder"
 	byClusterRole = "clusterRole"
 )
 
-// boundRole is what is kept of a ClusterRoleBinding.
+// boundRole is the cached form of a ClusterRoleBinding.
 type boundRole struct {
 	metav1.ObjectMeta
 	ClusterRole string
-	// Holders are the principals that it binds.
+	// Holders are the principals that the binding grants the ClusterRole.
 	Holders []string
 }
 
-// accessIndex answers who a ClusterRole is bound to. RoleBindings are not read:
-// whoever administers a namespace may bind any role there, to themselves too.
+// accessIndex answers which users and groups a ClusterRole is bound to. It
+// ignores RoleBindings: a namespace admin could create one to exempt
+// themselves.
 type accessIndex struct {
 	bindings *informers.View[*boundRole]
 }
 
-// watchBindings returns an Access whose cache is started with caches once needed
-// says so.
+// watchBindings returns an accessIndex. Its cache starts together with caches
+// as soon as needed returns true.
 func watchBindings(clients *kube.Clients, caches *informers.Caches, needed func() bool, log *zap.Logger) (*accessIndex, error) {
 	informer := rbacinformers.NewClusterRoleBindingInformer(clients.Typed, 0, cache.Indexers{})
 	bindings, err := informers.NewView("cluster role bindings", informer, log, toBinding)
@@ -64,16 +65,17 @@ func newAccessIndex(bindings *informers.View[*boundRole]) (*accessIndex, error) 
 	return &accessIndex{bindings: bindings}, nil
 }
 
-// hasSynced reports whether every binding was read.
+// hasSynced reports whether all ClusterRoleBindings are cached.
 func (a *accessIndex) hasSynced() bool { return a.bindings.HasSynced() }
 
-// onChange calls changed with the ClusterRole whenever one of its bindings does.
+// onChange registers changed. It is called with the name of the ClusterRole
+// after a binding of it is created, updated or deleted.
 func (a *accessIndex) onChange(changed func(clusterRole string)) error {
 	_, err := a.bindings.OnChange(func(change informers.Change[*boundRole]) { changed(change.Latest().ClusterRole) })
 	return err
 }
 
-// holders lists the principals that clusterRole is bound to cluster-wide.
+// holders lists the principals that clusterRole is bound to.
 func (a *accessIndex) holders(clusterRole string) []string {
 	var all []string
 	for _, binding := range a.bindings.ByIndex(byClusterRole, clusterRole) {
@@ -82,8 +84,9 @@ func (a *accessIndex) holders(clusterRole string) []string {
 	return all
 }
 
-// isBound reports whether clusterRole is bound to user cluster-wide, at the cost of
-// one look-up for each group of theirs, however many bindings there are.
+// isBound reports whether clusterRole is bound to user. The cost is one lookup
+// for the user and one for each of their groups, independent of the number of
+// bindings.
 func (a *accessIndex) isBound(user decide.User, clusterRole string) bool {
 	for principal := range decide.Principals(user) {
 		if a.bindings.Has(byHolder, bindingKey(clusterRole, principal)) {
@@ -93,7 +96,8 @@ func (a *accessIndex) isBound(user decide.User, clusterRole string) bool {
 	return false
 }
 
-// bindingKey is one principal's holding of a role. No name has a line break.
+// bindingKey is the index key of one principal that holds clusterRole. A line
+// break separates the two, because names contain none.
 func bindingKey(clusterRole, principal string) string { return clusterRole + "\n" + principal }
 
 func toBinding(o any) (*boundRole, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// awaitNeeded blocks until something is needed, which a swap of the rules may change,
-// or ctx ends. late is true when it had to wait.
+// awaitNeeded blocks until needed returns true or ctx ends. It calls needed
+// again after each reload of the rules. late is true if it had to wait.
 func awaitNeeded(ctx context.Context, needed func() bool, live *rules.Live[spec.Rule]) (late bool) {
 	changed := loop.NewWake()
 	defer live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { changed.Up() })()

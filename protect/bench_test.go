@@ -30,7 +30,7 @@ const (
 	benchRules    = 200
 )
 
-// benchAccess holds bindings of which a fifth is to the role that rules allow.
+// benchAccess holds bindings; a fifth of them bind the role that rules allow.
 func benchAccess(tb testing.TB) *accessIndex {
 	tb.Helper()
 	informer := rbacinformers.NewClusterRoleBindingInformer(fake.NewClientset(), 0, cache.Indexers{})
@@ -62,8 +62,8 @@ func benchSet() *rules.Set[spec.Rule] {
 	return rules.NewSet(all...)
 }
 
-// BenchmarkReview is one whole review, from its bytes to those of the answer,
-// among 10,000 ClusterRoleBindings and 200 rules.
+// BenchmarkReview measures a whole review, from request body to response body,
+// with 10,000 ClusterRoleBindings and 200 rules.
 func BenchmarkReview(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
 	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
@@ -86,7 +86,7 @@ func BenchmarkReview(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide is the verdict alone.
+// BenchmarkDecide measures the decision alone.
 func BenchmarkDecide(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
 	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
@@ -101,8 +101,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// maxAllocations bounds what a verdict about an object allocates, however many
-// rules and bindings there are; most is the message of a refusal.
+// maxAllocations limits the allocations of one decision, independent of the
+// number of rules and bindings. Most are for the message of a denial.
 const maxAllocations = 24
 
 func TestAVerdictAllocatesLittle(t *testing.T) {

@@ -32,7 +32,7 @@ const (
 	oldPlatform   = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"platform"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`
 )
 
-// reviewOf builds the review of a write to the Secret as alice, with parts
+// reviewOf builds the review of a write to the Secret by alice, with parts
 // replaced.
 func reviewOf(operation, before, after string, replace ...string) string {
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1",` +

@@ -32,46 +32,48 @@ import (
 	"github.com/headwater-k8s/headwater/protect/webhook"
 )
 
-// Module keeps sources from being changed by those who should not.
+// Module protects sources: only users that a rule allows can change them.
 var Module = fx.Module("protect",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("protect") }),
 	fx.Provide(newModule),
 )
 
-// defaultAddress is where the webhook listens.
+// defaultAddress is the default address that the webhook listens on.
 const defaultAddress = ":9443"
 
-// listenRetry is how long to wait before trying an address again that was
-// taken when the first rule appeared in a running process.
+// listenRetry is the pause before the module retries work that failed to start,
+// for example because the address is in use.
 const listenRetry = 5 * time.Second
 
 // Options are set by flags.
 type Options struct {
-	// Namespace is Headwater's own.
+	// Namespace is Headwater's own namespace.
 	Namespace string
-	// WebhookURL is where the API server reaches the webhook; empty means the
-	// Service headwater-webhook.
+	// WebhookURL is the URL at which the API server calls the webhook. Empty
+	// means the Service headwater-webhook.
 	WebhookURL string
-	// WebhookAddress is where the webhook listens, by default DefaultAddress.
+	// WebhookAddress is the address that the webhook listens on. Empty means
+	// defaultAddress.
 	WebhookAddress string
-	// Drain is how long the webhook goes on serving once it is told to stop: as
-	// long as a Service may send requests to a pod that is not ready any more.
+	// Drain is how long the webhook keeps serving after a stop is requested. A
+	// Service can send requests to a terminating pod for that long.
 	Drain time.Duration
-	// Settle is how long a new CA is published before a certificate of it is
-	// served, by default DefaultSettle.
+	// Settle is how long a new CA is published before the webhook serves a
+	// certificate that it signed. Zero means certs.DefaultSettle.
 	Settle time.Duration
-	// Configuration is checked at admission while the webhook is registered.
+	// Configuration is Headwater's own ConfigMap. The webhook validates writes
+	// to it while it is registered.
 	Configuration decide.OwnConfiguration
 }
 
-// Identity is the user name under which Headwater writes. It is empty, and
-// nobody passes for Headwater, until Set.
+// Identity is the user name that Headwater's requests carry. It is empty until
+// Set is called, and then no user matches it.
 type Identity struct{ name atomic.Pointer[string] }
 
-// Set makes name the identity.
+// Set stores the user name.
 func (i *Identity) Set(name string) { i.name.Store(&name) }
 
-// Name returns the identity.
+// Name returns the user name, or "" before Set.
 func (i *Identity) Name() string {
 	if name := i.name.Load(); name != nil {
 		return *name
@@ -79,7 +81,7 @@ func (i *Identity) Name() string {
 	return ""
 }
 
-// params is what the module is built from.
+// params are the dependencies of the module.
 type params struct {
 	fx.In
 
@@ -95,25 +97,25 @@ type params struct {
 	Observer Observer `optional:"true"`
 }
 
-// result is what the module runs.
+// result is what the module provides to the application.
 type result struct {
 	fx.Out
 
 	View *View
-	// Registration and Prover are the leader's work.
+	// Registration and Prover run on the leader only.
 	Registration leader.Runnable `group:"leader"`
 	Prover       leader.Runnable `group:"leader"`
-	// Webhook and Certificates run on every replica. Webhook ends gracefully
-	// and answers until then: what it reads must outlive it.
+	// Webhook and Certificates run on every replica. Webhook answers reviews
+	// until it has drained, so the caches it reads must stop after it.
 	Webhook      leader.Runnable `group:"replica"`
 	Certificates leader.Runnable `group:"replica"`
-	// Permissions is what the rules in force at the start need.
+	// Permissions are what the rules and settings need at the start.
 	Permissions []kube.Permission `group:"permissions,flatten"`
 	Check       serve.Check       `group:"checks"`
 }
 
-// newModule builds the module. Nothing runs and nothing listens before the
-// Runnables do. It fails when the options make no sense.
+// newModule builds the module without starting anything. It fails if the
+// webhook URL or the identity of the prover is invalid.
 func newModule(p params) (result, error) {
 	endpoint, err := spec.NewEndpoint(p.Options.WebhookURL, p.Options.Namespace)
 	if err != nil {
@@ -159,7 +161,7 @@ func newModule(p params) (result, error) {
 		return result{}, err
 	}
 	if _, err := p.Caches.Sources.OnChange(func(change informers.Change[*object.Full]) {
-		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label may make a source
+		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label can make an object a source
 			registration.Changed()
 			prover.Changed()
 		}
@@ -178,7 +180,7 @@ func newModule(p params) (result, error) {
 	}, nil
 }
 
-// decider judges the requests that the webhook is asked about.
+// decider returns the function that decides a review.
 func decider(p params, world cachedWorld) func(decide.Request) decide.Verdict {
 	return func(request decide.Request) decide.Verdict {
 		if request.Scope.About == decide.AboutConfiguration {
@@ -188,7 +190,8 @@ func decider(p params, world cachedWorld) func(decide.Request) decide.Verdict {
 	}
 }
 
-// certificateOrigin is the Secret that the settings name, or Headwater itself.
+// certificateOrigin returns the Secret named by
+// protect.certificates.secretName, or Headwater's own certificate.
 func certificateOrigin(p params, endpoint spec.Endpoint, clk clock.Clock, m *certs.Metrics) certs.Origin {
 	if name := p.Settings.Load().Certificates.SecretName; name != "" {
 		return &certs.Provided{
@@ -198,9 +201,10 @@ func certificateOrigin(p params, endpoint spec.Endpoint, clk clock.Clock, m *cer
 	return &certs.Own{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Hosts: endpoint.Hosts, Clock: clk, Log: p.Log}
 }
 
-// whenNeeded runs work once it is, which is looked at whenever the rules are
-// swapped. An error ends the process when work was needed at the start; later
-// it must not take the rest of Headwater down with it, so it is tried again.
+// whenNeeded returns a function that waits until needed returns true, then runs
+// work. It checks again after each reload of the rules. If work was needed from
+// the start, its error is returned and ends the process. Otherwise the error is
+// logged and work is retried, so that the rest of Headwater keeps running.
 func whenNeeded(needed func() bool, live *rules.Live[spec.Rule], log *zap.Logger, work func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		late := awaitNeeded(ctx, needed, live)
@@ -209,7 +213,7 @@ func whenNeeded(needed func() bool, live *rules.Live[spec.Rule], log *zap.Logger
 			if err == nil || !late {
 				return err
 			}
-			log.Error("protection cannot start, retrying", zap.Error(err))
+			log.Error("protection failed to start; retrying", zap.Duration("after", listenRetry), zap.Error(err))
 			select {
 			case <-ctx.Done():
 			case <-time.After(listenRetry):
@@ -225,13 +229,13 @@ func newCheck(needed func() bool, server *webhook.Server, keeper *certs.Keeper) 
 			return nil
 		}
 		if !server.Listening() {
-			return errors.New("the webhook does not listen")
+			return errors.New("the webhook is not listening")
 		}
 		return keeper.Ready()
 	}}
 }
 
-// cachedWorld is the World as the caches know it.
+// cachedWorld builds a decide.World from the caches.
 type cachedWorld struct {
 	identity *Identity
 	settings *live.Value[spec.Settings]
@@ -239,8 +243,9 @@ type cachedWorld struct {
 	access   *accessIndex
 }
 
-// ready reports whether everything was read that tells an exempt requester
-// from others. A source whose namespace was not read yet is held to be there.
+// ready reports whether the namespaces and ClusterRoleBindings are cached, so
+// that exempt users are recognised. Until a rule's source namespace is cached,
+// hasSource reports that the source exists.
 func (w cachedWorld) ready() bool { return w.caches.Namespaces.HasSynced() && w.access.hasSynced() }
 
 func (w cachedWorld) world() decide.World {
@@ -257,7 +262,7 @@ func (w cachedWorld) world() decide.World {
 	}
 }
 
-// SourcesRead reports whether the source namespaces of all rules were read.
+// sourcesRead reports whether the source namespaces of all rules are cached.
 func sourcesRead(live *rules.Live[spec.Rule], sources *informers.Sources) bool {
 	return !slices.ContainsFunc(live.Load().All(), func(rule spec.Rule) bool {
 		_, synced := sources.Of(rule.Base)

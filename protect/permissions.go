@@ -10,17 +10,18 @@ import (
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// permissions are what the rules and settings in force at the start need.
+// permissions lists what the rules and settings need at the start. needed is
+// false if there are no rules.
 func permissions(needed bool, settings spec.Settings, namespace string) []kube.Permission {
 	if !needed {
 		return nil
 	}
 	all := append(recordPermissions(namespace), kube.Permission{
 		Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
-		For: "know who holds a ClusterRole that may change a source",
+		For: "know which users hold a ClusterRole that exempts them from a rule",
 	}, kube.Permission{
 		Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: spec.OwnerName, Verbs: []string{"get"},
-		For: "have what is registered go with an uninstallation",
+		For: "set the owner of webhooks and policies, so that uninstalling Headwater deletes them",
 	})
 	if settings.Engine != spec.EnginePolicy {
 		all = append(all, webhookPermissions(namespace, settings.Certificates.SecretName)...)
@@ -28,8 +29,8 @@ func permissions(needed bool, settings spec.Settings, namespace string) []kube.P
 	return append(all, policyPermissions()...)
 }
 
-// webhookPermissions are the webhook's; certificate names a Secret that somebody
-// else keeps, if any.
+// webhookPermissions lists what the webhook needs. certificate is the name of a
+// provided Secret; if it is empty, Headwater creates its own certificate.
 func webhookPermissions(namespace, certificate string) []kube.Permission {
 	all := []kube.Permission{
 		{
@@ -49,11 +50,11 @@ func webhookPermissions(namespace, certificate string) []kube.Permission {
 	}
 	return append(all,
 		kube.Permission{
-			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "make the webhook's certificate",
+			Resource: "secrets", Namespace: namespace, Verbs: []string{"create"}, For: "issue the webhook's certificate",
 		},
 		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Name: spec.CertificateSecret,
-			Verbs: []string{"list", "watch", "update"}, For: "keep the webhook's certificate",
+			Verbs: []string{"list", "watch", "update"}, For: "renew the webhook's certificate",
 		})
 }
 
@@ -77,19 +78,19 @@ func recordPermissions(namespace string) []kube.Permission {
 	return []kube.Permission{
 		{
 			Resource: "serviceaccounts", Namespace: namespace, Name: prove.ProverAccount, Verbs: []string{"impersonate"},
-			For: "try whether an account without exemption is refused",
+			For: "verify that an account without exemption is denied",
 		},
 		{
 			Resource: "configmaps", Namespace: namespace, Name: prove.ProofsConfigMap, Verbs: []string{"get", "update"},
-			For: "record since when each rule is proven to protect",
+			For: "store since when each rule is verified",
 		},
 		{
 			Resource: "configmaps", Namespace: namespace, Name: register.RegisteredConfigMap, Verbs: []string{"get", "update"},
-			For: "know what was registered before this process led",
+			For: "know which objects an earlier leader registered",
 		},
 		{
 			Resource: "configmaps", Namespace: namespace, Verbs: []string{"create"},
-			For: "record what is registered, and since when each rule is proven to protect",
+			For: "store which objects are registered, and since when each rule is verified",
 		},
 	}
 }

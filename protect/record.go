@@ -14,26 +14,26 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// recorder tells of verdicts: a metric for each, a log line for each violation
-// of a rule, and an Event for each that was denied or passed on record alone;
-// whom a rule warns sees it themselves. It never blocks. Of the attempts of
-// the prover, which tells itself what they show, it says nothing.
+// recorder reports verdicts: a metric for each review, a log line for each
+// violation, and an Event for each denied or audited request. The API server
+// shows a warning to the requester, so warnings get no Event. The recorder
+// skips requests of the prover, which reports its own results. It never blocks.
 type recorder struct {
 	prober string
 	rules  *rules.Live[spec.Rule]
 	source func(object.Ref) (*object.Full, bool)
 	events interface{ Record(events.Event) }
-	// onlooker, when there is one, is told of each violation.
+	// observer is called for each violation, if it is set.
 	observer Observer
 	metrics  *metrics
 	log      *zap.Logger
 }
 
-// Observer is told of violations as they are judged, to show them. It must not
-// wait.
+// Observer receives each violation, to display it. Violated must not block.
 type Observer interface{ Violated(violation Violation) }
 
-// Violation is a request that a rule does not allow, by names alone.
+// Violation is a request that a rule does not allow. It contains names but no
+// values of objects.
 type Violation struct {
 	Outcome   decide.Outcome
 	User      string
@@ -88,19 +88,20 @@ func (r recorder) record(request decide.Request, verdict decide.Verdict, took ti
 	})
 }
 
-// recordConfiguration logs that a configuration was refused. The requester is
-// shown what is wrong with it.
+// recordConfiguration counts the review of Headwater's configuration, and logs
+// a refusal. The requester sees the problems in the response.
 func (r recorder) recordConfiguration(request decide.Request, verdict decide.Verdict) {
 	r.metrics.configs.WithLabelValues(string(verdict.Outcome()), string(verdict.Reason)).Inc()
 	if verdict.Allowed {
 		return
 	}
-	r.log.Info("refused a configuration that is not valid", zap.String("user", request.User.Name), zap.Strings("groups", request.User.Groups),
+	r.log.Info("denied an invalid configuration", zap.String("user", request.User.Name), zap.Strings("groups", request.User.Groups),
 		zap.String("object", request.Object()), zap.String("reason", string(verdict.Reason)), zap.Bool("dryRun", request.DryRun))
 }
 
-// about is the object that request is about; the subject of the rule for a
-// namespace or where no such object is known. It is nil without any of them.
+// about returns the object of the Event: the object of the request. For a
+// namespace or an unknown object it is the subject of the rule. It is nil if
+// neither is known.
 func (r recorder) about(request decide.Request, ruleName string) *corev1.ObjectReference {
 	if ref, known := request.Ref(); known && request.Old != nil {
 		return &corev1.ObjectReference{

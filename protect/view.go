@@ -5,19 +5,20 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// View reports which engine enforces the rules, and whether the prover found
-// that they protect. It sends no request and changes nothing.
+// View reports which engine enforces the rules and whether the prover verified
+// each rule. It only reads memory.
 type View struct {
 	prover *prove.Prover
 	engine func() spec.Engine
 }
 
-// Engine is the engine in force; see Registration.InForce.
+// Engine returns the engine that enforces the rules; see
+// register.Registration.InForce.
 func (v *View) Engine() spec.Engine { return v.engine() }
 
-// Status is that of a rule; known is false where nothing was tried: the rule
-// refuses nothing or has no source, it was not come to yet, or another replica
-// tries.
+// Status returns the last result of the prover for rule. known is false if this
+// replica has not tried the rule: it is not the leader, the rule does not
+// enforce or has no source, or its turn has not come.
 func (v *View) Status(rule string) (status prove.Status, known bool) {
 	return v.prover.Status(rule)
 }
