@@ -1,5 +1,5 @@
-// Package loop repeats one level-driven step: what it does depends on how things
-// stand when it looks, not on what woke it.
+// Package loop repeats one level-driven step: the step reads the current state
+// and does not depend on the event that triggered it.
 package loop
 
 import (
@@ -10,20 +10,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Retries after an error start after RetryBase and double up to retryMax.
+// Retries after an error start at RetryBase and double up to retryMax.
 const (
 	RetryBase = 200 * time.Millisecond
 	retryMax  = 5 * time.Second
 )
 
-// Wake tells a Loop, or whoever else receives from it, to look again. Any number
-// of calls before that count as one.
+// Wake triggers the next step of a Loop, or wakes any other receiver. Several
+// calls before a receive count as one.
 type Wake chan struct{}
 
-// NewWake returns a Wake that was not called yet.
+// NewWake returns a Wake without a pending call.
 func NewWake() Wake { return make(Wake, 1) }
 
-// Up has whoever receives look again. It never blocks.
+// Up wakes the receiver. It never blocks.
 func (w Wake) Up() {
 	select {
 	case w <- struct{}{}:
@@ -31,14 +31,14 @@ func (w Wake) Up() {
 	}
 }
 
-// Loop repeats Step: at once, whenever it is woken, after the delay that Step
-// asked for, and after an error, which it logs.
+// Loop repeats Step: first at once, then after each wake-up and after the delay
+// that Step returned. It logs an error and retries after a growing delay.
 type Loop struct {
 	Wake  Wake
 	Clock clock.Clock
 	Log   *zap.Logger
-	// Step returns after how long to look again at the latest; zero means when
-	// woken.
+	// Step returns the maximum delay until the next call. Zero means to wait
+	// for a wake-up.
 	Step func(ctx context.Context) (again time.Duration, err error)
 }
 
@@ -51,7 +51,7 @@ func (l Loop) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			l.Log.Warn("a step failed, will retry", zap.Duration("after", delay), zap.Error(err))
+			l.Log.Warn("step failed; retrying", zap.Duration("after", delay), zap.Error(err))
 			again, delay = delay, min(2*delay, retryMax)
 		} else {
 			delay = RetryBase
@@ -74,7 +74,7 @@ func (l Loop) wait(ctx context.Context, again time.Duration) {
 	}
 }
 
-// Sooner returns the shorter of two delays, of which zero means none.
+// Sooner returns the shorter of two delays. Zero means no delay is set.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
