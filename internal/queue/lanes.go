@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// lanes is a workqueue.Queue of two first-in-first-out lanes: a key that was
-// promoted waits in the fresh lane, every other in the bulk lane, and the
-// fresh lane goes first. The work queue calls its methods under its own lock;
-// only promote comes from outside.
+// lanes is a workqueue.Queue with two first-in-first-out lanes, fresh and bulk.
+// Promoted keys wait in the fresh lane, which goes first. The work queue calls
+// the methods of workqueue.Queue under its own lock; promote is called without
+// it.
 type lanes[K comparable] struct {
 	mu       sync.Mutex
 	promoted map[K]bool
 	waiting  map[K]place
 	fresh    list.List
 	bulk     list.List
-	// working counts keys that were popped and are not done; drained is true once
-	// no key waited and none was worked on.
+	// working counts the keys that were popped and are not done. drained
+	// becomes true once no key waits and none is being worked on.
 	working int
 	drained bool
 }
@@ -30,7 +30,7 @@ func newLanes[K comparable]() *lanes[K] {
 	return &lanes[K]{promoted: map[K]bool{}, waiting: map[K]place{}}
 }
 
-// promote makes the next Push or Touch of key a fresh one.
+// promote makes the next Push or Touch of key use the fresh lane.
 func (l *lanes[K]) promote(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,8 @@ func (l *lanes[K]) Push(key K) {
 	l.push(key)
 }
 
-// Touch implements workqueue.Queue: it moves a waiting bulk key to the fresh
-// lane when the key was promoted.
+// Touch implements workqueue.Queue. It moves a waiting bulk key to the fresh
+// lane if the key was promoted.
 func (l *lanes[K]) Touch(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,15 +87,15 @@ func (l *lanes[K]) Pop() K {
 	return key
 }
 
-// done says that the work on one popped key has ended. The work queue has pushed
-// the key again by then, if it has to be done again.
+// done records that work on a popped key has ended. If the key must be worked
+// on again, the work queue has already pushed it.
 func (l *lanes[K]) done() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.working--
 }
 
-// drain reports, once, that no key waits and none is worked on.
+// drain reports, once, that no key waits and none is being worked on.
 func (l *lanes[K]) drain() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// metrics is a workqueue.MetricsProvider over an injected registry. Every
-// queue of the process shares its collectors, told apart by the label queue.
+// metrics is a workqueue.MetricsProvider. All queues of the process share its
+// collectors, which have the label queue.
 type metrics struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec

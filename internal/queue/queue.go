@@ -1,8 +1,9 @@
-// Package queue is the one worker loop of Headwater.
+// Package queue is the worker loop of all controllers.
 //
-// Keys in, calls of a reconcile function out: each key at most once at a time,
-// again with growing delay after an error, for ever; and keys added as fresh
-// before those added as bulk.
+// It takes keys and calls a reconcile function for each. A key is never
+// reconciled twice at once. After an error it is retried without limit, with
+// exponential backoff. Keys added as fresh are reconciled before keys added as
+// bulk.
 package queue
 
 import (
@@ -31,7 +32,7 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// Runner calls one reconcile function for every key that was added.
+// Runner calls a reconcile function for every added key.
 type Runner[K comparable] struct {
 	options   Options
 	reconcile func(ctx context.Context, key K) error
@@ -42,28 +43,27 @@ type Runner[K comparable] struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[K]
 	lanes *lanes[K]
-	// delayed has when each key is due that waits for a delay to pass.
+	// delayed is when each delayed key is due.
 	delayed map[K]time.Time
 }
 
-// New returns a Runner that accepts keys only while it is open.
+// New returns a Runner. It accepts keys only while it is open.
 func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
 	r := &Runner[K]{options: options, reconcile: reconcile, added: func(K) {}, drained: func() {}, metrics: newMetrics(options.Registry)}
 	register(options.Registry, nextDelayed(options.Name, r.nextDelayed))
 	return r
 }
 
-// OnAdd has added called for every key as it is added, also with a delay. It
-// must not wait, and is set before Open.
+// OnAdd sets a function that is called for every added key, with or without
+// delay. It must not block. Call OnAdd before Open.
 func (r *Runner[K]) OnAdd(added func(key K)) { r.added = added }
 
-// OnDrained has drained called once each time the Runner runs: when every key
-// that was added so far is done, but for those with a delay. It is set before
-// Open.
+// OnDrained sets a function that is called once in each Run: when all keys
+// added so far are done, except delayed ones. Call OnDrained before Open.
 func (r *Runner[K]) OnDrained(drained func()) { r.drained = drained }
 
-// Open makes the Runner accept keys. It must be called before Run, and be
-// followed by Close; a Runner that was closed may be opened again.
+// Open makes the Runner accept keys. Call it before Run and call Close
+// afterwards. A closed Runner can be opened again.
 func (r *Runner[K]) Open() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,14 +83,14 @@ func (r *Runner[K]) Open() {
 		workqueue.TypedRateLimitingQueueConfig[K]{Name: r.options.Name, DelayingQueue: delaying})
 }
 
-// Close makes the Runner drop its keys and accept no more.
+// Close drops all keys and makes the Runner reject new ones.
 func (r *Runner[K]) Close() {
 	if queue, _ := r.current(); queue != nil {
 		queue.ShutDown()
 	}
 }
 
-// Fresh adds a key to be done before all bulk keys.
+// Fresh adds a key that goes before all bulk keys.
 func (r *Runner[K]) Fresh(key K) {
 	queue, lanes := r.current()
 	if queue != nil {
@@ -100,7 +100,7 @@ func (r *Runner[K]) Fresh(key K) {
 	}
 }
 
-// FreshAfter is Fresh once delay has passed.
+// FreshAfter adds a fresh key after delay.
 func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 	queue, lanes := r.current()
 	if queue != nil {
@@ -111,7 +111,7 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 	}
 }
 
-// Bulk adds a key to be done when no fresh key waits.
+// Bulk adds a key that waits until no fresh key is left.
 func (r *Runner[K]) Bulk(key K) {
 	if queue, _ := r.current(); queue != nil {
 		queue.Add(key)
@@ -119,7 +119,7 @@ func (r *Runner[K]) Bulk(key K) {
 	}
 }
 
-// After adds a key once delay has passed.
+// After adds a bulk key after delay.
 func (r *Runner[K]) After(key K, delay time.Duration) {
 	if queue, _ := r.current(); queue != nil {
 		r.delay(key, delay)
@@ -134,7 +134,7 @@ func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[K], *lanes[K
 	return r.queue, r.lanes
 }
 
-// Run works until ctx ends, then waits for the calls in flight.
+// Run reconciles keys until ctx ends, then waits for running calls.
 func (r *Runner[K]) Run(ctx context.Context) {
 	queue, lanes := r.current()
 	var workers sync.WaitGroup
@@ -172,14 +172,14 @@ func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingI
 		return true
 	}
 	if ctx.Err() == nil {
-		r.options.Log.Warn("work on a key failed, will retry", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(key)+1), zap.Error(err))
+		r.options.Log.Warn("reconcile failed; retrying with backoff", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(key)+1), zap.Error(err))
 		queue.AddRateLimited(key)
 	}
 	return true
 }
 
-// call turns a panic into an error, so that one poisoned key is retried alone
-// and never takes the process, and with it every other key, down.
+// call turns a panic into an error, so that a key that panics is retried and
+// does not end the process.
 func (r *Runner[K]) call(ctx context.Context, key K) (err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
