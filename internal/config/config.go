@@ -28,7 +28,7 @@ type Config struct {
 	Rules      []Rule               `json:"rules,omitzero"`
 	Protect    protectspec.Settings `json:"protect"`
 	Reload     reloadspec.Settings  `json:"reload"`
-	Safety     syncspec.Safety          `json:"safety"`
+	Safety     syncspec.Safety      `json:"safety"`
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
@@ -43,7 +43,7 @@ type Config struct {
 type Rule struct {
 	Name    string              `json:"name"`
 	Source  rules.Source        `json:"source"`
-	Sync    *syncspec.Config        `json:"sync,omitempty"`
+	Sync    *syncspec.Config    `json:"sync,omitempty"`
 	Protect *protectspec.Config `json:"protect,omitempty"`
 	Reload  *reloadspec.Config  `json:"reload,omitempty"`
 }

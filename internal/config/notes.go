@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
@@ -152,3 +153,34 @@ func meet(a, b Rule) bool {
 	}
 	return false
 }
+
+// noteSource reports a source in a namespace from which sync refuses to clone.
+func noteSource(doc *document, at *field.Path, source rules.Source, own string) {
+	switch {
+	case source.Namespace == metav1.NamespaceSystem && !source.AllowSystemNamespace:
+		doc.note(at, "the rule clones nothing: a source in kube-system is cloned only with allowSystemNamespace: true beside it")
+	case own != "" && source.Namespace == own:
+		doc.note(at, "the rule clones nothing: this is Headwater's own namespace, whose keys and certificates must not leave it; move the source to another namespace")
+	}
+}
+
+// noteReceivers reports URLs that send a password in clear text.
+func noteReceivers(doc *document, receivers []notify.Receiver) {
+	for i, receiver := range receivers {
+		if receiver.SendsPasswordInClear() {
+			doc.note(field.NewPath("notify").Index(i).Child("url"), "sends the password of the URL without encryption; write https://")
+		}
+	}
+}
+
+// The ConfigMaps of Headwater's own namespace that hold a configuration, and the
+// key under which they do.
+const (
+	// ConfigMapName names the ConfigMap that the chart makes, and that commands
+	// read when no file is given.
+	ConfigMapName = "headwater"
+	// LastValidName names the copy of the last valid content of ConfigMapName.
+	LastValidName = "headwater-last-valid"
+	// ConfigMapKey is the key in both.
+	ConfigMapKey = "headwater.yaml"
+)

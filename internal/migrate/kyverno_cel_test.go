@@ -12,7 +12,9 @@ import (
 // What is not understood must exempt nobody.
 func TestWhoACELPolicyLetsPassIsRecognisedSurelyOrNotAtAll(t *testing.T) {
 	none := protectspec.Allow{ClusterRoles: []string{}}
-	users := func(names ...string) protectspec.Allow { return protectspec.Allow{ClusterRoles: []string{}, Users: names} }
+	users := func(names ...string) protectspec.Allow {
+		return protectspec.Allow{ClusterRoles: []string{}, Users: names}
+	}
 	for sentence, test := range map[string]struct {
 		condition, validation string
 		want                  *protectspec.Allow // nil: the rule is a comment

@@ -17,6 +17,7 @@ import (
 // objects finds an object that annotations name.
 type objects map[object.Ref]ir.Object
 
+// Indexed returns all, by reference.
 func Indexed(all []ir.Object) objects {
 	index := objects{}
 	for _, o := range all {

@@ -84,6 +84,7 @@ func (w Where) ReachesKube() bool {
 	})
 }
 
+// SyncPart is the sync section of a rule to be: where its clones go.
 type SyncPart struct {
 	Where           Where
 	TargetName      string
@@ -91,6 +92,7 @@ type SyncPart struct {
 	OnSourceDeleted syncspec.OnGone
 }
 
+// ProtectPart is the protect section of a rule to be.
 type ProtectPart struct {
 	Operations []protectspec.Operation
 	Mode       protectspec.Mode
@@ -99,6 +101,7 @@ type ProtectPart struct {
 	Clones     protectspec.Clones
 }
 
+// ReloadPart is the reload section of a rule to be.
 type ReloadPart struct {
 	Selector *metav1.LabelSelector
 	// Kinds are those of the workloads that the policies restart.
@@ -151,6 +154,7 @@ func (f *Finding) SystemSource() {
 	}
 }
 
+// SourceNamed is the source that ref names.
 func SourceNamed(ref object.Ref) rules.Source {
 	return rules.Source{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
@@ -170,6 +174,7 @@ func NewObject(kind object.Kind, meta metav1.ObjectMeta) Object {
 	}
 }
 
+// IsTrue reports whether the value of an annotation says true, as the tools read it.
 func IsTrue(annotation string) bool { return strings.EqualFold(strings.TrimSpace(annotation), "true") }
 
 // Rolled are the kinds of workload that a rule of Headwater restarts.
@@ -221,6 +226,7 @@ func JoinNames(all []Where) []Where {
 	return joined
 }
 
+// Distinct joins lists, each text once.
 func Distinct(lists ...[]string) []string {
 	var all []string
 	for _, text := range slices.Concat(lists...) {

@@ -8,6 +8,7 @@ import (
 
 var escapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
+// Escaped returns the glob that matches text alone.
 func Escaped(text string) string { return escapes.Replace(text) }
 
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, `*?[\`) }

@@ -10,6 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
+// ExceptionKind is the kind of an exception to policies.
 const ExceptionKind = "PolicyException"
 
 // PolicyException is as much of one, of either group, as is told.

@@ -44,6 +44,7 @@ func (p Policy) generatesExisting() bool {
 
 func (p Policy) name() string { return PolicyName(p.Kind, p.Metadata) }
 
+// PolicyName names a policy for people: its kind, its namespace if it has one, its name.
 func PolicyName(kind string, of metav1.ObjectMeta) string {
 	if of.Namespace != "" {
 		return kind + " " + of.Namespace + "/" + of.Name

@@ -29,6 +29,7 @@ type stateWord struct {
 	Means string `json:"means"`
 }
 
+// StateWords are the words for each State, in the order of the states.
 var StateWords = []stateWord{
 	{"a", "empty", "not selected", "the rule does not select this namespace"},
 	{"b", "current", "in sync", "the clone matches its source and its rule"},
