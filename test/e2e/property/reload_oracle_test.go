@@ -60,13 +60,21 @@ func (p *past) judgeRestarts(w *workload) error {
 		}
 		now := w.startsWith(ref, p.latest(ref))
 		for _, at := range started {
-			if runs := p.startedWith(w.form, ref, max(at, known.at), known.at); runs != now {
+			if runs := p.startedWith(w.form, ref, max(at, known.at), known.at); runs != now && !p.changedBack(w, ref, at, known.at) {
 				errs = append(errs, fmt.Errorf("%s/%s was not restarted for %s: it runs %q, and there is %q: %s",
 					w.namespace, w.name, ref, runs, now, p.tell(w)))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// changedBack reports whether the data that w had at rest was changed and changed
+// back while somebody else rolled w out, and the pod started in between: nothing is
+// promised of such a pod (deploy/GUARANTEES.md).
+func (p *past) changedBack(w *workload, ref object.Ref, started, rested int64) bool {
+	before := p.startedWith(w.form, ref, rested, rested)
+	return len(w.lately) > 1 && started > rested && before != "" && before == w.startsWith(ref, p.latest(ref))
 }
 
 // startedWith is what pods of f that got their node then read of ref. Until they
