@@ -36,7 +36,6 @@ var unwritten = []string{
 	"internal/kube/...",
 	"internal/mark",
 	"internal/migrate/...",
-	"internal/notify",
 	"internal/page/...",
 	"reload",
 	"reload/decide",

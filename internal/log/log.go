@@ -1,5 +1,5 @@
-// Package log builds the process's logger and routes the logs of client-go
-// through it.
+// Package log builds the logger of the process and routes the logs of client-go
+// to it.
 package log
 
 import (
@@ -40,15 +40,15 @@ func New(format, level string) (*zap.Logger, error) {
 	return logger, nil
 }
 
-// BridgeKlog sends what client-go logs to logger, for the whole process.
-// client-go attaches whole objects to some of its errors, Secrets too: of a
-// value that is not plain only the type is logged.
+// BridgeKlog sends the logs of client-go to logger, for the whole process.
+// client-go attaches whole objects to some errors, including Secrets, so a
+// structured value is replaced by its type.
 func BridgeKlog(logger *zap.Logger) {
 	plain := logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return fieldCore{core, plainFields} }))
 	klog.SetLogger(zapr.NewLogger(plain.Named("client-go")))
 }
 
-// fieldCore logs what change makes of fields.
+// fieldCore applies change to the fields of each entry.
 type fieldCore struct {
 	zapcore.Core
 
@@ -73,14 +73,14 @@ func (c fieldCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return c.Core.Write(entry, c.change(fields))
 }
 
-// filledFields leaves out texts that say nothing, such as the rule of what
-// follows from none.
+// filledFields drops empty strings, such as the rule of an entry that concerns
+// no rule.
 func filledFields(fields []zapcore.Field) []zapcore.Field {
 	empty := func(f zapcore.Field) bool { return f.Type == zapcore.StringType && f.String == "" }
 	return slices.DeleteFunc(slices.Clone(fields), empty)
 }
 
-// plainFields replaces structured values by the name of their type.
+// plainFields replaces structured values by the names of their types.
 func plainFields(fields []zapcore.Field) []zapcore.Field {
 	plain := make([]zapcore.Field, len(fields))
 	for i, field := range fields {

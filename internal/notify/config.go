@@ -10,26 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Receiver is one place that reports go to: an entry of the file's notify.
+// Receiver is a destination of reports: an entry of notify in the
+// configuration.
 type Receiver struct {
-	// URL says which service, and where; as a rule it holds a token.
+	// URL selects the service and the destination. It usually contains a token.
 	URL string `json:"url,omitempty"`
 	// URLFile is the path of a file with the URL, such as a key of a mounted
-	// Secret. It is read anew for each report.
+	// Secret. It is read for each report.
 	URLFile string `json:"urlFile,omitempty"`
-	// On is what is reported.
+	// On are the topics to report.
 	On []Topic `json:"on,omitzero"`
 }
 
-// Default fills in every key that was left out.
+// Default sets every omitted field to its default.
 func (r *Receiver) Default() {
 	if r.On == nil {
 		r.On = byDefault()
 	}
 }
 
-// Validate reports everything that is wrong with r, without a word of the URL.
-// It looks at no file: the configuration may be checked elsewhere.
+// Validate returns all problems of r. They never quote the URL. It does not
+// read URLFile, because the configuration may be validated on another machine.
 func (r Receiver) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -55,14 +56,14 @@ func (r Receiver) Validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// SendsPasswordInClear reports whether the URL holds a user or password, and is
-// plain HTTP.
+// SendsPasswordInClear reports whether the URL contains a user or password and
+// uses plain HTTP.
 func (r Receiver) SendsPasswordInClear() bool {
 	at, err := url.Parse(strings.TrimSpace(r.URL))
 	return err == nil && at.Scheme == "http" && at.User != nil
 }
 
-// ValidateAll reports everything that is wrong with receivers.
+// ValidateAll returns all problems of receivers.
 func ValidateAll(at *field.Path, receivers []Receiver) field.ErrorList {
 	var errs field.ErrorList
 	for i, receiver := range receivers {
@@ -71,5 +72,5 @@ func ValidateAll(at *field.Path, receivers []Receiver) field.ErrorList {
 	return errs
 }
 
-// name is what a receiver is called in the log, which must not show its URL.
+// name is the name of receiver i for the log, which must not contain its URL.
 func name(i int) string { return fmt.Sprintf("notify[%d]", i) }

@@ -1,5 +1,5 @@
-// Package notify reports what Events tell to where people read: Slack, Teams, a
-// webhook. It hears the Events of all modules, gathers those that say the same
-// of many objects into one report, and sends it apart from all other work. A
-// report is a courtesy: it is not written down, and is lost with the process.
+// Package notify sends reports of Events to Slack, Teams or a webhook. It
+// receives the Events of all modules, groups those with the same reason and
+// rule into one report, and sends it in the background. Reports are kept in
+// memory only: they are lost when the process ends.
 package notify

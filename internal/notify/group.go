@@ -15,46 +15,47 @@ import (
 )
 
 const (
-	// gather is how long the first Event of a group waits for others: a change
-	// reaches a thousand namespaces within it.
+	// gather is how long the first Event of a group waits for others. A change
+	// reaches a thousand namespaces within that time.
 	gather = 5 * time.Second
-	// between is the least time between two reports of one group.
+	// between is the minimum time between two reports of one group.
 	between = 5 * time.Minute
-	// repeat is how often what lasts is reported again.
+	// repeat is how often a persisting condition is reported again.
 	repeat = 4 * time.Hour
-	// maxPlaces are named in a report; the others are counted.
+	// maxPlaces is how many objects a report names; the others are counted.
 	maxPlaces = 3
-	// maxNote is what is shown of a note, in bytes.
+	// maxNote is the maximum length of a note in bytes.
 	maxNote = 400
-	// maxSaid bounds the memory of what was reported. Beyond it the oldest is
-	// forgotten, and may be reported again.
+	// maxSaid is the maximum number of remembered reports. Beyond it the oldest
+	// are forgotten and may be reported again.
 	maxSaid = 8192
 )
 
-// subject is what the Events of a group have in common.
+// subject identifies a group: its Events share reason and rule.
 type subject struct{ reason, rule string }
 
-// group gathers Events of one subject.
+// group collects the Events of one subject.
 type group struct {
 	topic Topic
-	// count is that of the Events since the last report; places describe the
-	// first of them.
+	// count is the number of Events since the last report; places describe the
+	// first ones.
 	count  int
 	places []string
 	due    time.Time
 	last   time.Time
 }
 
-// report is what is told of one group.
+// report is one message to receivers.
 type report struct {
 	topic Topic
 	text  string
 }
 
-// groups gathers Events. It knows no clock: the time is told.
+// groups collects Events. Callers pass the current time.
 type groups struct {
 	bySubject map[subject]*group
-	// said holds when what lasts was last taken in, by a hash of it.
+	// said is when each persisting condition was last added, by a hash of its
+	// Event.
 	said map[uint64]time.Time
 	seed maphash.Seed
 }
@@ -63,7 +64,7 @@ func newGroups() *groups {
 	return &groups{bySubject: map[subject]*group{}, said: map[uint64]time.Time{}, seed: maphash.MakeSeed()}
 }
 
-// add takes event in, unless it only repeats how something stands.
+// add adds event, unless it only repeats a persisting condition.
 func (g *groups) add(topic Topic, event events.Event, now time.Time) {
 	if topic.lasting() && g.repeats(event, now) {
 		return
@@ -105,7 +106,7 @@ func (g *groups) repeats(event events.Event, now time.Time) bool {
 	return false
 }
 
-// take returns the reports that are due at now.
+// take returns the reports that are due at now, and removes them.
 func (g *groups) take(now time.Time) []report {
 	var reports []report
 	for about, in := range g.bySubject {
@@ -121,7 +122,7 @@ func (g *groups) take(now time.Time) []report {
 	return reports
 }
 
-// next is when the next report is due; zero when there is none.
+// next returns when the next report is due, or zero if none is.
 func (g *groups) next() time.Time {
 	var next time.Time
 	for _, in := range g.bySubject {

@@ -18,19 +18,19 @@ import (
 	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
-// The results of a report.
+// Results of a report, as label values of a metric.
 const (
 	sent    = "sent"
-	failed  = "failed"  // tried for long, or refused for good
-	dropped = "dropped" // too many waited for one receiver
+	failed  = "failed"  // retries exhausted, or rejected permanently
+	dropped = "dropped" // the receiver's outbox was full
 )
 
-// Notifier reports Events to receivers.
+// Notifier sends reports of Events to receivers.
 type Notifier struct {
 	receivers atomic.Pointer[[]Receiver]
 	leading   atomic.Bool
 	groups    *locked.Value[*groups]
-	// changed is called when there may be more to do.
+	// changed wakes the loop.
 	changed loop.Wake
 	clock   clock.Clock
 	client  *http.Client
@@ -38,7 +38,7 @@ type Notifier struct {
 	log     *zap.Logger
 }
 
-// New returns a Notifier that reports nothing until Run.
+// New returns a Notifier. It sends nothing until Run.
 func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, log *zap.Logger) *Notifier {
 	n := &Notifier{
 		groups: locked.New(newGroups()), changed: loop.NewWake(), clock: clk, client: client(), log: log.Named("notify"),
@@ -54,14 +54,14 @@ func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, l
 	return n
 }
 
-// Swap puts receivers, which are defaulted and valid, in force. Those that stay
-// as they are, in the same place of the list, keep what waits for them.
+// Swap replaces the receivers. They must be defaulted and valid. An unchanged
+// receiver at the same index keeps its waiting reports.
 func (n *Notifier) Swap(receivers []Receiver) {
 	n.receivers.Store(&receivers)
 	n.changed.Up()
 }
 
-// Hear takes an Event in. It never blocks for longer than it takes to note it.
+// Hear adds an Event. It does not wait for receivers.
 func (n *Notifier) Hear(event events.Event) {
 	topic := topicOf(event)
 	if topic == "" || !n.wanted(topic) || topic.seenByAll() && !n.leading.Load() {
@@ -75,7 +75,8 @@ func (n *Notifier) wanted(topic Topic) bool {
 	return slices.ContainsFunc(*n.receivers.Load(), func(r Receiver) bool { return slices.Contains(r.On, topic) })
 }
 
-// Lead has what every replica tells of be reported by this one, until ctx ends.
+// Lead makes this replica report the Events that every replica emits, until ctx
+// ends.
 func (n *Notifier) Lead(ctx context.Context) error {
 	n.leading.Store(true)
 	defer n.leading.Store(false)
@@ -83,8 +84,8 @@ func (n *Notifier) Lead(ctx context.Context) error {
 	return nil
 }
 
-// Run sends reports until ctx ends. Each receiver has a goroutine of its own, so
-// that one which hangs delays no other.
+// Run sends reports until ctx ends. Each receiver has its own goroutine, so
+// that a slow one does not delay the others.
 func (n *Notifier) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -106,7 +107,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// settle has there be a sender for each receiver, and no other.
+// settle starts a sender for each new receiver and stops those of removed ones.
 func (n *Notifier) settle(ctx context.Context, receivers []Receiver, senders map[senderKey]*sender, running *sync.WaitGroup) {
 	wanted := map[senderKey]bool{}
 	for i, receiver := range receivers {
@@ -134,8 +135,8 @@ func (n *Notifier) start(ctx context.Context, i int, receiver Receiver, running 
 	return one
 }
 
-// dispatch hands what is due to who wants it, and returns how long there is
-// nothing to do.
+// dispatch passes due reports to the receivers of their topic. It returns the
+// time until the next report is due.
 func (n *Notifier) dispatch(receivers []Receiver, senders map[senderKey]*sender) time.Duration {
 	var due []report
 	var next time.Time
@@ -149,7 +150,7 @@ func (n *Notifier) dispatch(receivers []Receiver, senders map[senderKey]*sender)
 		}
 	}
 	if next.IsZero() {
-		return between // groups that are done are dropped
+		return between // finished groups are dropped
 	}
 	return next.Sub(now)
 }

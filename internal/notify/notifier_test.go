@@ -147,7 +147,7 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 	w.Hear(conflict("a", "x"))
 	w.until(func() bool { return w.counted(sent) == 1 })
 	require.Len(t, to.got(), 4)
-	require.Equal(t, 1, w.logs.FilterMessage("report not sent, trying again").Len(), "once is enough")
+	require.Equal(t, 1, w.logs.FilterMessage("send report: retrying with backoff").Len(), "once is enough")
 }
 
 func TestWhatIsRefusedForGoodIsGivenUpWithoutAWordOfTheURL(t *testing.T) {
@@ -228,7 +228,7 @@ func TestAURLIsReadFromItsFileForEachReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "url")
 	w := run(t, Receiver{URLFile: file})
 	w.Hear(conflict("a", "x"))
-	w.until(func() bool { return w.logs.FilterMessage("report not sent, trying again").Len() == 1 })
+	w.until(func() bool { return w.logs.FilterMessage("send report: retrying with backoff").Len() == 1 })
 	require.NoError(t, os.WriteFile(file, []byte(first.URL+"\n"), 0o600))
 	w.until(func() bool { return len(first.got()) == 1 })
 	require.NoError(t, os.WriteFile(file, []byte(second.URL+"\n"), 0o600))
@@ -241,7 +241,7 @@ func TestWhatEveryReplicaTellsIsReportedByTheLeader(t *testing.T) {
 	w := run(t, Receiver{URL: to.URL, On: Topics()})
 	invalid := func(note string) events.Event { return events.Event{Reason: "ConfigInvalid", Note: note} }
 	w.Hear(invalid("not led"))
-	w.Hear(events.Event{Reason: "Denied", Note: "by whom it was asked"})
+	w.Hear(events.Event{Reason: "Denied", Note: "sent by alice"})
 	ctx, resign := context.WithCancel(t.Context())
 	led := make(chan struct{})
 	go func() {
@@ -256,7 +256,7 @@ func TestWhatEveryReplicaTellsIsReportedByTheLeader(t *testing.T) {
 	w.until(func() bool { return len(to.got()) == 2 })
 	require.ElementsMatch(t, []string{
 		`{"message":"Headwater: ConfigInvalid\nHeadwater: led"}`,
-		`{"message":"Headwater: Denied\nHeadwater: by whom it was asked"}`,
+		`{"message":"Headwater: Denied\nHeadwater: sent by alice"}`,
 	}, to.got())
 }
 

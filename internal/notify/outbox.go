@@ -7,11 +7,11 @@ import (
 	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
-// maxWaiting bounds the reports that wait for one receiver: an hour of a dozen
-// subjects.
+// maxWaiting is the maximum number of waiting reports for one receiver: an hour
+// of a dozen subjects.
 const maxWaiting = 100
 
-// outbox holds the reports that wait for one receiver, the oldest first.
+// outbox is a queue of the reports for one receiver.
 type outbox struct {
 	mu      sync.Mutex
 	waiting []report
@@ -20,7 +20,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{filled: loop.NewWake()} }
 
-// put adds one, and drops the oldest where there is no room; then it returns
+// put adds a report. If the outbox is full, it drops the oldest one and returns
 // false.
 func (o *outbox) put(one report) bool {
 	o.mu.Lock()
@@ -34,7 +34,8 @@ func (o *outbox) put(one report) bool {
 	return room
 }
 
-// get waits for the oldest. It returns false when ctx ends.
+// get waits for the oldest report and removes it. It returns false when ctx
+// ends.
 func (o *outbox) get(ctx context.Context) (report, bool) {
 	for {
 		if one, found := o.pop(); found {

@@ -18,40 +18,40 @@ import (
 )
 
 const (
-	// postTimeout bounds one try, the reading of the answer included.
+	// postTimeout limits one attempt, including reading the response.
 	postTimeout = 10 * time.Second
-	// maxAnswer is what is read of an answer, which nobody looks at.
+	// maxAnswer limits the bytes read of a response, which are discarded.
 	maxAnswer = 64 << 10
-	// maxURL is what is read of a file that should hold a URL.
+	// maxURL limits the bytes read of a URL file.
 	maxURL = 16 << 10
 )
 
-// failedError says why a report did not arrive, with nothing of its URL but the
-// host. What services say is never passed on: it quotes the URL, or what was
-// answered.
+// failedError is why an attempt failed. It contains nothing of the URL but the
+// host. It never quotes errors of services, because they may contain the URL or
+// the response.
 type failedError struct {
 	why string
-	// passes is true for what may be better when tried again, after that long at
-	// least.
+	// passes is true if a retry may succeed. after is the minimum time until
+	// then.
 	passes bool
 	after  time.Duration
 }
 
 func (f *failedError) Error() string { return f.why }
 
-// client speaks to receivers: by the proxy that the environment names, and to
-// nobody that it is sent on to.
+// client returns the HTTP client for receivers. It uses the proxy of the
+// environment and follows no redirects.
 func client() *http.Client {
 	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// doer is a client that is a function.
+// doer adapts a function to types.HTTPClient.
 type doer func(*http.Request) (*http.Response, error)
 
-// Do sends request.
+// Do calls d.
 func (d doer) Do(request *http.Request) (*http.Response, error) { return d(request) }
 
-// post tries once to send text to receiver.
+// post makes one attempt to send text to receiver.
 func post(ctx context.Context, by *http.Client, receiver Receiver, text string) *failedError {
 	raw, failed := receiver.address()
 	if failed != nil {
@@ -65,7 +65,7 @@ func post(ctx context.Context, by *http.Client, receiver Receiver, text string) 
 	defer cancel()
 	var outcome *failedError
 	to.SetHTTPClient(doer(func(request *http.Request) (*http.Response, error) {
-		response, err := by.Do(request.WithContext(ctx)) //nolint:gosec // where to is the administrator's word
+		response, err := by.Do(request.WithContext(ctx)) //nolint:gosec // the administrator configures the URL
 		if err != nil {
 			outcome = unanswered(err)
 			return nil, outcome
@@ -89,7 +89,7 @@ func post(ctx context.Context, by *http.Client, receiver Receiver, text string) 
 	return nil
 }
 
-// address is the URL of r as it is now.
+// address returns the current URL of r.
 func (r Receiver) address() (string, *failedError) {
 	if r.URLFile == "" {
 		return r.URL, nil
@@ -121,8 +121,8 @@ func answered(response *http.Response) *failedError {
 	return failed
 }
 
-// unanswered words why there is no answer. Of errors that are not known to hold
-// no more than names of hosts, nothing is said.
+// unanswered describes why no response arrived. It only quotes errors that are
+// known to contain nothing but host names.
 func unanswered(err error) *failedError {
 	var (
 		lookup      *net.DNSError

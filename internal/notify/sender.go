@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// maxPause is the longest between two tries.
+	// maxPause is the maximum time between two attempts.
 	maxPause = time.Minute
-	// giveUp is how long a report is tried: by then others say as much.
+	// giveUp is how long a report is retried. After that, newer reports say as
+	// much.
 	giveUp = 10 * time.Minute
 )
 
-// sender sends to one receiver, one report after the other.
+// sender sends reports to one receiver, one after the other.
 type sender struct {
 	receiver Receiver
 	outbox   *outbox
@@ -29,7 +30,7 @@ type sender struct {
 	log      *zap.Logger
 }
 
-// senderKey tells senders apart; one that changed starts anew.
+// senderKey identifies a sender. A receiver that changes gets a new sender.
 type senderKey struct {
 	place        int
 	url, urlFile string
@@ -47,8 +48,8 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// deliver tries to send one report until it is sent, refused for good, or too
-// old.
+// deliver retries a report until it is sent, permanently rejected, or older
+// than giveUp.
 func (s *sender) deliver(ctx context.Context, one report) {
 	began := s.clock.Now()
 	pauses := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: maxPause}
@@ -65,11 +66,11 @@ func (s *sender) deliver(ctx context.Context, one report) {
 		pause := max(pauses.Step(), problem.after)
 		if !problem.passes || s.clock.Since(began)+pause > giveUp {
 			s.results.WithLabelValues(failed).Inc()
-			s.log.Error("report not sent, and given up", zap.String("topic", string(one.topic)), zap.Int("tries", tries), zap.Error(problem))
+			s.log.Error("send report: giving up", zap.String("topic", string(one.topic)), zap.Int("tries", tries), zap.Error(problem))
 			return
 		}
 		if tries == 1 {
-			s.log.Warn("report not sent, trying again", zap.String("topic", string(one.topic)), zap.Error(problem))
+			s.log.Warn("send report: retrying with backoff", zap.String("topic", string(one.topic)), zap.Error(problem))
 		}
 		timer := s.clock.NewTimer(pause)
 		select {

@@ -20,14 +20,14 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-// service is one that speaks HTTP by a client it is given: only so can a report
-// have a deadline.
+// service is a service that accepts an HTTP client. Without that, a report
+// could not have a deadline.
 type service interface {
 	types.Service
 	types.HTTPClientSetter
 }
 
-// known is a service, and how its URL is written.
+// known is a supported service with an example of its URL.
 type known struct {
 	make    func() service
 	example string
@@ -46,7 +46,7 @@ var services = map[string]known{
 	teams.Scheme:      {func() service { return &teams.Service{} }, "the https URL of a workflow, as Teams gives it"},
 }
 
-// locate returns the service that raw leads to. Its errors hold nothing of raw
+// locate returns the service for the URL raw. Its errors contain nothing of raw
 // but the scheme.
 func locate(raw string) (service, error) {
 	at, err := url.Parse(strings.TrimSpace(raw))
@@ -74,8 +74,8 @@ func locate(raw string) (service, error) {
 	return made, nil
 }
 
-// ofWebhook is the URL of a service whose webhook is at: those of Slack and of
-// Teams are known by their hosts, all else gets JSON.
+// ofWebhook converts the URL of a webhook to the URL of its service. Slack and
+// Teams are recognised by their hosts; others receive JSON.
 func ofWebhook(at *url.URL) *url.URL {
 	if rest, is := strings.CutPrefix(at.Path, "/services/"); is && at.Hostname() == "hooks.slack.com" {
 		token := strings.ReplaceAll(strings.Trim(rest, "/"), "/", "-")
@@ -96,7 +96,7 @@ func ofWebhook(at *url.URL) *url.URL {
 	return &hook
 }
 
-// complete says what services themselves check when they send.
+// complete makes checks that services themselves only make when they send.
 func complete(at *url.URL) bool {
 	if at.Scheme == teams.Scheme {
 		return teams.ValidateWebhookURL(at.Query().Get("host")) == nil

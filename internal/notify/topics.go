@@ -2,39 +2,39 @@ package notify
 
 import "github.com/headwater-k8s/headwater/internal/kube/events"
 
-// Topic is what a receiver asks to hear about.
+// Topic is a kind of Event that a receiver can subscribe to.
 type Topic string
 
 // The topics.
 const (
-	Missing    Topic = "Missing"    // a source that is not there
-	Failed     Topic = "Failed"     // could not be written, or did not last
-	Held       Topic = "Held"       // waits for a person, or for what is missing
-	Conflict   Topic = "Conflict"   // somebody else has the place
-	Refused    Topic = "Refused"    // asked for by the file, and never done
-	Denied     Topic = "Denied"     // a write that a rule keeps out, or would
-	Tampered   Topic = "Tampered"   // what keeps others out was changed, and restored
-	Unproven   Topic = "Unproven"   // a rule that was not seen to protect
-	Invalid    Topic = "Invalid"    // a file or a certificate that cannot be used
-	Propagated Topic = "Propagated" // a change that reached the last clone
-	Reloaded   Topic = "Reloaded"   // consumers that were made to pick a change up
-	// RolloutStuck: workloads that were restarted and do not complete their rollout.
+	Missing    Topic = "Missing"    // a source does not exist
+	Failed     Topic = "Failed"     // a write failed or was reverted
+	Held       Topic = "Held"       // waiting for an approval or for a missing object
+	Conflict   Topic = "Conflict"   // an unmanaged object or another rule uses the name
+	Refused    Topic = "Refused"    // the configuration asks for something that Headwater never does
+	Denied     Topic = "Denied"     // a request violated a rule
+	Tampered   Topic = "Tampered"   // a webhook or policy was changed and restored
+	Unproven   Topic = "Unproven"   // a rule could not be verified
+	Invalid    Topic = "Invalid"    // an invalid configuration or certificate
+	Propagated Topic = "Propagated" // a change reached every clone
+	Reloaded   Topic = "Reloaded"   // consumers were restarted or refreshed
+	// RolloutStuck: a restarted workload does not complete its rollout.
 	RolloutStuck Topic = "RolloutStuck"
 )
 
-// Topics are all of them.
+// Topics lists all topics.
 func Topics() []Topic {
 	return []Topic{Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck}
 }
 
-// byDefault is what calls for a person of the platform team. What others bring
-// about at will is not in it.
+// byDefault lists the default topics: those that need attention by the platform
+// team. It omits topics that users can trigger at will.
 func byDefault() []Topic {
 	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck}
 }
 
-// topics are those of Events, by reason. What is not in it concerns the owner
-// of a workload alone, who sees it there.
+// topics maps the reason of an Event to its topic. Events with another reason
+// only concern the owner of a workload, who sees them on the workload.
 var topics = map[string]Topic{
 	"SourceMissing": Missing,
 
@@ -50,7 +50,7 @@ var topics = map[string]Topic{
 	"SourceEmptied": Held,
 	"KeyMissing":    Held,
 	"RestartHeld":   Held,
-	"RestartWaits":  Held, // as a warning alone, that of the breaker
+	"RestartWaits":  Held, // only as a warning, from the breaker
 
 	"Conflict":       Conflict,
 	"OtherRule":      Conflict,
@@ -78,29 +78,29 @@ var topics = map[string]Topic{
 
 	"RolloutStuck": RolloutStuck,
 
-	"Reloaded":     Reloaded, // of each consumer its owner sees an Event
+	"Reloaded":     Reloaded, // owners see one Event on each consumer
 	"FieldsSet":    Reloaded,
 	"FieldsHealed": Reloaded,
 }
 
-// topicOf returns "" for what nobody can ask for.
+// topicOf returns the topic of event, or "" if it has none.
 func topicOf(event events.Event) Topic {
 	if event.Reason == "RestartWaits" && !event.Warning {
 		return ""
 	}
 	if event.Reason == "RolloutStuck" && event.Action == "Reload" {
-		return "" // that of the object that changed counts what those of the workloads name
+		return "" // the Event about the changed object counts these
 	}
 	return topics[event.Reason]
 }
 
-// seenByAll reports whether every replica tells of t: then the leader reports
-// it. All else is told by one, which may not be the leader: who was asked about
-// a write.
+// seenByAll reports whether every replica emits Events of t. Only the leader
+// reports these. Other Events come from one replica, which may not be the
+// leader: for example the one that answered a review.
 func (t Topic) seenByAll() bool { return t == Invalid }
 
-// lasting reports whether t is how something stands, rather than what happened:
-// Events repeat that, since they are forgotten after an hour.
+// lasting reports whether t is about persisting conditions. Their Events
+// repeat, because the API server deletes Events after an hour.
 func (t Topic) lasting() bool {
 	return t == Missing || t == Failed || t == Held || t == Conflict || t == Refused || t == RolloutStuck
 }

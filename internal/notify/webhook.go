@@ -15,23 +15,22 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-// webhook posts to a URL of somebody's own, as the library's generic service
-// does, whose options it takes. That one can run templates as well, and with
-// them the linker keeps every method of every type, which makes the program
-// half as large again.
+// webhook posts to any URL. It supports the options of the library's generic
+// service. That service also supports templates, and with them the linker keeps
+// every method of every type, which makes the binary half as large again.
 type webhook struct {
 	standard.Standard
 
 	client types.HTTPClient
 	config *generic.Config
-	// headers and fields, which go into the JSON beside the message, are the
-	// options whose names begin with @ and $.
+	// headers and fields are the options with the prefixes @ and $. fields are
+	// added to the JSON of the message.
 	headers http.Header
 	fields  map[string]string
 }
 
-// optionError says of an option of a webhook's URL what it may be, and not what
-// it is: that may be a token in the wrong place.
+// optionError describes which values an option of a webhook's URL can have. It
+// does not quote the value, which may be a misplaced token.
 type optionError struct{ option, may string }
 
 func (o optionError) Error() string { return o.option + " " + o.may }
@@ -66,12 +65,13 @@ func (w *webhook) Initialize(at *url.URL, _ types.StdLogger) error {
 	return nil
 }
 
-// asJSON is false for the message alone.
+// asJSON is false if only the text of the message is sent.
 func (w *webhook) asJSON() bool { return strings.EqualFold(w.config.Template, generic.JSONTemplate) }
 
 var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// hyphenated is a name of a header that may be written as acceptLanguage.
+// hyphenated converts the name of a header, which may be written like
+// acceptLanguage.
 func hyphenated(name string) string { return humps.ReplaceAllString(name, "$1-$2") }
 
 // Send implements types.Sender.
@@ -80,7 +80,7 @@ func (w *webhook) Send(message string, _ *types.Params) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequest(w.config.RequestMethod, w.config.WebhookURL().String(), bytes.NewReader(body)) //nolint:noctx // the client that is set has one
+	request, err := http.NewRequest(w.config.RequestMethod, w.config.WebhookURL().String(), bytes.NewReader(body)) //nolint:noctx // the client that was set has one
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// Answers are asked for again after these times and up to a fifth more, so
-	// that those of several scrapers do not fall due together.
+	// Results are cached for these times, plus a random fifth, so that the
+	// entries of several scrapers do not expire together.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
 	spread     = 0.2
@@ -29,10 +29,10 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-// Gate lets those pass who show a bearer token of the cluster and may get the
-// path that they ask for, as `nonResourceURLs` of a ClusterRole. It asks the
-// API server, by TokenReview and SubjectAccessReview, and remembers the answer
-// for a short time.
+// Gate authorizes requests: the bearer token must be valid in the cluster, and
+// its user must be allowed to get the path, by nonResourceURLs of a
+// ClusterRole. It sends a TokenReview and a SubjectAccessReview and caches the
+// result for a short time.
 type Gate struct {
 	client  kubernetes.Interface
 	clock   clock.PassiveClock
@@ -40,7 +40,8 @@ type Gate struct {
 	answers *lru.Cache
 }
 
-// question is kept in the place of the token.
+// question is the cache key: a hash of path and token. The token itself is not
+// stored.
 type question [sha256.Size]byte
 
 type answer struct {
@@ -48,15 +49,16 @@ type answer struct {
 	until  time.Time
 }
 
-// NewGate returns a Gate that asks by client.
+// NewGate returns a Gate that sends its reviews with client.
 func NewGate(client kubernetes.Interface, clock clock.PassiveClock, log *zap.Logger) *Gate {
 	return &Gate{client: client, clock: clock, log: log.Named("serve"), answers: lru.New(maxAnswers)}
 }
 
-// Guard puts the gate before next: 401 without a token that the API server
-// knows, 403 when its holder may not get path, 503 while nobody can tell. A
-// browser, which cannot send a bearer token by itself, is asked for a password:
-// the token, under any name.
+// Guard returns a handler that authorizes requests before it calls next. It
+// answers 401 without a valid token, 403 if the user may not get path, and 503
+// if the API server does not answer. Browsers cannot send a bearer token, so it
+// also accepts the token as the password of basic authentication, with any user
+// name.
 func (g *Gate) Guard(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusUnauthorized
@@ -94,12 +96,13 @@ func (g *Gate) status(ctx context.Context, token, path string) int {
 			return known.status
 		}
 	}
-	// Nothing is locked meanwhile: a slow answer delays who asked, nobody else.
+	// No lock is held during the reviews, so a slow one only delays its own
+	// request.
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	status, err := g.ask(ctx, token, path)
 	if err != nil {
-		g.log.Warn("cannot tell who may read it", zap.String("path", path), zap.Error(err))
+		g.log.Warn("authorize a request; answering 503", zap.String("path", path), zap.Error(err))
 		return http.StatusServiceUnavailable
 	}
 	lasts := refusedFor
@@ -114,7 +117,7 @@ func (g *Gate) ask(ctx context.Context, token, path string) (status int, err err
 	review, err := g.client.AuthenticationV1().TokenReviews().Create(ctx,
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("review a token: %w", err)
+		return 0, fmt.Errorf("create TokenReview: %w", err)
 	}
 	if !review.Status.Authenticated {
 		return http.StatusUnauthorized, nil
@@ -130,7 +133,7 @@ func (g *Gate) ask(ctx context.Context, token, path string) (status int, err err
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
 		}}, metav1.CreateOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("ask whether %s may get %s: %w", user.Username, path, err)
+		return 0, fmt.Errorf("create SubjectAccessReview of %s for %s: %w", user.Username, path, err)
 	}
 	if !access.Status.Allowed {
 		return http.StatusForbidden, nil

@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-const notLocal = `this page is for localhost alone: use "kubectl port-forward" and open http://localhost:PORT, ` +
-	"or start Headwater with --metrics-auth, which lets those in who may get it by RBAC"
+const notLocal = `this page only answers requests from localhost: use "kubectl port-forward" and open http://localhost:PORT, ` +
+	"or start Headwater with --metrics-auth, which authorizes users by RBAC"
 
-// local lets those pass who ask from this machine or by a port-forward, which
-// arrives from it, and call it localhost or by its address: a website whose
-// name was made to lead here (DNS rebinding) sends its own name.
+// local only allows requests from this machine, for example through a
+// port-forward, whose Host is localhost or a loopback address. Checking the
+// Host prevents DNS rebinding: a website whose name resolves to this machine
+// sends its own name.
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -24,7 +25,7 @@ func local(next http.Handler) http.Handler {
 	})
 }
 
-// isLocalhost takes the Host of a request, with a port or without.
+// isLocalhost reports whether host, with or without a port, names this machine.
 func isLocalhost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

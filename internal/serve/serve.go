@@ -1,6 +1,5 @@
-// Package serve answers over HTTP how Headwater is: /metrics, /healthz (the
-// process lives), /readyz (it has seen the whole cluster and may be relied on),
-// and what is mounted beside them.
+// Package serve serves HTTP: /metrics, /healthz (the process is alive), /readyz
+// (all caches have synced), and mounted handlers.
 package serve
 
 import (
@@ -21,26 +20,25 @@ import (
 // Check is one condition of readiness.
 type Check struct {
 	Name string
-	// Ready returns nil, or what is still missing, in words for a person. It
-	// must answer from memory.
+	// Ready returns nil, or what is missing, for display. It must answer from
+	// memory.
 	Ready func() error
 }
 
-// Mount is something else to serve.
+// Mount is an additional handler.
 type Mount struct {
-	// Path is its own, and all that is below.
+	// Path is the path that the handler serves, with everything below it.
 	Path    string
 	Handler http.Handler
-	// Close ends the requests that would not end by themselves.
+	// Close ends requests that do not end by themselves.
 	Close func()
 }
 
 const (
 	headerTimeout   = 5 * time.Second
 	shutdownTimeout = 5 * time.Second
-	// scrapesMost bounds the scrapes that are worked on at once, and
-	// scrapeTimeout how long one may take. One that is read slowly is worked on
-	// no more.
+	// scrapesMost limits the scrapes that run at once, scrapeTimeout the
+	// duration of each, so that slow readers do not accumulate.
 	scrapesMost   = 2
 	scrapeTimeout = time.Minute
 )
@@ -55,10 +53,10 @@ type Server struct {
 	server  *http.Server
 }
 
-// New returns a Server for address that does not listen yet. With a gate,
-// /metrics and what is mounted is behind it, and everything is served over TLS,
-// so that no token is sent in the clear. Without one, what is mounted answers
-// localhost alone. The root path redirects to the first mount.
+// New returns a Server for address that does not listen yet. With a gate, the
+// server uses TLS, so that no token is sent in clear text, and /metrics and the
+// mounts require authorization. Without a gate, mounts only answer requests
+// from localhost. The root path redirects to the first mount.
 func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger, mounts ...Mount) *Server {
 	s := &Server{address: address, checks: checks, secure: gate != nil, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMost, Timeout: scrapeTimeout})
@@ -104,7 +102,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop lets requests in flight end and closes the listener.
+// Stop waits for requests in flight and closes the listener.
 func (s *Server) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()

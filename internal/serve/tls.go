@@ -13,12 +13,13 @@ import (
 	"time"
 )
 
-// certificateLife is longer than a process lives: each makes its own.
+// certificateLife is longer than any process runs. Each process creates its own
+// certificate.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// selfSigned puts TLS on listener, with a certificate that vouches for nobody:
-// it keeps tokens from being read on the way, as kubelets and most controllers
-// do it.
+// selfSigned wraps listener with TLS and a self-signed certificate. It encrypts
+// tokens but does not authenticate the server, like kubelets and most
+// controllers.
 func selfSigned(listener net.Listener) (net.Listener, error) {
 	certificate, err := newCertificate(time.Now())
 	if err != nil {
