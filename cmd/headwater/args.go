@@ -11,10 +11,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 )
 
-// oneArgument wants the argument that the command's usage names.
+// oneArgument requires the argument that the command's usage names.
 func oneArgument(command *cobra.Command, args []string) error {
 	_, name, _ := strings.Cut(command.Use, " ")
-	name = strings.Trim(name, "[]") // of one that may be left out
+	name = strings.Trim(name, "[]") // around an optional argument
 	switch len(args) {
 	case 1:
 		return nil
@@ -25,7 +25,7 @@ func oneArgument(command *cobra.Command, args []string) error {
 	}
 }
 
-// optionalArgument wants one argument at most.
+// optionalArgument accepts at most one argument.
 func optionalArgument(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func noArguments(command *cobra.Command, args []string) error {
 	return seeHelp(command, fmt.Errorf("takes no arguments: %s", strings.Join(args, " ")))
 }
 
-// flagError says what is wrong with the flags that were passed.
+// flagError explains an error of flag parsing.
 func flagError(command *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		err = fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), expectedValue(err))
@@ -52,8 +52,8 @@ func seeHelp(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
 }
 
-// offersRules has the shell offer those rules of the file given with --config
-// that are meant. A cluster is not asked: the shell waits for the answer.
+// offerRules returns a shell completion of the rules in the file of --config for
+// which meant returns true. It does not read the cluster: the shell would wait.
 func offerRules(meant func(config.Rule) bool) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) (names []string, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp

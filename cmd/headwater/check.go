@@ -12,13 +12,13 @@ import (
 	"github.com/headwater-k8s/headwater/internal/inspect"
 )
 
-// checked is what is found of a file.
+// checked is the result of checking a file.
 type checked struct {
 	File     string          `json:"file"`
 	Valid    bool            `json:"valid"`
 	Rules    int             `json:"rules,omitempty"`
 	Problems config.Problems `json:"problems,omitempty"`
-	// Notes are about what is valid and hardly meant.
+	// Notes are warnings about settings that are valid but probably unintended.
 	Notes []config.Problem `json:"notes,omitempty"`
 }
 
@@ -26,7 +26,7 @@ func (c checked) Table(out io.Writer) {
 	_, _ = fmt.Fprintf(out, "%s is valid: %s\n", c.File, countOf(c.Rules, "rule"))
 }
 
-// countOf is a number of things that form their plural with s.
+// countOf returns "1 rule" or "2 rules" for what = "rule".
 func countOf(number int, what string) string {
 	if number != 1 {
 		what += "s"
@@ -34,7 +34,7 @@ func countOf(number int, what string) string {
 	return fmt.Sprintf("%d %s", number, what)
 }
 
-// stdin is what problems call the standard input.
+// stdin is the file name of the standard input in problems.
 const stdin = "<stdin>"
 
 func read(file string, in io.Reader) (raw []byte, err error) {
@@ -49,8 +49,8 @@ func read(file string, in io.Reader) (raw []byte, err error) {
 	return raw, nil
 }
 
-// check takes what is valid of the configurations in the file, and returns what
-// is wrong with them.
+// check reads the configurations in the file. It returns their problems as an
+// error, or sets c.Rules and c.Notes.
 func (c *checked) check(own string, in io.Reader) error {
 	raw, err := read(c.File, in)
 	if err != nil {
@@ -79,18 +79,20 @@ func checkCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Validate a configuration file, without a cluster",
-		Long: `Validate a configuration file, or the standard input for -, without a cluster.
-FILE may also be a manifest with a ConfigMap that holds the configuration under
-the key ` + config.ConfigMapKey + `, of one or several documents, or the values of the Helm
-chart with the configuration under config. Lines are those of the file.
+		Long: `Validate a configuration file, or stdin for -, without a cluster. FILE may also be
+a manifest, of one or more documents, with a ConfigMap that contains the
+configuration in the key ` + config.ConfigMapKey + `; or values of the Helm chart with the
+configuration under config. Line numbers are those of FILE.
 
-Exits 0 when the file is valid, 1 when it is not; every problem is listed with
-its line and path, on the standard error, and with -o json and yaml on the
-standard output, too. So are notes on what is valid and hardly meant.`,
+The command lists every problem with its line and path on stderr, and with -o
+json or yaml also on stdout. It also lists warnings for settings that are valid
+but probably unintended.
+
+Exits 0 if the file is valid, else 1.`,
 		Args:              oneArgument,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
-	own := command.Flags().StringP("namespace", "n", "headwater-system", "Headwater's own namespace, from which nothing is cloned, where the file does not name it")
+	own := command.Flags().StringP("namespace", "n", "headwater-system", "Headwater's own namespace, which cannot contain a source; used if the file does not name it")
 	format := addOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		found := checked{File: args[0]}

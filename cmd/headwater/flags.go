@@ -16,23 +16,23 @@ import (
 const environmentPrefix = "HEADWATER"
 
 func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
-	flags.StringVar(&kubeconfig.File, "kubeconfig", "", "how to reach the cluster (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
-	flags.StringVar(&kubeconfig.Context, "context", "", "which context of the kubeconfig (default: its current one)")
+	flags.StringVar(&kubeconfig.File, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	flags.StringVar(&kubeconfig.Context, "context", "", "context of the kubeconfig (default: its current context)")
 }
 
 func addOutput(command *cobra.Command) *inspect.Format {
 	format := inspect.Table
-	command.Flags().VarP(&format, "output", "o", "table, json or yaml")
+	command.Flags().VarP(&format, "output", "o", "output format: table, json or yaml")
 	offerValues(command, "output", inspect.Formats...)
 	return &format
 }
 
-// dashes are underscores in names of environment variables.
+// dashes replaces dashes by underscores, for names of environment variables.
 var dashes = strings.NewReplacer("-", "_")
 
-// readEnvironment sets every flag that was not passed and whose variable is
-// set, as strictly as if it had been passed: --log-level is HEADWATER_LOG_LEVEL.
-// A variable without a value counts as not set.
+// readEnvironment sets every flag that was not passed from its environment
+// variable, such as HEADWATER_LOG_LEVEL for --log-level. It validates the value like
+// a passed one. An empty variable counts as not set.
 func readEnvironment(flags *pflag.FlagSet) error {
 	environment := viper.New()
 	environment.SetEnvPrefix(environmentPrefix)

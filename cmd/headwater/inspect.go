@@ -12,18 +12,18 @@ import (
 	"github.com/headwater-k8s/headwater/internal/inspect"
 )
 
-// errChanges makes plan exit 2: there would be changes.
+// errChanges makes plan exit 2: the configuration would change something.
 var errChanges = errors.New("there would be changes")
 
-// inspection is what these commands have in common: they look at a cluster from
-// outside the service.
+// inspection is the common part of the commands that read a cluster without the
+// service.
 type inspection struct {
 	command *cobra.Command
 	options inspect.Options
 	format  *inspect.Format
 }
 
-// newConnection is for commands that need no configuration.
+// newConnection returns an inspection for commands that need no configuration.
 func newConnection(command *cobra.Command) *inspection {
 	in := &inspection{command: command, options: inspect.Options{
 		UserAgent: "headwater-cli/" + app.Version,
@@ -36,13 +36,13 @@ func newConnection(command *cobra.Command) *inspection {
 func newInspection(command *cobra.Command) *inspection {
 	in := newConnection(command)
 	flags := command.Flags()
-	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: ConfigMap "+config.ConfigMapName+" of Headwater's namespace, key "+config.ConfigMapKey+")")
-	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace; not the one that kubectl would look at")
+	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: key "+config.ConfigMapKey+" of ConfigMap "+config.ConfigMapName+" in Headwater's namespace)")
+	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace; kubectl's current namespace is not used")
 	in.format = addOutput(command)
 	return in
 }
 
-// show prints what find finds out, in the form that is asked for.
+// show prints the result of find in the requested format.
 func (in *inspection) show(find func(context.Context, inspect.Options) (inspect.Printable, error)) error {
 	found, err := find(in.command.Context(), in.options)
 	if err != nil {
@@ -56,14 +56,12 @@ func planCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Show what a configuration would create, update, recreate and delete, and why",
 		Long: `Show what a configuration would create, update, recreate, delete and leave
-alone, and why. Nothing is written.
+alone, and why. The command writes nothing.
 
-What it would leave alone and should not stay so has the action Hold, until its
-cause is gone or "approve" says that it is meant; or Refuse, until a person
-removes the cause.
+Two actions write nothing but need your attention. Hold waits until its cause is
+fixed or you run "headwater approve". Refuse waits until you fix its cause.
 
-Exits 0 when nothing would change, 2 when something would, 1 when that could
-not be found out.`,
+Exits 0 if nothing would change, 2 if something would change, and 1 on failure.`,
 		Args: noArguments,
 	}
 	in := newInspection(command)
@@ -88,20 +86,22 @@ not be found out.`,
 func approveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "approve RULE",
-		Short: "Let go on what is held of a rule: the removal of many clones, an emptied source",
-		Long: `Let go on what is held of a rule: the removal of more clones at once than
-safety.maxDeleteFraction allows, or clones that an emptied source would empty.
+		Short: "Approve what a rule is holding: many deletions at once, or an emptied source",
+		Long: `Approve what a rule is holding: the deletion of more clones at once than
+safety.maxDeleteFraction allows, or emptying clones because their source was
+emptied.
 
-Just what is held now is approved: no more removals than there are, and the
-source as it is. The approval is kept, with your name, in the ConfigMap
-headwater-approvals of Headwater's namespace, and taken back some seconds after
-no removal is due any more, or the source has changed; removals have to begin
-within the hour. Headwater records an Event, Approved, when one lets it go on.`,
+You approve only what is held now: at most this number of deletions, and the
+source in its current version. The command stores the approval, with your name,
+in the ConfigMap headwater-approvals in Headwater's namespace. Headwater removes
+it some seconds after no deletion is due any more, or the source has changed. An
+approval of deletions expires after one hour. Headwater records an Event with
+the reason Approved when it uses the approval.`,
 		Args:              oneArgument,
 		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Sync != nil }),
 	}
 	in := newInspection(command)
-	dryRun := command.Flags().Bool("dry-run", false, "only say what would be approved")
+	dryRun := command.Flags().Bool("dry-run", false, "only show what would be approved")
 	command.RunE = func(_ *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
@@ -114,7 +114,8 @@ within the hour. Headwater records an Event, Approved, when one lets it go on.`,
 	return command
 }
 
-// ask is a command that prints what answer finds out about its one argument.
+// objectCommand adds to command that it prints the result of answer for its one
+// argument.
 func objectCommand[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
 	command.Args = oneArgument
 	in := newInspection(command)
@@ -129,12 +130,12 @@ func objectCommand[P inspect.Printable](command *cobra.Command, answer func(cont
 func whoCanEditCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
 		Use:   "who-can-edit RULE",
-		Short: "List everybody who may change the source of a rule, and through what",
-		Long: `List everybody who may change the source of a rule, and through what: whom the
-rule names, who holds a ClusterRole that it names, who holds the verb override,
-also by a wildcard, and Headwater itself.
+		Short: "List who may change the source of a rule, and why",
+		Long: `List who may change the source of a rule, and why: users and groups that the
+rule allows, holders of a ClusterRole that it allows, holders of the verb override
+(also by a wildcard), and Headwater itself.
 
-Needs list of ClusterRoles and ClusterRoleBindings.`,
+Requires permission to list ClusterRoles and ClusterRoleBindings.`,
 		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Protect != nil }),
 	}, inspect.WhoCanEdit)
 }
@@ -142,23 +143,24 @@ Needs list of ClusterRoles and ClusterRoleBindings.`,
 func explainCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
 		Use:   "explain KIND/NAMESPACE/NAME",
-		Short: "Say what a workload or pod consumes, what a change of it would do, and why",
-		Long: `Say what a workload or pod consumes and how, which rule or annotation has it
-reloaded, what a change would do and why, and whether it runs the data of now.
+		Short: "Explain what a workload or pod consumes, what a change would do, and why",
+		Long: `Explain what a workload or pod consumes and how, which rule or annotation
+reloads it, what a change would do and why, and whether it runs the current data.
 
-KIND is that of a workload or Pod, also in short: deploy/team-a/web. So is
-NAMESPACE/KIND/NAME understood. A restart that is due waits for a window, the
-interval, the breaker or a rollout of the owner, and until when, is told; that
-too many others are rolled out is not.`,
+KIND is the kind of a workload, or Pod; short names work: deploy/team-a/web.
+NAMESPACE/KIND/NAME works, too. If a restart is due but postponed, the output
+shows why and until when: a window, minInterval, maxRestartsPerHour or a rollout
+that is already in progress. It does not show that too many other workloads are
+rolling out.`,
 	}, inspect.Explain)
 }
 
 func consumersCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
 		Use:   "consumers KIND/NAMESPACE/NAME",
-		Short: "List who consumes a Secret or ConfigMap, and what a change of it would do to each",
-		Long: `List the workloads that consume a Secret or ConfigMap, and the pods that do by no
-pod template, what a change would do to each, and whether each runs the data of
-now. Of a source, those of its clones are among them.`,
+		Short: "List the consumers of a Secret or ConfigMap, and what a change would do to each",
+		Long: `List the workloads that consume a Secret or ConfigMap, and pods that consume it
+without a pod template; what a change would do to each; and whether each runs the
+current data. For a source, the list includes the consumers of its clones.`,
 	}, inspect.FindConsumers)
 }

@@ -17,28 +17,27 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// aboutLeftovers is what the help of release and prune have in common.
+// aboutLeftovers is the common part of the help of release and prune.
 const aboutLeftovers = `
 
-It refuses a rule that the configuration has. A terminal asks before anything is
-done; elsewhere pass --yes.
+The command fails if the configuration contains the rule. It asks for confirmation
+on a terminal; elsewhere pass --yes.
 
-The running service does it, also where rules protect clones: your request is
-kept, with your name, in the ConfigMap headwater-approvals of Headwater's
-namespace, as an approval is, and needs the same permission. It is bound to the
-clones as they were when they were shown: one that is changed after that is left
-alone. With --as-of, which --dry-run prints, it is bound to those of the dry run.
-The service records an Event, Approved, and drops the request after an hour, or
-when the rule is in the configuration again.`
+The running service carries out the request, so it works even if rules protect the
+clones. The command stores the request, with your name, in the ConfigMap
+headwater-approvals in Headwater's namespace. This requires the same permission as
+an approval. The request applies to the clones in the version that you were shown,
+or with --as-of in the version of an earlier --dry-run; clones that changed since
+are left alone. The service records an Event with the reason Approved. It drops
+the request after one hour, or if the rule is in the configuration again.`
 
 func releaseCommand() *cobra.Command {
 	return leftoversCommand(plan.ReleaseClones, &cobra.Command{
 		Use:   "release RULE",
-		Short: "Take Headwater's marks off the clones of a rule that no longer exists; the objects stay",
-		Long: `Take Headwater's labels and annotations off the clones of a rule that is no longer
-in the configuration. The objects stay as they are and are nobody's: Headwater
-neither counts nor protects them any more, and a new rule that would clone to
-their names treats them by its onConflict.` + aboutLeftovers,
+		Short: "Remove Headwater's marks from the clones of a rule that no longer exists; the objects stay",
+		Long: `Remove Headwater's labels and annotations from the clones of a rule that is no
+longer in the configuration. The objects stay, and Headwater no longer counts or
+protects them. If a new rule clones to the same names, its onConflict applies.` + aboutLeftovers,
 		Example: `  headwater release old-rule --dry-run
   headwater release old-rule --yes`,
 	})
@@ -54,7 +53,7 @@ func pruneCommand() *cobra.Command {
 	})
 }
 
-// leftoverFlags are those of release and prune beside the common ones.
+// leftoverFlags are the flags of release and prune, without the common ones.
 type leftoverFlags struct {
 	dryRun, yes bool
 	asOf        string
@@ -66,10 +65,10 @@ func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Com
 	in := newInspection(command)
 	var asked leftoverFlags
 	flags := command.Flags()
-	flags.BoolVar(&asked.dryRun, "dry-run", false, "only show which clones it would be")
-	flags.BoolVar(&asked.yes, "yes", false, "do not ask")
-	flags.StringVar(&asked.asOf, "as-of", "", "only clones that were not changed since a dry run, which printed this")
-	flags.DurationVar(&asked.timeout, "timeout", time.Minute, "how long to wait until the service has done it")
+	flags.BoolVar(&asked.dryRun, "dry-run", false, "only show which clones would be affected")
+	flags.BoolVar(&asked.yes, "yes", false, "do not ask for confirmation")
+	flags.StringVar(&asked.asOf, "as-of", "", "only clones that did not change since the dry run that printed this value")
+	flags.DurationVar(&asked.timeout, "timeout", time.Minute, "how long to wait for the service")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
@@ -90,14 +89,14 @@ func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Com
 	return command
 }
 
-// confirm asks at a terminal whether left is meant; it fails when it is not, and
-// where nobody can be asked.
+// confirm asks for confirmation on a terminal. It fails if the user does not
+// confirm, or if stdin is not a terminal.
 func confirm(command *cobra.Command, left inspect.Leftovers, yes bool) error {
 	if yes {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return errors.New("the standard input is no terminal to ask at; look with --dry-run, then pass --yes")
+		return errors.New("cannot ask for confirmation: stdin is not a terminal; review with --dry-run, then pass --yes")
 	}
 	return askWhether(command.InOrStdin(), command.ErrOrStderr(), left)
 }
@@ -110,7 +109,7 @@ func askWhether(in io.Reader, out io.Writer, left inspect.Leftovers) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if strings.TrimSpace(answer) != "yes" {
-		return errors.New("nothing was done")
+		return errors.New("canceled; nothing was changed")
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// tell prints what went wrong. Problems of a file begin with its name and
-// line, one to a line, as editors read them.
+// printError prints err on stderr. Problems of a configuration file are printed one
+// per line, with file name and line number first, as editors expect.
 func printError(err error) {
 	var problems config.Problems
 	if errors.As(err, &problems) {
@@ -40,10 +40,10 @@ func printError(err error) {
 	_, _ = fmt.Fprintln(os.Stderr, message(err))
 }
 
-// message is err with the name of the program in front, and in front of each
-// error that errors.Join put into it.
+// message returns err prefixed with the program's name. Each error of an
+// errors.Join gets the prefix.
 func message(err error) string {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // a list inside a sentence stays there
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // only if err is nothing but the joined errors
 		var plain, prefixed []string
 		for _, one := range joined.Unwrap() {
 			plain, prefixed = append(plain, one.Error()), append(prefixed, message(one))
@@ -55,8 +55,8 @@ func message(err error) string {
 	return "headwater: " + err.Error()
 }
 
-// rootCommand is all of them. Called is the name by which the program was
-// started: as kubectl-headwater it is a plugin, and its help says so.
+// rootCommand returns the command with all subcommands. called is the program's
+// name: as kubectl-headwater it is a kubectl plugin, and the help shows that.
 func rootCommand(called string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headwater",
@@ -64,10 +64,9 @@ func rootCommand(called string) *cobra.Command {
 		Long: `One source, every namespace: sync, protect and reload shared Secrets and
 ConfigMaps.
 
-Each command exits 0 when it did what it was asked to, and 1 when it did not,
-with the reason on the standard error. "status" exits 2 when something needs
-attention, "plan" when something would change, "migrate" when something is left
-to decide.`,
+Every command exits 0 on success and 1 on failure, with the reason on stderr.
+"status" exits 2 if something needs attention, "plan" if something would change,
+"migrate" if you have to review the result.`,
 		Version:       buildInfo{app.Build()}.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -89,9 +88,9 @@ to decide.`,
 	return root
 }
 
-// completes has the shell offer values for a flag.
+// offerValues registers the shell completion of a flag.
 func offerValues(command *cobra.Command, flag string, values ...string) {
-	// It fails for a flag that does not exist, or a second call: for a typing error.
+	// It fails only for an unknown flag or a second registration.
 	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}

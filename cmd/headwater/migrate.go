@@ -17,42 +17,43 @@ import (
 )
 
 var (
-	// errNotCarried makes migrate exit 2: there is something to decide.
+	// errNotCarried makes migrate exit 2: the user has to review the result.
 	errNotCarried = errors.New("not everything is carried over")
 
-	errNothingFound = errors.New("nothing to migrate: no policy of Kyverno, and no Secret or ConfigMap with annotations of " +
-		"Reflector or kubernetes-replicator; name files or directories with --filename, or a cluster with --kubeconfig")
+	errNothingFound = errors.New("nothing to migrate: found no policy of Kyverno, and no Secret or ConfigMap with annotations of " +
+		"Reflector or kubernetes-replicator; pass files or directories with --filename, or a cluster with --kubeconfig")
 )
 
 func migrateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
-		Short: "Write the configuration that does what Kyverno, Reflector or kubernetes-replicator are told to",
-		Long: `Write the configuration that does what other tools are told to: Kyverno's
-policies (ClusterPolicy, Policy) that clone Secrets and ConfigMaps, deny changes
-of them, or restart workloads; its newer ones (GeneratingPolicy, ValidatingPolicy,
-and the same with Namespaced) where they clone or deny by plain expressions; and
-the annotations of Reflector (emberstack) and kubernetes-replicator (mittwald).
+		Short: "Generate a configuration from Kyverno, Reflector or kubernetes-replicator",
+		Long: `Generate an equivalent configuration for other tools:
+- Kyverno's ClusterPolicy and Policy that clone Secrets and ConfigMaps, deny
+  changes of them, or restart workloads;
+- Kyverno's GeneratingPolicy and ValidatingPolicy, and their namespaced forms, if
+  they clone or deny by simple expressions;
+- the annotations of Reflector (emberstack) and kubernetes-replicator (mittwald).
 
-They are read from files with --filename, else from the cluster. The file is
-written to the standard output, and says what to do in which order; a summary
-goes to the standard error. Clones that those tools made are adopted as they
-are. What a rule cannot say makes it reach less, or leaves it as a comment with
-the reason. No value of a Secret is read from the cluster, or repeated from a
-file. Nothing is written to the cluster.
+The command reads files with --filename, otherwise the cluster. It writes the
+configuration to stdout, with the migration steps in order, and a summary to
+stderr. Headwater adopts the clones of these tools unchanged. If a rule cannot
+express a policy fully, it applies to fewer objects, or it is written as a comment
+with the reason.
 
-Needs list of Secrets, ConfigMaps and Kyverno's policies and exceptions.
+The command never reads values of Secrets from the cluster, never repeats values
+from a file, and writes nothing to the cluster. It requires permission to list
+Secrets, ConfigMaps and Kyverno's policies and exceptions.
 
-What of a file cannot be read is told with file, line and cause, and does not
-stop the rest.
+Anything unreadable in a file is reported with file, line and cause; the rest is
+still processed.
 
-Exits 0 when everything is carried over, 2 when a rule is left as a comment or
-something is left out or could not be read, and 1 when nothing was found in what
-could be read.`,
+Exits 0 if everything is carried over; 2 if a rule is written as a comment, or if
+something is left out or unreadable; and 1 if there was nothing to migrate.`,
 		Args: noArguments,
 	}
 	in := newConnection(command)
-	files := command.Flags().StringSliceP("filename", "f", nil, "files, directories of .yaml, .yml and .json, or - for the standard input, instead of the cluster")
+	files := command.Flags().StringSliceP("filename", "f", nil, "files, directories of .yaml, .yml and .json files, or - for stdin, instead of the cluster")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		found, err := migratable(in, *files)
 		if err != nil {
@@ -79,7 +80,7 @@ could be read.`,
 	return command
 }
 
-// manifests are the files that are read of a directory.
+// manifests are the extensions of the files to read in a directory.
 var manifests = []string{".yaml", ".yml", ".json"}
 
 func migratable(in *inspection, files []string) (migrate.Input, error) {
@@ -95,7 +96,7 @@ func migratable(in *inspection, files []string) (migrate.Input, error) {
 	return found, nil
 }
 
-// readInto reads one file, all of a directory, or stdin.
+// readInto reads a file, all manifests in a directory, or stdin.
 func readInto(found *migrate.Input, name string, stdin io.Reader) error {
 	if name == "-" {
 		return found.Read("the standard input", stdin)

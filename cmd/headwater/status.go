@@ -17,7 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/inspect"
 )
 
-// errAttention makes status exit 2: something is not as the rules say.
+// errAttention makes status exit 2: something needs attention.
 var errAttention = errors.New("something needs attention")
 
 // defaultWait is how long status waits without --timeout.
@@ -27,26 +27,26 @@ const aboutStatus = `Show the state of the clones of each rule, or of one rule: 
 which are not and why, and whether the rules protect their sources. Clones with
 the same problem are shown together.
 
-Retained clones are counted apart. They were left behind because the rule is no
-longer in the configuration, no longer selects their namespace, or lost its
-source; Headwater does not keep them in sync, and they are no problem.
+Retained clones are counted separately. They stayed, as their rule says, after
+the rule was removed from the configuration, stopped selecting their namespace,
+or lost its source. Headwater no longer keeps them in sync. They need no
+attention.
 
-Exits 0 when every clone is in sync, 2 when something needs attention: a clone
+Exits 0 if every clone is in sync. Exits 2 if something needs attention: a clone
 in any other state, a rule without a source, no leader, a protection that is not
-proven, a target namespace that does not exist. Exits 1 when the state could not
-be found out.
+verified, or a target namespace that does not exist. Exits 1 on failure.
 
-With --wait, it waits until nothing needs attention, prints on the standard error
-what it waits for, and exits 2 at the end of --timeout.
+With --wait, the command waits until nothing needs attention, prints on stderr
+what it waits for, and exits 2 after --timeout.
 
-With --watch, a terminal shows the latest state alone. Elsewhere the state is
-written again with each change; with -o json as one line.
+With --watch, a terminal shows only the latest state. Other outputs get the state
+again after each change; with -o json, as one line.
 
-Needs read access to the cluster, not to the running service: list and watch of
-Secrets, ConfigMaps and namespaces, and list of Events, which say why clones
-fail and how long the last change took.`
+The command reads the cluster, not the running service. It requires permission to
+list and watch Secrets, ConfigMaps and namespaces, and to list Events, which
+contain why clones fail and how long the last change took.`
 
-// statusFlags are those of status beside the common ones.
+// statusFlags are the flags of status, without the common ones.
 type statusFlags struct {
 	scope       inspect.Scope
 	watch, wait bool
@@ -67,10 +67,10 @@ func statusCommand() *cobra.Command {
 	in := newInspection(command)
 	var asked statusFlags
 	flags := command.Flags()
-	flags.BoolVarP(&asked.watch, "watch", "w", false, "show the state until interrupted")
+	flags.BoolVarP(&asked.watch, "watch", "w", false, "show the state continuously until interrupted")
 	flags.BoolVar(&asked.wait, "wait", false, "wait until every clone is in sync and nothing needs attention")
-	flags.DurationVar(&asked.timeout, "timeout", defaultWait, "how long --wait waits; 0s means without end")
-	flags.StringSliceVar(&asked.scope.Namespaces, "target-namespace", nil, "only clones in these namespaces; names or globs, may be repeated")
+	flags.DurationVar(&asked.timeout, "timeout", defaultWait, "how long --wait waits; 0s means no limit")
+	flags.StringSliceVar(&asked.scope.Namespaces, "target-namespace", nil, "only clones in these namespaces; names or globs, repeatable")
 	command.MarkFlagsMutuallyExclusive("watch", "wait")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
@@ -90,7 +90,7 @@ func statusCommand() *cobra.Command {
 	return command
 }
 
-// status prints the state, once or until it ends.
+// status prints the state once, or until --watch or --wait ends.
 func (in *inspection) status(ctx context.Context, inspector *inspect.Inspector, asked statusFlags) error {
 	out, progress := in.command.OutOrStdout(), in.command.ErrOrStderr()
 	if asked.watch {

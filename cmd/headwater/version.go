@@ -22,7 +22,7 @@ func (b buildInfo) Table(out io.Writer) { _, _ = fmt.Fprintln(out, "headwater ve
 func versionCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and what it was built from",
+		Short: "Print the version and the commit, Go version and platform of the build",
 		Args:  noArguments,
 	}
 	format := addOutput(command)
