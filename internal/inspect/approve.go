@@ -11,19 +11,19 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Approved is what was held of a rule and is let go on.
+// Approved is what the user approved for a rule.
 type Approved struct {
 	Rule string `json:"rule"`
-	// DryRun is true where nothing was recorded.
+	// DryRun is true if nothing was recorded.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
-	// Emptied are the sources whose clones may be emptied, too.
+	// Emptied are the sources whose clones may be emptied.
 	Emptied []string `json:"emptied,omitempty"`
 }
 
-// Approve records that what is held of rule now is meant. With dryRun nothing
-// is recorded.
+// Approve records the user's approval of everything that is held of rule now. With
+// dryRun it records nothing.
 func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (Approved, error) {
 	approval := i.reader.Approvable(rule, i.maxFraction(), time.Now())
 	if approval.Empty() {
@@ -44,7 +44,7 @@ func (i *Inspector) notHeld(rule string) error {
 	return fmt.Errorf("nothing of rule %q is held; see headwater status", rule)
 }
 
-// Table writes a sentence about each of what is approved.
+// Table writes a line per approved change.
 func (a Approved) Table(out io.Writer) {
 	verb := "approved"
 	if a.DryRun {

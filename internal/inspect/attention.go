@@ -7,9 +7,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// attention lists in words what is not as the rules say: every reason for which
-// the status command exits 2, and which its flag --wait waits for. Retained
-// clones are none.
+// attention lists everything that needs attention: the reasons for which the status
+// command exits 2, and for which its flag --wait waits. Retained clones need none.
 func (s Status) attention() []string {
 	var all []string
 	if s.Leader.noLeader() {
@@ -36,7 +35,7 @@ func (s Status) attention() []string {
 	return all
 }
 
-// inWords is standing after a number of clones.
+// statusText is the status after a number of clones: "3 clones in conflict".
 func statusText(status survey.Status) string {
 	if status == survey.Conflicting {
 		return "in conflict"
@@ -44,7 +43,7 @@ func statusText(status survey.Status) string {
 	return string(status)
 }
 
-// first names the first problems of this standing.
+// first names the first problems with this status.
 func (r *RuleStatus) first(status survey.Status) string {
 	var of []Problem
 	for _, problem := range r.Problems {

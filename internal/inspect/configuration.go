@@ -12,9 +12,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 )
 
-// loadConfig reads the file that options name, else the ConfigMap of Headwater's
-// namespace. Where that is not valid, the last valid configuration that the
-// service kept takes its place, with a warning.
+// loadConfig reads options.ConfigFile, or else the ConfigMap in Headwater's
+// namespace. If the ConfigMap is not valid, loadConfig warns and returns the last
+// valid configuration that the service stored.
 func loadConfig(ctx context.Context, client kubernetes.Interface, options Options) (*config.Config, error) {
 	if options.ConfigFile != "" {
 		return config.Load(options.ConfigFile)

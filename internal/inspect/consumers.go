@@ -13,18 +13,18 @@ import (
 	"github.com/headwater-k8s/headwater/reload/explain"
 )
 
-// Consumers are all who consume an object.
+// Consumers lists the consumers of an object.
 type Consumers struct {
 	Object string `json:"object"`
-	// Clones are how many it has, whose consumers are among Consumers.
+	// Clones is how many clones the object has; Consumers includes theirs.
 	Clones    int           `json:"clones,omitempty"`
 	Consumers []explain.Use `json:"consumers"`
-	// Notes say what could not be found out.
+	// Notes say what is not known, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// FindConsumers finds out who consumes the object KIND/NAMESPACE/NAME, or a clone
-// of it.
+// FindConsumers returns the consumers of the object KIND/NAMESPACE/NAME and of its
+// clones.
 func FindConsumers(ctx context.Context, options Options, object string) (Consumers, error) {
 	ref, err := parseObject(object)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c Consumers) Table(out io.Writer) {
 	writeNotes(out, c.Notes)
 }
 
-// names leaves out the object where it is the same in every row.
+// names omits the object if it is the same in every row.
 func (c Consumers) names(consumer, object string) []string {
 	if c.Clones == 0 {
 		return []string{consumer}

@@ -17,20 +17,20 @@ import (
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// serviceAccountName is that of deploy/rbac.yaml.
+// serviceAccountName is Headwater's ServiceAccount in deploy/rbac.yaml.
 const serviceAccountName = "headwater"
 
-// Editors is who may change the source of a rule.
+// Editors lists who may change the source of a rule.
 type Editors struct {
 	Rule    string                 `json:"rule"`
 	Source  string                 `json:"source"`
 	Editors []protectdecide.Editor `json:"editors"`
-	// Notes say who may besides, and what the list does not hold.
+	// Notes say what else to consider.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// WhoCanEdit reads who may change the source of the rule of that name, and
-// through what. It reads RBAC, and the configuration, and nothing else.
+// WhoCanEdit returns who may change the source of the rule with that name, and why.
+// It reads only RBAC and the configuration.
 func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, error) {
 	c, err := connect(ctx, options, rolePermissions())
 	if err != nil {

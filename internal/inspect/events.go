@@ -16,12 +16,12 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// reading is what Status learns by requests; the rest it has from caches.
+// reading is the part of a Status that is read by requests, not from caches.
 type reading struct {
 	at time.Time
 	eventState
 	lease *coordinationv1.Lease
-	// proofs are what the service recorded of each rule that protects.
+	// proofs is the service's recorded result for each rule that protects.
 	proofs map[string]string
 	// notes say what could not be read, and why.
 	notes []string
@@ -48,13 +48,13 @@ func (r reading) leader() *Leadership {
 	return &found
 }
 
-// told is what the running service said by Events.
+// eventState is what the running service reported by Events.
 type eventState struct {
 	failures map[failureKey]failure
-	// fights are those over clones that Headwater reported lately.
+	// fights are the recently reported fights over clones.
 	fights       map[object.Ref]failure
 	propagations map[propagationKey]*Propagation
-	// unread says why there is none.
+	// unread says why the Events could not be read.
 	unread string
 }
 
@@ -73,8 +73,8 @@ type propagationKey struct {
 	source object.Ref
 }
 
-// events reads the service's Events. Without permission to list them it returns
-// none, and says so.
+// events reads the service's Events. If the user may not list Events, it returns
+// none and sets unread.
 func (i *Inspector) events(ctx context.Context) eventState {
 	state := eventState{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, propagations: map[propagationKey]*Propagation{}}
 	for reason, take := range map[string]func(eventsv1.Event){
@@ -102,7 +102,7 @@ func (i *Inspector) events(ctx context.Context) eventState {
 			FieldSelector: fields.OneTermEqualSelector("reason", reason).String(),
 		})
 		if err != nil {
-			state.unread = "why clones fail, and how long changes took, is not shown: " + err.Error()
+			state.unread = "why clones fail and how long changes took is not shown: " + err.Error()
 			break
 		}
 		for _, event := range list.Items {
@@ -114,7 +114,8 @@ func (i *Inspector) events(ctx context.Context) eventState {
 	return state
 }
 
-// fought has finding say so when another client undoes each repair of the clone.
+// withFight returns cloneStatus with status Fighting if another client undoes each
+// repair of the clone.
 func (t eventState) withFight(cloneStatus survey.CloneStatus) survey.CloneStatus {
 	fight, found := t.fights[cloneStatus.Target]
 	if found && (cloneStatus.Status == survey.Behind || cloneStatus.Status == survey.Drifting) {

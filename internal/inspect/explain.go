@@ -23,23 +23,23 @@ import (
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Explanation is what a workload or pod consumes, and what a change of each of
-// it means.
+// Explanation is what a workload or pod consumes, and what a change of each object
+// would do.
 type Explanation struct {
 	explain.Explanation
 
-	// Notes say what could not be found out.
+	// Notes say what is not known, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// target is an object, as people name it.
+// target is an object as the user named it.
 type target[K any] struct {
 	kind            K
 	namespace, name string
 }
 
-// parseTarget reads KIND/NAMESPACE/NAME, and NAMESPACE/KIND/NAME where its first
-// part is no kind.
+// parseTarget parses KIND/NAMESPACE/NAME, or NAMESPACE/KIND/NAME if the first part
+// is not a kind.
 func parseTarget[K any](text, example string, parseKind func(string) (K, error)) (of target[K], err error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || slices.Contains(parts, "") {
@@ -71,8 +71,8 @@ func parseObjectKind(text string) (object.Kind, error) {
 	return "", fmt.Errorf("kind %q is neither Secret nor ConfigMap", text)
 }
 
-// Explain finds out what the workload or pod KIND/NAMESPACE/NAME consumes, and
-// what would be done about a change.
+// Explain returns what the workload or pod KIND/NAMESPACE/NAME consumes, and what a
+// change would do.
 func Explain(ctx context.Context, options Options, consumer string) (Explanation, error) {
 	c, err := connectToReload(ctx, options)
 	if err != nil {
@@ -93,7 +93,7 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 	case err != nil:
 		return Explanation{}, err
 	case !found:
-		return Explanation{}, fmt.Errorf("there is no %s/%s/%s", of.kind, of.namespace, of.name)
+		return Explanation{}, fmt.Errorf("%s/%s/%s does not exist", of.kind, of.namespace, of.name)
 	}
 	return Explanation{explained, notes}, nil
 }
@@ -102,8 +102,8 @@ func connectToReload(ctx context.Context, options Options) (*connection, error) 
 	return connect(ctx, options, append(permissions(), consumerPermissions()...))
 }
 
-// openReload reads all consumers. Those of kinds that a cluster may lack are left
-// out where the caller may not read them, which a note says.
+// openReload reads all consumers. Optional kinds that the user may not read are left
+// out, with a note.
 func (c *connection) openReload(ctx context.Context, options Options) (*explain.Explainer, []string, error) {
 	key, notes, err := c.digestKey(ctx, options)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *connection) openReload(ctx context.Context, options Options) (*explain.
 		return nil, nil, err
 	}
 	for _, kind := range observer.Unread() {
-		notes = append(notes, fmt.Sprintf("what %s consume is not shown, since you may not list and watch them", kind))
+		notes = append(notes, fmt.Sprintf("what %s consume is not shown, because you may not list and watch them", kind))
 	}
 	return observer, notes, nil
 }
@@ -138,35 +138,35 @@ func consumerPermissions() []kube.Permission {
 	}
 }
 
-// digestKey is the service's own, by which baselines can be compared with, or a
-// passing one when there is none to be had.
+// digestKey returns the service's key, with which baselines can be compared. If it
+// cannot be read, digestKey returns an ephemeral key and a note.
 func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey.Key, []string, error) {
 	key := digestkey.New(c.clients.Typed, options.Namespace)
 	err := key.Read(ctx)
 	if err == nil {
 		return key, nil, nil
 	}
-	note := "whether workloads run the data of now is not shown: " + err.Error()
+	note := "whether workloads run the current data is not shown: " + err.Error()
 	key, err = digestkey.NewEphemeral()
 	return key, []string{note}, err
 }
 
-// words say for people why something is done, or not.
+// reasonText explains a reason in one phrase.
 func reasonText(reason reloadspec.Reason) string {
 	known := map[reloadspec.Reason]string{
 		reloadspec.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
 		reloadspec.ReasonOff:         "switched off, by rule or annotation",
-		reloadspec.ReasonIgnored:     "the object bears the annotation reloader.stakater.com/ignore",
+		reloadspec.ReasonIgnored:     "the object has the annotation reloader.stakater.com/ignore",
 		reloadspec.ReasonExcluded:    "excluded by an annotation of Reloader",
 		reloadspec.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
-		reloadspec.ReasonReadByNode:  "no container sees it; the node reads it anew",
+		reloadspec.ReasonReadByNode:  "no container reads it; the node reads it again when needed",
 		reloadspec.ReasonProvided:    "its CSI driver rewrites the files, but for those of a subPath; nothing is restarted for it",
 		reloadspec.ReasonAsked:       "a restart is asked for",
 		reloadspec.ReasonReadAtStart: "read when containers start, and never again",
 		reloadspec.ReasonReadByInit:  "an init container reads the files, and has ended",
-		reloadspec.ReasonListed:      "its owner lists it; what containers do with it is not looked at",
-		reloadspec.ReasonNoTemplate:  "no pod template has it that could be restarted; replace the pod",
-		reloadspec.ReasonImmutable:   "immutable, or was: kubelets hand its data of then to new pods, too, until none of their node reads it",
+		reloadspec.ReasonListed:      "an annotation lists it, however containers use it",
+		reloadspec.ReasonNoTemplate:  "no pod template refers to it, so nothing can be restarted; replace the pod",
+		reloadspec.ReasonImmutable:   "it is or was immutable: kubelets serve the old data, even to new pods, until no pod on the node uses it",
 		reloadspec.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
 		reloadspec.ReasonMounted:     "the kubelet rewrites the files",
 		reloadspec.ReasonKept:        "the rule keeps its fields at the values",
@@ -174,7 +174,7 @@ func reasonText(reason reloadspec.Reason) string {
 	return cmp.Or(known[reason], string(reason))
 }
 
-// Table writes what is to be done, and a row per object that is consumed.
+// Table writes what the service would do now, and a row per consumed object.
 func (e Explanation) Table(out io.Writer) {
 	_, _ = fmt.Fprintln(out, e.headline())
 	if len(e.Uses) > 0 {
@@ -191,7 +191,7 @@ func (e Explanation) Table(out io.Writer) {
 	writeNotes(out, e.Notes)
 }
 
-// headline says what would be done now.
+// headline says what the service would do now.
 func (e Explanation) headline() string {
 	text := e.Consumer + ": "
 	objects := strings.Join(e.Objects, ", ")
@@ -207,7 +207,7 @@ func (e Explanation) headline() string {
 	case e.Step == reloadspec.StepRefresh:
 		text += "volumes to be refreshed, since this changed: " + objects
 	case e.Step == reloadspec.StepAdopt:
-		text += "the data of now is to be put on record as what it runs"
+		text += "the current data is to be stored as its baseline"
 	case e.Rollout != nil && (e.Rollout.PodsBehind > 0 || e.Rollout.Health == health.Stuck):
 		text += rollingOut(*e.Rollout)
 	default:
@@ -219,7 +219,7 @@ func (e Explanation) headline() string {
 	return text + e.waiting()
 }
 
-// waiting says why a restart that is due does not begin.
+// waiting says why a due restart is postponed.
 func (e Explanation) waiting() string {
 	switch {
 	case e.WaitsUntil != nil:
@@ -231,7 +231,7 @@ func (e Explanation) waiting() string {
 	}
 }
 
-// rollingOut says how far the last restart is, and why it is no further.
+// rollingOut describes the progress of the last restart, and what blocks it.
 func rollingOut(is health.RolloutState) string {
 	text := fmt.Sprintf("rolling out: %d of %d pods still run older data", is.PodsBehind, is.Pods)
 	if is.PodsBehind == 0 {
@@ -252,7 +252,7 @@ func rollingOut(is health.RolloutState) string {
 	return text
 }
 
-// kept says for people why pods with older data are not replaced.
+// keptText explains why pods with older data are not replaced.
 func keptText(reason health.KeptReason) string {
 	known := map[health.KeptReason]string{
 		health.KeptPaused:    "its rollout is paused",
@@ -264,7 +264,7 @@ func keptText(reason health.KeptReason) string {
 	return cmp.Or(known[reason], string(reason))
 }
 
-// waits says for people why a restart waits.
+// waitText explains why a restart waits.
 func waitText(reason reloaddecide.WaitReason) string {
 	known := map[reloaddecide.WaitReason]string{
 		reloaddecide.WaitOwner:    "the rollout that is under way may bring it to every pod before",
@@ -276,7 +276,7 @@ func waitText(reason reloaddecide.WaitReason) string {
 	return cmp.Or(known[reason], string(reason))
 }
 
-// cells are what both tables show of a use.
+// cells returns the columns that both tables have in common.
 func cells(use explain.Use) []string {
 	consumed := string(use.Mode)
 	if use.Keys != nil {

@@ -70,7 +70,7 @@ func TestWhatIsDoneNowInWords(t *testing.T) {
 		reloadspec.StepRestart: "to be restarted, since this changed: Secret/team/s",
 		reloadspec.StepHold:    "not restarted, since this is missing: Secret/team/s",
 		reloadspec.StepRefresh: "volumes to be refreshed, since this changed: Secret/team/s",
-		reloadspec.StepAdopt:   "the data of now is to be put on record as what it runs",
+		reloadspec.StepAdopt:   "the current data is to be stored as its baseline",
 		reloadspec.StepNothing: "nothing to do now",
 	} {
 		e := Explanation{Explanation: explain.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}

@@ -1,6 +1,5 @@
-// Package inspect looks at a cluster from outside the running service, with
-// read access alone, and judges it by the very code that the service decides
-// with.
+// Package inspect implements the commands that read a cluster without the running
+// service. It decides with the same code as the service.
 package inspect
 
 import (
@@ -21,23 +20,24 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// readTimeout bounds how long the cluster may take to be read.
+// readTimeout bounds how long the initial read of the cluster may take.
 const readTimeout = 2 * time.Minute
 
-// Options say where to look.
+// Options select the cluster and the configuration.
 type Options struct {
-	// ConfigFile may be empty: the configuration is in the cluster then.
+	// ConfigFile is a path; if it is empty, the configuration is read from the
+	// cluster.
 	ConfigFile string
 	Kubeconfig kube.Kubeconfig
 	// Namespace is Headwater's own.
 	Namespace string
-	// UserAgent tells the requests apart in the API server's audit log.
+	// UserAgent identifies the requests in the API server's audit log.
 	UserAgent string
-	// Warn, when set, shows a line to the person who asks.
+	// Warn, if set, shows a warning to the user.
 	Warn func(text string)
 }
 
-// Inspector has read everything that the rules are about, and follows it.
+// Inspector has caches of everything that the rules refer to.
 type Inspector struct {
 	options    Options
 	user       string
@@ -52,8 +52,8 @@ type Inspector struct {
 	key        *digestkey.Key
 }
 
-// Open connects and reads until everything is there; it follows what changes
-// until ctx ends.
+// Open connects and waits until the caches are full; they follow changes until ctx
+// ends.
 func Open(ctx context.Context, options Options) (*Inspector, error) {
 	c, err := connect(ctx, options, permissions())
 	if err != nil {
@@ -80,16 +80,17 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	}, nil
 }
 
-// connection is a cluster, and what is configured for it.
+// connection is a cluster and its configuration.
 type connection struct {
 	clients *kube.Clients
-	// user is who asks.
+	// user is the name of the user who runs the command.
 	user   string
 	config *config.Config
 	sets   config.Sets
 }
 
-// connect fails when the caller lacks any of needed.
+// connect connects and loads the configuration. It fails if the user lacks one of
+// the needed permissions.
 func connect(ctx context.Context, options Options, needed []kube.Permission) (*connection, error) {
 	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
 	if err != nil {
@@ -113,7 +114,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	return &connection{clients: clients, user: user, config: loaded, sets: sets}, nil
 }
 
-// fill reads everything into caches, which follow what changes until ctx ends.
+// fill starts caches and waits until they are full; they run until ctx ends.
 func (c *connection) fill(ctx context.Context, caches *informers.Caches) error {
 	if err := caches.Sources.Track(ctx, c.sets.Places()); err != nil {
 		return err
@@ -138,7 +139,7 @@ func permissions() []kube.Permission {
 
 func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFraction }
 
-// look reads what stands in the way of a clone.
+// lookup returns a survey.Lookup that reads the object from the API server.
 func (i *Inspector) lookup(ctx context.Context) survey.Lookup {
 	return func(target object.Ref) *object.Digested {
 		found, err := i.writer.Describe(ctx, target, i.key)

@@ -14,14 +14,14 @@ import (
 // clockSkew is how far the clock here may be ahead of the leader's.
 const clockSkew = time.Minute
 
-// Leadership is whether a replica keeps things right.
+// Leadership says whether a replica leads.
 type Leadership struct {
 	Leads bool `json:"leads"`
-	// Until is when the last one was heard of, where none leads any more.
+	// Until is when the last leader renewed its lease, if none leads now.
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// lease reads the Lease; the note says why there is none.
+// lease reads the Lease. The note says why it could not.
 func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, note string) {
 	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Namespace).Get(ctx, leader.LeaseName, metav1.GetOptions{})
 	switch {
@@ -34,8 +34,8 @@ func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, not
 	return lease, ""
 }
 
-// leadershipOf is what lease says. A leader that stops gives it back without a
-// holder; one that was killed leaves it to end.
+// leadershipOf evaluates lease. A leader that stops releases it, so that it has no
+// holder; the lease of a killed leader expires.
 func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 	spec := lease.Spec
 	if spec.RenewTime == nil {
@@ -48,14 +48,14 @@ func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 	return Leadership{Until: &until}
 }
 
-// gone reports whether it is known that no replica leads.
+// noLeader reports whether it is known that no replica leads.
 func (l *Leadership) noLeader() bool { return l != nil && !l.Leads }
 
-// words are for where none leads.
+// describe returns the message for status if no replica leads.
 func (l *Leadership) describe() string {
 	text := "No replica leads"
 	if l.Until != nil {
 		text += ", since " + ago(*l.Until)
 	}
-	return text + ": nothing below is being put right."
+	return text + ": Headwater repairs nothing of the following."
 }

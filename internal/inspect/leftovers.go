@@ -17,26 +17,26 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Leftovers are the clones of a rule that the configuration no longer has, and
-// what is to be done with them.
+// Leftovers lists the clones of a rule that is no longer in the configuration, and
+// what to do with them.
 type Leftovers struct {
 	Rule string            `json:"rule"`
 	Fate plan.LeftoverFate `json:"fate"`
-	// DryRun is true where nothing was recorded.
+	// DryRun is true if nothing was recorded.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Clones are those that are concerned, as Kind/namespace/name.
+	// Clones are the affected clones, as Kind/namespace/name.
 	Clones []string `json:"clones"`
-	// AsOf names the clones as they were; see ParseAsOf.
+	// AsOf identifies the versions of the clones; see parseAsOf.
 	AsOf string `json:"asOf"`
-	// Skipped are those that were changed since an earlier AsOf.
+	// Skipped are the clones that changed since an earlier AsOf.
 	Skipped []string `json:"skipped,omitempty"`
 
 	bound *plan.Leftovers
 }
 
-// Leftovers finds the clones of rule that are to have fate. asOf is empty, or what
-// an earlier dry run printed: clones that were written since are left out. It is
-// an error when the configuration has the rule, or when nothing is to be done.
+// Leftovers returns the clones of rule to which fate applies. asOf is empty or the
+// AsOf of an earlier dry run, which excludes clones that changed since. Leftovers
+// fails if the configuration has the rule, or if no clone is left.
 func (i *Inspector) Leftovers(rule string, fate plan.LeftoverFate, asOf string) (Leftovers, error) {
 	if _, cloning := i.rules.Named(rule); cloning {
 		return Leftovers{}, fmt.Errorf("rule %q is in the configuration, which says what becomes of its clones "+
@@ -73,7 +73,7 @@ func (i *Inspector) Leftovers(rule string, fate plan.LeftoverFate, asOf string) 
 	return left, nil
 }
 
-// formatAsOf is the inverse of ParseAsOf.
+// formatAsOf is the inverse of parseAsOf.
 func formatAsOf(revisions plan.Revisions) string {
 	var parts []string
 	for _, kind := range object.Kinds {
@@ -84,7 +84,7 @@ func formatAsOf(revisions plan.Revisions) string {
 	return strings.Join(parts, ",")
 }
 
-// ParseAsOf reads what a dry run printed; nil for an empty text.
+// parseAsOf parses the AsOf of a dry run; it returns nil for an empty text.
 func parseAsOf(text string) (plan.Revisions, error) {
 	if text == "" {
 		return nil, nil
@@ -100,9 +100,9 @@ func parseAsOf(text string) (plan.Revisions, error) {
 	return revisions, nil
 }
 
-// Perform records left for the leader and waits until it is done, for timeout at
-// most. What it returns says which clones were changed meanwhile and so left
-// alone.
+// Perform records the request for the leader and waits until the leader has done it,
+// at most for timeout. In the result, Skipped are the clones that changed meanwhile
+// and were left alone.
 func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Duration) (Leftovers, error) {
 	approval := survey.Approval{At: time.Now(), By: i.user, Leftovers: left.bound}
 	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Namespace, left.Rule, approval); err != nil {
@@ -141,7 +141,7 @@ func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Du
 	return left, nil
 }
 
-// Question asks whether what l says is meant.
+// Question returns the text that asks the user to confirm l.
 func (l Leftovers) Question() string {
 	var text strings.Builder
 	l.list(&text, "to be "+l.done())
@@ -155,7 +155,7 @@ func (l Leftovers) done() string {
 	return "released"
 }
 
-// Table says what is done, and names the first clones.
+// Table writes what was done, and the names of the first clones.
 func (l Leftovers) Table(out io.Writer) {
 	if !l.DryRun {
 		l.list(out, l.done())

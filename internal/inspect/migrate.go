@@ -18,7 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// pageSize is how many objects are read at once.
+// pageSize is how many objects one list request returns.
 const pageSize = 500
 
 // Migratable reads what other tools are told to do: the metadata of Secrets and
@@ -124,7 +124,7 @@ func addPolicies(ctx context.Context, clients *kube.Clients, resource schema.Gro
 	})
 }
 
-// pages calls list until it returns no token of a further page.
+// pages calls list until it returns no continue token.
 func pages(ctx context.Context, list func(metav1.ListOptions) (string, error)) error {
 	page := metav1.ListOptions{Limit: pageSize}
 	for {

@@ -10,10 +10,10 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Plan is what the service would do, were it to start now.
+// Plan is what the service would do if it started now.
 type Plan struct {
 	Steps []PlannedStep `json:"steps"`
-	// Missing are the sources that are not there, of all rules.
+	// Missing are the rules without a source.
 	Missing []Missing `json:"missing,omitempty"`
 }
 
@@ -23,7 +23,7 @@ type Missing struct {
 	What string `json:"what"`
 }
 
-// Step is what would be done about one clone.
+// PlannedStep is what the service would do about one clone.
 type PlannedStep struct {
 	Rule      string      `json:"rule"`
 	Source    string      `json:"source"`
@@ -35,7 +35,7 @@ type PlannedStep struct {
 	Message   string      `json:"message,omitempty"`
 }
 
-// Plan finds out what the rules would change.
+// Plan returns what the rules would change.
 func (i *Inspector) Plan(ctx context.Context) Plan {
 	plan := Plan{Steps: []PlannedStep{}, Missing: i.missing()}
 	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(f survey.CloneStatus) {

@@ -17,20 +17,20 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Format is a form of output.
+// Format is an output format.
 type Format string
 
-// The forms of output.
+// The output formats.
 const (
 	Table Format = "table"
 	JSON  Format = "json"
 	YAML  Format = "yaml"
 )
 
-// Formats are all of them.
+// Formats lists all output formats.
 var Formats = []string{string(Table), string(JSON), string(YAML)}
 
-// Set makes a Format a flag's value.
+// Set implements pflag.Value.
 func (f *Format) Set(s string) error {
 	if !slices.Contains(Formats, s) {
 		return fmt.Errorf("use one of %s", strings.Join(Formats, ", "))
@@ -39,18 +39,17 @@ func (f *Format) Set(s string) error {
 	return nil
 }
 
-// Type is what a flag's help calls it.
+// Type implements pflag.Value.
 func (f *Format) Type() string { return "format" }
 
 func (f *Format) String() string { return string(*f) }
 
-// Printable can be shown in every form of output: as JSON and YAML by its
-// fields.
+// Printable can be printed in every format: as JSON and YAML by its fields.
 type Printable interface {
 	Table(out io.Writer)
 }
 
-// Print writes what to out.
+// Print writes what to out in that format.
 func Print(out io.Writer, format Format, what Printable) error {
 	var text []byte
 	var err error
@@ -71,10 +70,10 @@ func Print(out io.Writer, format Format, what Printable) error {
 	return err
 }
 
-// shownNames is how many names a table lists before it only counts.
+// shownNames is how many names a table lists before it only counts the rest.
 const shownNames = 5
 
-// Table writes a row per rule, the first few problems of each, and what protects.
+// Table writes a row per rule, the first problems of each, and a row per protection.
 func (s Status) Table(out io.Writer) {
 	if s.Leader.noLeader() {
 		_, _ = fmt.Fprintln(out, s.Leader.describe()+"\n")
@@ -123,13 +122,13 @@ func (s Status) rules(out io.Writer) {
 	writeTable(out, rows)
 }
 
-// retained writes a line per rule that left clones behind.
+// retained writes a paragraph per rule with retained clones.
 func (s Status) retained(out io.Writer) {
 	for _, rule := range s.Rules {
 		for _, group := range groupProblems(rule.Retained) {
 			group.table(out, rule.Name)
 			if group.of[0].Reason == plan.RuleRemoved {
-				_, _ = fmt.Fprintf(out, "  the rule no longer exists: `headwater release %[1]s` takes Headwater's marks off them, `headwater prune %[1]s` deletes them\n", rule.Name)
+				_, _ = fmt.Fprintf(out, "  the rule no longer exists: `headwater release %[1]s` removes Headwater's marks from them, `headwater prune %[1]s` deletes them\n", rule.Name)
 			}
 		}
 	}
@@ -155,7 +154,7 @@ func (r *RuleStatus) sourceCount() string {
 	return fmt.Sprint(len(r.Sources))
 }
 
-// lastChange is that of the source that changed last.
+// lastChange describes the change of the source that changed last.
 func (r *RuleStatus) lastChange() string {
 	var last SourceStatus
 	for _, source := range r.Sources {
@@ -167,7 +166,7 @@ func (r *RuleStatus) lastChange() string {
 		return "-"
 	}
 	text := ago(*last.LastChange)
-	// The Event may be about an earlier change, or not be there any more.
+	// The Event may be about an earlier change, or have expired.
 	if last.Propagation == nil || last.Propagation.At.Before(*last.LastChange) {
 		return text
 	}
@@ -175,7 +174,7 @@ func (r *RuleStatus) lastChange() string {
 	return fmt.Sprintf("%s, to %s in %s", text, plural.Of(last.Propagation.Clones, "clone"), took)
 }
 
-// Table writes a row per kind of step of each rule.
+// Table writes a row per rule, action and reason.
 func (p Plan) Table(out io.Writer) {
 	rows := [][]string{{"RULE", "ACTION", "REASON", "COUNT", "CLONES"}}
 	var messages []string
@@ -207,7 +206,8 @@ func (p Plan) Table(out io.Writer) {
 	}
 }
 
-// unchanged says what is left to people where nothing would change.
+// unchanged is the last line if nothing would change: it counts held and refused
+// steps.
 func (p Plan) unchanged() string {
 	count := map[plan.Action]int{}
 	for _, step := range p.Steps {

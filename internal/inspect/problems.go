@@ -27,8 +27,8 @@ func (p Problem) ref() object.Ref {
 	return object.Ref{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
-// general is the message without the names of the clone and its namespace: the
-// messages about many clones differ in nothing else.
+// generalMessage returns the message without the names of the clone and its
+// namespace, so that equal messages about many clones can be grouped.
 func (p Problem) generalMessage() string {
 	return strings.NewReplacer(p.ref().String(), string(p.Kind), fmt.Sprintf("%q", p.Namespace), `"NAMESPACE"`).Replace(p.Message)
 }
@@ -39,7 +39,7 @@ func compareProblems(a, b Problem) int {
 		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// problemGroup is problems that have one message in common.
+// problemGroup is a group of problems with the same message.
 type problemGroup struct {
 	message string
 	of      []Problem
@@ -76,7 +76,7 @@ func (g *problemGroup) table(out io.Writer, rule string) {
 	}
 }
 
-// named lists the first few of problems by namespace and name.
+// problemNames lists the first problems by namespace and name.
 func problemNames(problems []Problem) string {
 	var shown []string
 	for _, problem := range problems[:min(len(problems), shownNames)] {
@@ -85,7 +85,7 @@ func problemNames(problems []Problem) string {
 	return andMore(shown, len(problems))
 }
 
-// andMore lists names, which are the first of total.
+// andMore lists names and how many of total it leaves out.
 func andMore(names []string, total int) string {
 	text := strings.Join(names, ", ")
 	if more := total - len(names); more > 0 {

@@ -13,25 +13,25 @@ import (
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Protection is whether the sources of a rule are protected, as the running
-// service has tried it.
+// Protection says whether the sources of a rule are protected, as the running
+// service verified.
 type Protection struct {
 	Rule string           `json:"rule"`
 	Mode protectspec.Mode `json:"mode"`
-	// Proven is nil where nothing was tried: the rule refuses nothing, or has
-	// no source, or the service has not come to it yet.
+	// Proven is nil if nothing was tried: the rule denies nothing, has no source, or
+	// was not verified yet.
 	Proven *bool `json:"proven,omitempty"`
-	// Since is when it was first found so.
+	// Since is when the current result was first found.
 	Since *time.Time `json:"since,omitempty"`
-	// Tried is when that was last looked at, to protect.RecordInterval.
+	// Tried is when the service last verified it, accurate to prove.RecordInterval.
 	Tried *time.Time `json:"tried,omitempty"`
 	Why   string     `json:"why,omitempty"`
-	// Missing says what is missing when the rule has no source.
+	// Missing is the message about a rule without a source.
 	Missing string `json:"missing,omitempty"`
 }
 
-// proofs reads what the service recorded of each rule; the note says why it
-// cannot.
+// proofs reads the service's recorded result of each rule. The note says why it
+// could not.
 func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, note string) {
 	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, prove.ProofsConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -40,7 +40,7 @@ func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, not
 	return found.Data, note
 }
 
-// protection is about the protecting rules in scope, as recorded.
+// protection returns the recorded state of the protecting rules in scope.
 func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protection {
 	var tried *time.Time
 	if at, err := time.Parse(time.RFC3339, recorded[prove.LastTried]); err == nil {
@@ -94,7 +94,7 @@ func (p Protection) describe(leader *Leadership) string {
 	}
 }
 
-// untried says why nothing was tried.
+// untried says why the service has not verified the rule.
 func (p Protection) untried(leader *Leadership) string {
 	switch {
 	case p.Missing != "":
@@ -106,7 +106,7 @@ func (p Protection) untried(leader *Leadership) string {
 	}
 }
 
-// stale says when this was last looked at, where that should have been sooner.
+// stale says when the service last verified the rule, if that is overdue.
 func (p Protection) stale() string {
 	if p.Tried == nil || time.Since(*p.Tried) < 2*prove.RecordInterval {
 		return ""

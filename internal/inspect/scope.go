@@ -10,15 +10,15 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Scope is the part of the cluster that a Status is about.
+// Scope limits a Status to part of the cluster.
 type Scope struct {
-	// Rule is the name of the only rule; empty means all rules.
+	// Rule limits it to one rule; empty means all rules.
 	Rule string
-	// Namespaces are names and globs of the only target namespaces; none means all.
+	// Namespaces limits it to these target namespaces, names or globs; empty means all.
 	Namespaces []string
 }
 
-// Validate reports a glob that cannot be read.
+// Validate reports an invalid glob.
 func (s Scope) Validate() error {
 	for _, glob := range s.Namespaces {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {
@@ -41,7 +41,7 @@ func (s Scope) has(cloneStatus survey.CloneStatus) bool {
 	return s.hasRule(cloneStatus.Rule) && s.hasNamespace(cloneStatus.Target.Namespace)
 }
 
-// names are those of Namespaces that are no globs.
+// names returns the Namespaces that are not globs.
 func (s Scope) names() []string {
 	return slices.DeleteFunc(slices.Clone(s.Namespaces), func(glob string) bool { return strings.ContainsAny(glob, `*?[\`) })
 }
@@ -59,8 +59,8 @@ func (i *Inspector) reaches(scope Scope, rule syncspec.Rule) bool {
 	return false
 }
 
-// unknownRule is an error when scope is about a rule that neither the
-// configuration nor a clone names.
+// unknownRule returns an error if neither the configuration nor a clone names the
+// rule of scope.
 func (i *Inspector) unknownRule(scope Scope, found []*RuleStatus) error {
 	var names []string
 	for _, base := range i.bases {

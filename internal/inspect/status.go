@@ -9,39 +9,39 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Status is how things stand.
+// Status is the state of rules, clones and protection.
 type Status struct {
-	// Leader is nil when it is not known whether a replica leads.
+	// Leader is nil if it is not known whether a replica leads.
 	Leader *Leadership   `json:"leader,omitempty"`
 	Rules  []*RuleStatus `json:"rules"`
-	// Protection is about the rules that protect.
+	// Protection has an entry per rule that protects.
 	Protection []Protection `json:"protection,omitempty"`
-	// MissingNamespaces were asked about by name and do not exist.
+	// MissingNamespaces are names in the scope that do not exist.
 	MissingNamespaces []string `json:"missingNamespaces,omitempty"`
-	// Attention lists in words what is not as the rules say; empty when every
-	// clone is in sync.
+	// Attention lists everything that needs attention; empty if every clone is in
+	// sync.
 	Attention []string `json:"attention,omitempty"`
-	// Notes say what could not be found out.
+	// Notes say what is not known, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// RuleStatus is how things stand with one rule.
+// RuleStatus is the state of one rule.
 type RuleStatus struct {
 	Name string `json:"name"`
-	// Removed is true for a rule that clones name and the file does not.
+	// Removed is true if clones name the rule and the configuration does not.
 	Removed bool           `json:"removed,omitempty"`
 	Sources []SourceStatus `json:"sources"`
-	// Missing says what is missing when the rule has no source.
+	// Missing is the message about a rule without a source.
 	Missing string                `json:"missing,omitempty"`
 	Clones  map[survey.Status]int `json:"clones"`
-	// Problems are the clones that are not as they should be.
+	// Problems are the clones that are not in sync.
 	Problems []Problem `json:"problems,omitempty"`
-	// Retained are the clones that were left behind, as the rule said, and are not
-	// kept in sync any more.
+	// Retained are the clones that stayed, as the rule says, and that Headwater no
+	// longer keeps in sync.
 	Retained []Problem `json:"retained,omitempty"`
 }
 
-// SourceStatus is how things stand with one source of a rule.
+// SourceStatus is the state of one source of a rule.
 type SourceStatus struct {
 	Source string `json:"source"`
 	Exists bool   `json:"exists"`
@@ -50,7 +50,7 @@ type SourceStatus struct {
 	Propagation *Propagation `json:"spread,omitempty"`
 }
 
-// Spread is how the latest change reached the clones.
+// Propagation is how the latest change of a source reached the clones.
 type Propagation struct {
 	At      time.Time `json:"at"`
 	Clones  int       `json:"clones"`
@@ -58,8 +58,7 @@ type Propagation struct {
 	Seconds float64   `json:"seconds"`
 }
 
-// Total is the number of clones that the rule calls for; those that are retained
-// are counted apart.
+// Total returns the number of clones without retained ones.
 func (r *RuleStatus) Total() int {
 	total := 0
 	for status, count := range r.Clones {
@@ -70,12 +69,12 @@ func (r *RuleStatus) Total() int {
 	return total
 }
 
-// Status finds out how things stand with what scope covers.
+// Status returns the current state of the scope.
 func (i *Inspector) Status(ctx context.Context, scope Scope) (Status, error) {
 	return i.status(ctx, scope, i.read(ctx))
 }
 
-// status is Status with what was learned by requests before.
+// status is Status with an earlier reading.
 func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Status, error) {
 	status := Status{Rules: i.ruleStatuses(ctx, scope, read.eventState)}
 	if err := i.unknownRule(scope, status.Rules); err != nil {
@@ -93,7 +92,7 @@ func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Stat
 	return status, nil
 }
 
-// surveyed is how things stand with each rule that clones into scope.
+// ruleStatuses returns the state of each rule that clones into scope.
 func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventState) []*RuleStatus {
 	all, byName := []*RuleStatus{}, map[string]*RuleStatus{}
 	add := func(name string) *RuleStatus {
@@ -128,7 +127,7 @@ func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventS
 	return all
 }
 
-// take counts finding. A failure that was reported before the place or its source
+// add counts cloneStatus. A failure that was reported before the clone or its source
 // was last written is over.
 func (r *RuleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
 	message := cloneStatus.Decision.Message
@@ -160,9 +159,9 @@ func (i *Inspector) sources(rule syncspec.Rule, events eventState) []SourceStatu
 	return sources
 }
 
-// lastChange is nil when it is not known. Of an object that was without any
-// owned field once, such as an emptied ConfigMap, the API server notes no times
-// again; then it is when what was last told to spread began to.
+// lastChange returns when the source was last changed; nil if unknown. The API
+// server records no time for an object that once had no owned field, such as an
+// emptied ConfigMap. Then it is the start of the latest reported propagation.
 func lastChange(state survey.SourceState, propagation *Propagation) *time.Time {
 	at := state.ChangedAt
 	if at.IsZero() && state.Exists && propagation != nil {

@@ -14,9 +14,9 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// readEvery is how often a watch sends the requests that a reading takes.
+	// readEvery is how often a watch sends the requests of a reading.
 	readEvery = 2 * time.Second
-	// tellEvery bounds how often a wait says what it waits for.
+	// tellEvery is the minimum time between two messages about what Wait waits for.
 	tellEvery = 2 * time.Second
 	// clearScreen is ECMA-48's: cursor home, erase to the end.
 	clearScreen = "\x1b[H\x1b[J"
@@ -38,9 +38,9 @@ func (i *Inspector) follow(ctx context.Context, scope Scope, take func(Status) (
 	})
 }
 
-// Watch writes the Status with the time until ctx ends, whenever it changed. A
-// terminal shows the latest table alone; elsewhere each follows the last: JSON as
-// a line, YAML as a document.
+// Watch writes the Status and the time whenever the Status changed, until ctx ends.
+// A terminal shows only the latest table. Other outputs get one after the other:
+// JSON as a line, YAML as a document.
 func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, format Format, terminal bool) error {
 	last := ""
 	err := i.follow(ctx, scope, func(status Status) (bool, error) {
@@ -49,7 +49,7 @@ func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, forma
 			return false, err
 		}
 		shown := frame
-		if !terminal || format != Table { // there a time that passes is no news
+		if !terminal || format != Table { // ignore changes of times alone
 			if shown, err = status.facts(); err != nil {
 				return false, err
 			}
@@ -66,7 +66,7 @@ func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, forma
 	return err
 }
 
-// frame is what a watch writes of s.
+// frame returns what Watch writes for s.
 func (s Status) frame(format Format, terminal bool, now time.Time) (string, error) {
 	switch format {
 	case JSON:
@@ -89,7 +89,7 @@ func (s Status) frame(format Format, terminal bool, now time.Time) (string, erro
 	}
 }
 
-// facts is s as text without what changes by itself.
+// facts returns s as text, without times that change on their own.
 func (s Status) facts() (string, error) {
 	protection := make([]Protection, 0, len(s.Protection))
 	for _, p := range s.Protection {
@@ -101,9 +101,9 @@ func (s Status) facts() (string, error) {
 	return string(text), err
 }
 
-// Wait returns the first Status that needs no attention, or the last one when
-// timeout is over or ctx ends; without a timeout it waits for as long as ctx
-// lasts. It writes to progress what it waits for.
+// Wait returns the first Status that needs no attention, or the last one after
+// timeout or when ctx ends. A timeout of 0 means no limit. Wait writes to progress
+// what it waits for.
 func (i *Inspector) Wait(ctx context.Context, scope Scope, timeout time.Duration, progress io.Writer) (last Status, err error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc

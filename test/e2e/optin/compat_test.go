@@ -82,7 +82,7 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	out, problem, exit := e.Command(e.Viewer("compat-viewer"), "explain", "deploy/compat-a/auto", "--config", e.ConfigFile(syncRule("compat")))
 	require.Zero(t, exit, problem)
 	require.Regexp(t, `Secret/compat-a/excluded +EnvFrom +app +- +Nothing +Untracked +excluded by an annotation of Reloader`, out)
-	require.Regexp(t, `Secret/compat-a/searched +EnvFrom +app +- +Nothing +Untracked +the object bears the annotation reloader.stakater.com/ignore`, out)
+	require.Regexp(t, `Secret/compat-a/searched +EnvFrom +app +- +Nothing +Untracked +the object has the annotation reloader.stakater.com/ignore`, out)
 	require.Regexp(t, `Secret/compat-a/own +EnvFrom +app +annotation of Reloader +Restart +Current +a restart is asked for`, out)
 
 	e.Eventually(func(ctx context.Context) error {

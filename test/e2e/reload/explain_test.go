@@ -116,9 +116,9 @@ func (e *env) explainedInWords(user, namespace string) {
 	shows(0, []string{"Secret/explain-a/none: nobody consumes it", "note: there is no such Secret"}, "consumers", "secrets/explain-a/none")
 	out, _, _ := e.Command(user, "consumers", "secret/explain-a/shared", "--config", file)
 	require.NotContains(e, out, "no such")
-	shows(0, []string{"standing: Unknown", "whether workloads run the data of now is not shown"},
+	shows(0, []string{"standing: Unknown", "whether workloads run the current data is not shown"},
 		"explain", "deploy/explain-a/asks", "-o", "yaml", "--namespace", namespace)
-	shows(1, []string{"there is no Deployment/explain-a/none"}, "explain", "deploy/explain-a/none")
+	shows(1, []string{"Deployment/explain-a/none does not exist"}, "explain", "deploy/explain-a/none")
 	shows(1, []string{`"explain-a/asks" is not KIND/NAMESPACE/NAME, such as Deployment/team-a/web`}, "explain", "explain-a/asks")
 	shows(1, []string{`kind "job" is none of`}, "explain", "job/explain-a/asks")
 	shows(1, []string{`kind "pod" is neither Secret nor ConfigMap`}, "consumers", "pod/explain-a/own")
