@@ -43,24 +43,24 @@ type controller struct {
 	log       *zap.Logger
 	now       func() time.Time
 
-	queue    *queue.Runner[kinds.Key]
-	posts    *posts
-	pending  track.Pending
-	absences track.MissingObjects
-	// KeyChanges are those of objects that pods consume.
+	queue   *queue.Runner[kinds.Key]
+	posts   *posts
+	pending track.Pending
+	missing track.MissingObjects
+	// keyChanges are the changes of keys of objects that pods consume.
 	keyChanges track.KeyChanges
 	unreached  track.Unreached
-	writes     track.Written
+	written    track.Written
 	waits      *track.Waits
 	rollouts   *track.Rollouts
 	watch      *report.RolloutWatch
 
 	firstLooks track.FirstLooks
-	// refreshed has when pods were refreshed that are still to be confirmed.
+	// refreshed maps pods to their refreshes that are not confirmed yet.
 	refreshed sync.Map
 }
 
-// dependencies are what the app gives to the controller.
+// dependencies are what the app provides to the controller.
 type dependencies struct {
 	clients   *kube.Clients
 	caches    *informers.Caches
@@ -69,7 +69,7 @@ type dependencies struct {
 	rules     *rules.Live[spec.Rule]
 	settings  *live.Value[*spec.Compiled]
 	registry  *prometheus.Registry
-	onlooker  report.Observer
+	observer  report.Observer
 	log       *zap.Logger
 	workers   int
 }
@@ -86,11 +86,11 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 		d.workers = defaultWorkers
 	}
 	c.reads = gather.NewReader(d.clients, d.caches, d.digestKey, d.registry, d.log)
-	c.reads.Wanted, c.reads.Done = c.asked, c.objectRead
+	c.reads.Wanted, c.reads.Done = c.isNeeded, c.objectRead
 	c.reads.Labels = func() bool { return optin.ReadLabels(c.settings.Load().Sections) }
 	c.report = report.NewReporter(report.ReporterParams{
 		Caches: d.caches, Rules: d.rules, Settings: d.settings, Consumers: consumers, Reads: c.reads, Events: d.events, Metrics: metrics,
-		Onlooker: d.onlooker, Log: d.log, Now: func() time.Time { return c.now() },
+		Observer: d.observer, Log: d.log, Now: func() time.Time { return c.now() },
 	})
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	c.rollouts = track.NewRollouts(d.settings, c.queue.Fresh, c.now)
@@ -99,16 +99,15 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 	return c
 }
 
-// honoured is what the file says about the wishes of owners.
-func (c *controller) honoured() spec.Settings { return c.settings.Load().Settings }
+// currentSettings returns the settings in force.
+func (c *controller) currentSettings() spec.Settings { return c.settings.Load().Settings }
 
-// run works until ctx ends. What is there when it starts is looked at like
-// what changes later, so that changes missed before are acted on. Without
-// rules and opt-in the caches of consumers never fill, and it waits for the
-// first rule.
+// run reconciles until ctx ends. At the start it reconciles everything that exists, so
+// it also acts on changes that it missed. Without rules and opt-in the caches of
+// consumers stay empty, and it waits for the first rule.
 func (c *controller) run(ctx context.Context) error {
-	c.writes.Clear()
-	c.absences.Pods.Clear() // what went and came meanwhile was not seen
+	c.written.Clear()
+	c.missing.Pods.Clear() // deletions and creations since then were not observed
 	c.queue.Open()
 	defer c.queue.Close()
 	c.posts.queue.Open()
@@ -120,34 +119,34 @@ func (c *controller) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.lookAtAll() })()
+	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.enqueueAll() })()
 	if !c.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
 	c.rollouts.Lead()
-	c.watchAgain()
+	c.watchEarlierRestarts()
 	defer c.watch.Clear()
 	c.log.Info("reload works: it follows the consumers of Secrets and ConfigMaps", zap.Int("rules", len(c.rules.Load().All())))
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	beside.Go(func() { c.posts.queue.Run(ctx) })
-	beside.Go(func() { c.reads.Queue.Run(ctx) })
-	beside.Go(func() { every(ctx, expireEvery, c.rollouts.Expire) })
-	beside.Go(func() { every(ctx, tellEvery, c.tellUnreached) })
-	beside.Go(func() { every(ctx, tellEvery, func() { c.report.EmitSummaries(c.waits.ByCause) }) })
-	beside.Go(func() { every(ctx, judgeEvery, c.judgeRollouts) })
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { c.posts.queue.Run(ctx) })
+	background.Go(func() { c.reads.Queue.Run(ctx) })
+	background.Go(func() { runEvery(ctx, expireInterval, c.rollouts.Expire) })
+	background.Go(func() { runEvery(ctx, reportInterval, c.reportUnreached) })
+	background.Go(func() { runEvery(ctx, reportInterval, func() { c.report.EmitSummaries(c.waits.ByCause) }) })
+	background.Go(func() { runEvery(ctx, judgeInterval, c.judgeRollouts) })
 	c.queue.Run(ctx)
 	return nil
 }
 
 const (
-	// expireEvery is how far a rollout may outlive RolloutPatience.
-	expireEvery = 5 * time.Second
-	// tellEvery is how much later a tally may be told than it is due.
-	tellEvery = time.Second
+	// expireInterval is how far a rollout may exceed workload.RolloutTimeout.
+	expireInterval = 5 * time.Second
+	// reportInterval is how late a summary may be reported.
+	reportInterval = time.Second
 )
 
-func every(ctx context.Context, period time.Duration, do func()) {
+func runEvery(ctx context.Context, period time.Duration, do func()) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
@@ -173,7 +172,7 @@ func (c *controller) subscribe() (all informers.Subscriptions, err error) {
 		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
 			return all, err
 		}
-		if err := all.Add(c.caches.Unmanaged[kind].OnChange(c.foreignChanged(kind))); err != nil {
+		if err := all.Add(c.caches.Unmanaged[kind].OnChange(c.unmanagedChanged(kind))); err != nil {
 			return all, err
 		}
 	}

@@ -1,13 +1,13 @@
-// Package reload makes each consumer pick up a change of a Secret or ConfigMap in
-// the cheapest way that works: no action, a refresh of its mounted files, or a
-// rolling restart.
+// Package reload makes each consumer pick up a change of a Secret or ConfigMap in the
+// cheapest way that works: no action, a refresh of its mounted files, or a rolling
+// restart.
 //
 //	watches ──▶ queue of consumers ──▶ gather ──▶ decide ──▶ patch of one consumer
 //	                                     ▲                       │
 //	                                   track ◀───────────────────┴──▶ report
 //
 // In: rules, workloads, pods, digests of data. Out: patches of workloads and pods,
-// Events, metrics. The controller runs on the leader alone.
+// Events, metrics. The controller runs only on the leader.
 //
 // Rooms, each importing only those before it: kinds, refs, spec, optin, workload,
 // health, decide, track, gather, report, fields, explain.

@@ -141,7 +141,7 @@ func TestExplainingAWorkloadAndNamingConsumers(t *testing.T) {
 	}
 	uses := map[string]told{}
 	for _, use := range e.Uses {
-		uses[use.Object] = told{use.OptIn, use.OnChange, use.Reason, use.Standing}
+		uses[use.Object] = told{use.OptIn, use.OnChange, use.Reason, use.Status}
 	}
 	require.Equal(t, map[string]told{
 		"Secret/team/own":      {spec.Reloader, spec.StepRestart, spec.ReasonAsked, decide.FirstSight},
@@ -296,7 +296,7 @@ func TestExplainingWhatACSIDriverProvides(t *testing.T) {
 	}
 	require.Equal(t, []explain.Use{{
 		Consumer: "Deployment/team/web", Object: "SecretProviderClass/team/vault", Mode: refs.Provided, Containers: []string{pod.Containers[0].Name},
-		OnChange: spec.StepNothing, Reason: spec.ReasonProvided, Standing: decide.Untracked,
+		OnChange: spec.StepNothing, Reason: spec.ReasonProvided, Status: decide.Untracked,
 	}}, provided)
 	require.NotContains(t, e.Objects, "SecretProviderClass/team/vault", "it is not missing")
 }

@@ -80,7 +80,7 @@ func TestWhatIsGoverned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := gather.Gatherer{Caches: f.caches, Rules: set, Hasher: hasher}
 			reference := refs.Reference{Kind: object.Secret, Name: test.name, Mode: refs.EnvFrom}
-			c := g.Consumed(test.namespace, reference, optin.Preferences{Labels: test.labels})
+			c := g.Input(test.namespace, reference, optin.Preferences{Labels: test.labels})
 			require.Equal(t, test.rule, c.Rule)
 			require.Equal(t, test.exists, c.Exists)
 			require.Equal(t, test.exists, len(c.Digests) > 0)
@@ -91,13 +91,13 @@ func TestWhatIsGoverned(t *testing.T) {
 		g := gather.Gatherer{Caches: f.caches, Rules: set, Hasher: hasher}
 		for name, absent := range map[string]bool{"base": false, "stranger": false, "unmarked": false, "other": true} {
 			reference := refs.Reference{Kind: object.Secret, Name: name, Mode: refs.EnvFrom}
-			require.Equal(t, absent, g.Consumed("team", reference, optin.Preferences{}).Absent, name)
+			require.Equal(t, absent, g.Input("team", reference, optin.Preferences{}).Absent, name)
 		}
 	})
 	t.Run("a source whose cache is not full counts as unknown", func(t *testing.T) {
 		elsewhere := rules.NewSet(spec.Rule{Base: rules.Base{Name: "r", Source: rules.Source{Kind: object.Secret, Namespace: "untracked", Name: "s"}}})
 		g := gather.Gatherer{Caches: f.caches, Rules: elsewhere, Hasher: hasher}
-		c := g.Consumed("untracked", refs.Reference{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom}, optin.Preferences{})
+		c := g.Input("untracked", refs.Reference{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom}, optin.Preferences{})
 		require.False(t, c.Exists)
 		require.True(t, g.Reading)
 	})
@@ -127,7 +127,7 @@ func TestAClonedSourceIsComingWhereItIsCloned(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			ref := object.Ref{Kind: object.Secret, Namespace: test.namespace, Name: "clone"}
-			require.Equal(t, test.want, g.Coming(decide.Input{Rule: test.rule, Object: ref}))
+			require.Equal(t, test.want, g.IsClonePending(decide.Input{Rule: test.rule, Object: ref}))
 		})
 	}
 }

@@ -27,7 +27,7 @@ func (c *controller) workloadChanged(change informers.Change[*workload.Workload]
 	c.firstLooks.Observe(change)
 	if !change.Added {
 		for _, w := range c.consumers.StampedGroup(change.Old) {
-			c.review(w.Namespace, w.References, w.ThirdParty)
+			c.dropUnused(w.Namespace, w.References, w.ThirdParty)
 		}
 	}
 	for _, k := range c.consumers.AffectedKeys(change.Latest()) {
@@ -45,27 +45,27 @@ func (c *controller) podChanged(change informers.Change[*workload.Pod]) {
 		return
 	}
 	if change.Added || change.Deleted || !change.Old.FailsLikewise(change.New) {
-		c.podFares(change.Latest())
+		c.podHealthChanged(change.Latest())
 	}
 	if !change.Added && !change.Deleted && change.Old.SameInputs(change.New) {
 		return
 	}
 	if !change.Added {
-		c.review(change.Old.Namespace, change.Old.References, nil)
+		c.dropUnused(change.Old.Namespace, change.Old.References, nil)
 	}
 	c.queue.Fresh(change.Latest().Key())
 	switch {
 	case change.Added:
 		c.podAdded(change.New)
 	case change.Deleted:
-		c.podGone(change.Old)
+		c.podDeleted(change.Old)
 	}
 }
 
-// podAdded has its Job read, where that may be of interest, and its workload
-// decided about if the pod lacks something.
+// podAdded reconciles the Job of a new pod, and the workload if the pod starts without
+// an object.
 func (c *controller) podAdded(pod *workload.Pod) {
-	c.noteJob(pod)
+	c.enqueueJob(pod)
 	if !c.startsWithout(pod) {
 		return
 	}
@@ -74,67 +74,66 @@ func (c *controller) podAdded(pod *workload.Pod) {
 	}
 }
 
-// podFares has the rollout judged that pod is of.
-func (c *controller) podFares(pod *workload.Pod) {
+// podHealthChanged makes the rollout that pod belongs to be judged again.
+func (c *controller) podHealthChanged(pod *workload.Pod) {
 	if owner, found := c.consumers.OwnerOf(pod); found {
 		c.watch.Changed(c.consumers.RootOwner(owner).Root.Key())
 	}
 }
 
-// startsWithout reports whether pod may start although something is not there
-// that it consumes, which is then to be noted on its workload.
+// startsWithout reports whether pod starts without an optional object that does not
+// exist. Its workload must record that.
 func (c *controller) startsWithout(pod *workload.Pod) bool {
 	g := gather.Gatherer{Caches: c.caches}
 	return slices.ContainsFunc(pod.References, func(r refs.Reference) bool {
-		return r.Optional && !g.Look(object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}).Exists()
+		return r.Optional && !g.Cached(object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}).Exists()
 	})
 }
 
-// podGone has those looked at who read what no pod reads any more: if it was
-// immutable, it is as any other object from now on.
-func (c *controller) podGone(pod *workload.Pod) {
+// podDeleted requeues workloads that reference objects that no running pod uses any
+// more. Kubelets drop such objects, so immutable ones are no longer pinned.
+func (c *controller) podDeleted(pod *workload.Pod) {
 	for _, r := range pod.References {
 		ref := object.Ref{Kind: r.Kind, Namespace: pod.Namespace, Name: r.Name}
 		if len(c.consumers.PodsUsing(ref)) > 0 {
 			continue
 		}
-		for _, w := range c.consumers.WorkloadsUsing(ref, c.honoured()) {
+		for _, w := range c.consumers.WorkloadsUsing(ref, c.currentSettings()) {
 			c.queue.Fresh(c.consumers.RootOwner(w).Root.Key())
 		}
 	}
 }
 
-// review drops what is known of objects that a consumer with these references
-// consumed, and nobody does any more.
-func (c *controller) review(namespace string, references []refs.Reference, theirs *optin.ThirdParty) {
-	c.reads.ReviewOf(namespace, references, theirs)
+// dropUnused forgets the state of objects that lost their last consumer.
+func (c *controller) dropUnused(namespace string, references []refs.Reference, thirdParty *optin.ThirdParty) {
+	c.reads.ReviewOf(namespace, references, thirdParty)
 	forget := func(ref object.Ref) {
-		if c.absences.Has(ref) && !c.consumers.Consume(ref) {
-			c.absences.End(ref)
+		if c.missing.Has(ref) && !c.consumers.Consume(ref) {
+			c.missing.End(ref)
 		}
 	}
 	for _, r := range references {
 		forget(object.Ref{Kind: r.Kind, Namespace: namespace, Name: r.Name})
 	}
-	for _, ref := range theirs.Lists() {
+	for _, ref := range thirdParty.Lists() {
 		forget(ref)
 	}
 }
 
-// cameOrWent keeps which pods were there when an object went. One that changes
-// from a clone to somebody's own, or back, does not go.
-func (c *controller) cameOrWent(ref object.Ref, came, went bool) {
+// trackExistence records which pods exist when an object is deleted. A switch between a
+// clone and an unmanaged object is not a deletion.
+func (c *controller) trackExistence(ref object.Ref, created, deleted bool) {
 	g := gather.Gatherer{Caches: c.caches}
 	switch {
-	case came:
-		c.absences.End(ref)
-	case went && !g.Look(ref).Exists() && c.consumers.Consume(ref):
-		c.absences.Begin(ref, c.consumers.PodsUsing(ref))
+	case created:
+		c.missing.End(ref)
+	case deleted && !g.Cached(ref).Exists() && c.consumers.Consume(ref):
+		c.missing.Begin(ref, c.consumers.PodsUsing(ref))
 	}
 }
 
 func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
-	c.cameOrWent(change.Latest().Ref(), change.Added, change.Deleted)
+	c.trackExistence(change.Latest().Ref(), change.Added, change.Deleted)
 	ref := change.Latest().Ref()
 	marks, _ := mark.Of(change.Latest())
 	made := c.report.ChangeTimeOfClone(change, marks.Source, c.now())
@@ -142,27 +141,27 @@ func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 	if rule, known := c.rules.Load().Named(marks.Rule); known {
 		governing = append(governing, *rule)
 	}
-	c.noteUnreached(ref, c.noteKeys(ref, track.VersionOf(change.Old), track.VersionOf(change.New)), governing...)
+	c.recordUnreached(ref, c.recordKeyChanges(ref, track.VersionOf(change.Old), track.VersionOf(change.New)), governing...)
 	c.objectChanged(ref, made, governing...)
 }
 
-// foreignChanged has an object read that an owner asks about, and the workloads
-// looked at that may be held for want of one that nobody does.
-func (c *controller) foreignChanged(kind object.Kind) func(informers.Change[*informers.Unmanaged]) {
+// unmanagedChanged reads an unmanaged object if a consumer opted in for it. It also
+// requeues workloads whose restart may be held because the object is missing.
+func (c *controller) unmanagedChanged(kind object.Kind) func(informers.Change[*informers.Unmanaged]) {
 	return func(change informers.Change[*informers.Unmanaged]) {
 		ref := object.Ref{Kind: kind, Namespace: change.Latest().Namespace, Name: change.Latest().Name}
-		c.cameOrWent(ref, change.Added, change.Deleted)
+		c.trackExistence(ref, change.Added, change.Deleted)
 		if had := c.reads.Latest(ref); change.Deleted && had != nil {
-			c.noteKeys(ref, track.VersionOf(had), nil)
+			c.recordKeyChanges(ref, track.VersionOf(had), nil)
 		}
 		c.reads.Review(ref)
 		if !change.Added && !change.Deleted {
 			return
 		}
 		now := c.now()
-		for _, w := range c.consumers.WorkloadsUsing(ref, c.honoured()) {
+		for _, w := range c.consumers.WorkloadsUsing(ref, c.currentSettings()) {
 			k := c.consumers.RootOwner(w).Root.Key()
-			if change.Deleted { // which may be made anew at once, or its namespace go
+			if change.Deleted { // the object may be recreated at once, or its namespace may be terminating
 				c.pending.Add(k, now, now, spec.DefaultDebounce)
 			}
 			c.queue.Fresh(k)
@@ -172,92 +171,90 @@ func (c *controller) foreignChanged(kind object.Kind) func(informers.Change[*inf
 
 func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 	source, now := change.Latest(), c.now()
-	c.report.Sights.Observe(change, now)
+	c.report.SourceChanges.Observe(change, now)
 	governing := c.rules.Load().ForSource(source.Ref(), source.Labels)
-	c.noteUnreached(source.Ref(), c.noteKeys(source.Ref(), track.VersionOfSource(change.Old), track.VersionOfSource(change.New)), governing...)
+	c.recordUnreached(source.Ref(), c.recordKeyChanges(source.Ref(), track.VersionOfSource(change.Old), track.VersionOfSource(change.New)), governing...)
 	c.objectChanged(source.Ref(), track.ChangeTimeOfSource(change, now), governing...)
 }
 
-// objectChanged has the consumers of ref looked at, at once: what is seen for
-// the first time must be adopted before it changes again. A restart waits
-// until the longest debounce of the rules that may govern ref has passed, so
-// that several changes make one rollout. Without such a rule it is about those
-// alone whose owners ask.
+// objectChanged enqueues all consumers of ref immediately, so that the baseline of a
+// new reference is stored before the object changes again. Restarts wait for the
+// longest debounce of the governing rules, so that several changes cause one rollout.
 func (c *controller) objectChanged(ref object.Ref, made time.Time, governing ...spec.Rule) {
-	c.lookAt(ref, made, c.queue.Fresh, governing...)
+	c.enqueueConsumers(ref, made, c.queue.Fresh, governing...)
 }
 
-// readsTogether is how long the consumers of an object that was read are left
-// alone, so that a workload is adopted once for all that is read for it.
-const readsTogether = 50 * time.Millisecond
+// readBatchDelay delays consumers of an object that was just read, so that all reads
+// for one workload lead to one baseline.
+const readBatchDelay = 50 * time.Millisecond
 
 func (c *controller) objectRead(ref object.Ref, before *object.Digested) {
 	var made time.Time
 	if before != nil {
 		made = c.now()
 	}
-	c.noteUnreached(ref, c.noteKeys(ref, track.VersionOf(before), track.VersionOf(c.reads.Latest(ref))))
-	c.lookAt(ref, made, func(k kinds.Key) { c.queue.FreshAfter(k, readsTogether) })
+	c.recordUnreached(ref, c.recordKeyChanges(ref, track.VersionOf(before), track.VersionOf(c.reads.Latest(ref))))
+	c.enqueueConsumers(ref, made, func(k kinds.Key) { c.queue.FreshAfter(k, readBatchDelay) })
 }
 
-// lookAt has the pods that consume ref looked at, and of the workloads those that
-// are stamped for it, after a change that was made at that time; see seen.made.
-// Whether anybody asks, each consumer's own owner says.
-func (c *controller) lookAt(ref object.Ref, made time.Time, look func(kinds.Key), governing ...spec.Rule) {
+// enqueueConsumers enqueues the pods that consume ref, and the workloads that are
+// restarted for it, after a change that was made at made; zero if the change was not
+// observed. Without a governing rule it enqueues only consumers that opted in.
+func (c *controller) enqueueConsumers(ref object.Ref, made time.Time, enqueue func(kinds.Key), governing ...spec.Rule) {
 	delay, now := spec.LongestDebounce(governing), c.now()
 	for _, p := range c.consumers.PodsUsing(ref) {
-		if len(governing) > 0 || c.asks(ref, p.References, c.consumers.PreferencesForPod(p, c.honoured())) {
+		if len(governing) > 0 || c.optsIn(ref, p.References, c.consumers.PreferencesForPod(p, c.currentSettings())) {
 			c.pending.Add(p.Key(), made, now, 0)
-			look(p.Key())
+			enqueue(p.Key())
 		}
 	}
 	due := c.consumers.TargetsIn(ref.Namespace, governing)
-	for _, w := range c.consumers.WorkloadsUsing(ref, c.honoured()) {
-		if len(governing) > 0 || c.asks(ref, w.References, c.consumers.PreferencesFor(w, c.honoured())) {
+	for _, w := range c.consumers.WorkloadsUsing(ref, c.currentSettings()) {
+		if len(governing) > 0 || c.optsIn(ref, w.References, c.consumers.PreferencesFor(w, c.currentSettings())) {
 			due = append(due, c.consumers.RootOwner(w).Root.Key())
 		}
 	}
 	for _, k := range due {
 		c.pending.Add(k, made, now, delay)
-		look(k)
+		enqueue(k)
 	}
 }
 
-// asked reports whether the owner of any consumer asks about ref, and its data
-// is in no cache.
-func (c *controller) asked(ref object.Ref) bool {
+// isNeeded reports whether ref must be read: a consumer opted in for it, and no cache
+// has its data.
+func (c *controller) isNeeded(ref object.Ref) bool {
 	if source, _ := c.caches.Sources.Get(ref); source != nil {
 		return false
 	}
-	return slices.ContainsFunc(c.consumers.WorkloadsUsing(ref, c.honoured()), func(w *workload.Workload) bool {
-		return c.asks(ref, w.References, c.consumers.PreferencesFor(w, c.honoured()))
+	return slices.ContainsFunc(c.consumers.WorkloadsUsing(ref, c.currentSettings()), func(w *workload.Workload) bool {
+		return c.optsIn(ref, w.References, c.consumers.PreferencesFor(w, c.currentSettings()))
 	}) || slices.ContainsFunc(c.consumers.PodsUsing(ref), func(p *workload.Pod) bool {
-		return c.asks(ref, p.References, c.consumers.PreferencesForPod(p, c.honoured()))
+		return c.optsIn(ref, p.References, c.consumers.PreferencesForPod(p, c.currentSettings()))
 	})
 }
 
-// asks reports whether the owner of a consumer with these references asks to
-// have something done about a change of ref.
-func (c *controller) asks(ref object.Ref, references []refs.Reference, of optin.Preferences) bool {
-	if len(of.Asks) == 0 {
+// optsIn reports whether preferences ask for action on a change of ref, for a consumer
+// with these references.
+func (c *controller) optsIn(ref object.Ref, references []refs.Reference, preferences optin.Preferences) bool {
+	if len(preferences.Asks) == 0 {
 		return false
 	}
 	g := gather.Gatherer{Caches: c.caches, Rules: c.rules.Load()}
-	o := g.Look(ref)
-	return slices.ContainsFunc(of.ReferencesTo(ref, references), func(r refs.Reference) bool { return g.Wanted(o, r, of).WantsRead() })
+	o := g.Cached(ref)
+	return slices.ContainsFunc(preferences.ReferencesTo(ref, references), func(r refs.Reference) bool { return g.Match(o, r, preferences).WantsRead() })
 }
 
-// lookAtAll follows a change of the rules.
-func (c *controller) lookAtAll() {
+// enqueueAll reconciles every consumer after a change of the rules.
+func (c *controller) enqueueAll() {
 	c.reads.ReviewAll(func(object.Ref) bool { return true })
 	for _, k := range c.consumers.All() {
 		c.queue.Bulk(k)
 	}
 }
 
-// noteKeys notes which keys of an object changed, and returns them; before or
-// after is nil when it was created or deleted.
-func (c *controller) noteKeys(ref object.Ref, before, after *track.Version) []string {
+// recordKeyChanges records which keys of an object changed, and returns them. before or
+// after is nil if the object was created or deleted.
+func (c *controller) recordKeyChanges(ref object.Ref, before, after *track.Version) []string {
 	switch {
 	case len(c.consumers.PodsUsing(ref)) == 0, before == nil && after == nil:
 		c.keyChanges.Forget(ref)
@@ -272,9 +269,9 @@ func (c *controller) noteKeys(ref object.Ref, before, after *track.Version) []st
 	}
 }
 
-// unplaced reports whether the sections need the labels of the namespace of a
-// consumer, and these are not known yet.
-func (c *controller) unplaced(k kinds.Key) bool {
+// awaitsNamespace reports whether sections need the labels of a consumer's namespace,
+// and the namespace is not cached yet.
+func (c *controller) awaitsNamespace(k kinds.Key) bool {
 	if len(c.settings.Load().Sections) == 0 {
 		return false
 	}
@@ -289,9 +286,8 @@ func (c *controller) unplaced(k kinds.Key) bool {
 	return exists
 }
 
-// namespaceChanged reconciles the consumers of a namespace that a section is
-// about since its labels changed, or no longer is. In a new one nothing is known
-// yet.
+// namespaceChanged reconciles the consumers of a namespace if its new labels make
+// another set of sections select it. A new namespace has no consumers yet.
 func (c *controller) namespaceChanged(change informers.Change[*informers.Namespace]) {
 	if change.Added || change.Deleted {
 		return
@@ -310,7 +306,7 @@ func (c *controller) namespaceChanged(change informers.Change[*informers.Namespa
 	}
 }
 
-// rolloutChanged has what hangs on the rollouts of workloads hear of a change.
+// rolloutChanged updates everything that depends on the rollout of a workload.
 func (c *controller) rolloutChanged(change informers.Change[*workload.Workload]) {
 	w := change.Latest()
 	k := w.Key()
@@ -325,12 +321,13 @@ func (c *controller) rolloutChanged(change informers.Change[*workload.Workload])
 	if w.Rollout == nil {
 		return
 	}
-	c.writes.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
+	c.written.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
 	c.rollouts.Observe(k, c.consumers.EffectiveRollout(w).CountsUntil(), w.ResourceVersion)
 	if change.Added || change.Old.Rollout == nil || *change.Old.Rollout == *w.Rollout {
 		return
 	}
-	// One write was seen, rather than the last of several.
+	// Only if exactly one write was observed is the resourceVersion that of the new pod
+	// template.
 	if change.Old.Rollout.Template != w.Rollout.Template && change.Old.Rollout.Generation+1 == w.Rollout.Generation {
 		c.pending.Rewritten(k, w.ResourceVersion)
 	}
@@ -340,14 +337,14 @@ func (c *controller) rolloutChanged(change informers.Change[*workload.Workload])
 	}
 }
 
-// borrowerChanged has what hangs on the rollout of a workload hear of a change of
-// what borrows its pod template.
+// borrowerChanged updates what depends on the rollout of a workload after a change of
+// the Argo Rollout that uses its pod template.
 func (c *controller) borrowerChanged(borrower *workload.Workload) {
 	w, found := c.consumers.Workload(*borrower.TemplateFrom)
 	if !found {
 		return
 	}
-	c.writes.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
+	c.written.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
 	c.rollouts.Observe(w.Key(), c.consumers.EffectiveRollout(w).CountsUntil(), w.ResourceVersion)
 	c.watch.Changed(w.Key())
 	if c.waits.Has(w.Key()) {

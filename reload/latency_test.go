@@ -65,7 +65,7 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := &report.Reporter{Caches: f.caches}
 			for _, change := range test.source {
-				c.Sights.Observe(change, seen)
+				c.SourceChanges.Observe(change, seen)
 			}
 			require.True(t, test.want.Equal(c.ChangeTimeOfClone(test.clone, test.of, now)))
 		})

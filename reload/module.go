@@ -30,12 +30,12 @@ var Module = fx.Module("reload",
 
 // Options tune the module.
 type Options struct {
-	// Workers is how many consumers are worked on at once; 0 means 32.
+	// Workers is how many consumers are reconciled at once; 0 means 32.
 	Workers int
 }
 
-// Params are what the app provides. The digest key must be loaded before the
-// caches are started, and Sources must track the sources of every rule.
+// Params are what the app provides. The digest key must be loaded before the caches
+// start, and Sources must track the sources of every rule.
 type Params struct {
 	fx.In
 
@@ -48,7 +48,7 @@ type Params struct {
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
 	Options   Options         `optional:"true"`
-	Onlooker  report.Observer `optional:"true"`
+	Observer  report.Observer `optional:"true"`
 }
 
 // Result is what the module contributes.
@@ -61,15 +61,15 @@ type Result struct {
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
-// needed says whether consumers are read: as soon as there is a rule, or they may
-// do without one.
+// needed reports whether the caches of consumers must run: as soon as there is a rule,
+// or consumers may be reloaded without one.
 func (p Params) needed() bool { return needed(p.Settings.Load().Settings, p.Rules.Load()) }
 
 func needed(settings spec.Settings, set *rules.Set[spec.Rule]) bool {
 	return settings.WithoutRules() || len(set.All()) > 0
 }
 
-// newDefinitions adds its cache to caches.
+// newDefinitions creates the cache of CustomResourceDefinitions.
 func newDefinitions(p Params) (*informers.View[*informers.Definition], error) {
 	view, err := informers.NewDefinitions(p.Clients, p.Log)
 	if err != nil {
@@ -79,8 +79,8 @@ func newDefinitions(p Params) (*informers.View[*informers.Definition], error) {
 	return view, nil
 }
 
-// newNeededConsumers are those that the rules in force, and the kinds that the
-// file declares, ask for. The settings change before the rules do.
+// newNeededConsumers creates the caches for the kinds that the current rules and
+// settings name. Settings are updated before rules.
 func newNeededConsumers(p Params, definitions *informers.View[*informers.Definition]) (*gather.Consumers, error) {
 	declared := func() []kinds.WorkloadKind { return p.Settings.Load().Workloads }
 	c, err := gather.NewConsumers(p.Clients, p.Caches, p.needed, gather.CustomKinds(declared, p.Rules, workload.ActedOn), definitions, workload.ActedOn, p.Log)
@@ -95,7 +95,7 @@ func newNeededConsumers(p Params, definitions *informers.View[*informers.Definit
 func newDependencies(p Params) dependencies {
 	return dependencies{
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
-		rules: p.Rules, settings: p.Settings, registry: p.Registry, onlooker: p.Onlooker, log: p.Log, workers: p.Options.Workers,
+		rules: p.Rules, settings: p.Settings, registry: p.Registry, observer: p.Observer, log: p.Log, workers: p.Options.Workers,
 	}
 }
 
@@ -110,11 +110,11 @@ func newResult(c *controller, s *fields.Controller) Result {
 		View:        &View{c.waits},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
-		Permissions: permissions(c.honoured(), c.rules.Load()),
+		Permissions: permissions(c.currentSettings(), c.rules.Load()),
 	}
 }
 
-// permissions are what the module needs for what the file says at the start.
+// permissions returns what the module needs for the configuration at the start.
 func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permission {
 	if !needed(settings, set) {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// patch is a JSON merge patch of annotations. The UID in it is a precondition:
-// an object that took the name of another is refused.
+// patch is a JSON merge patch of annotations. The UID is a precondition: the API server
+// refuses it if another object has taken the name.
 type patch struct {
 	Metadata patchMeta
 	// Template is the path to the pod template that Stamp goes on.
@@ -28,7 +28,7 @@ type patch struct {
 
 type patchMeta struct {
 	UID types.UID `json:"uid,omitempty"`
-	// Annotations are set, those with a nil value removed.
+	// Annotations to set; a nil value removes one.
 	Annotations map[string]*string `json:"annotations"`
 }
 
@@ -46,7 +46,7 @@ func (p patch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// adoptPatch sets the baseline, or removes it when it is empty.
+// adoptPatch sets the baseline, or removes it if it is empty.
 func adoptPatch(uid types.UID, baseline string) patch {
 	value := &baseline
 	if baseline == "" {
@@ -55,10 +55,10 @@ func adoptPatch(uid types.UID, baseline string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.Baseline: value}}}
 }
 
-// restartPatch sets the baseline and the times, and stamps the pod template, in
-// one write, so that none can be there without the others. Without a template
-// the object itself is stamped. The same restart once more is the same stamp, so
-// that one whose answer was lost makes no second rollout.
+// restartPatch sets the baseline and the restart times, and stamps the pod template, in
+// one write, so that no write can exist without the others. Without a template it
+// stamps the object itself. Repeating the same restart writes the same stamp, so a
+// retry after a lost response starts no second rollout.
 func restartPatch(template []string, uid types.UID, baseline string, last time.Time, restarts mark.Restarts) patch {
 	p := adoptPatch(uid, baseline).at(restarts)
 	if template == nil {
@@ -73,7 +73,7 @@ func restartPatch(template []string, uid types.UID, baseline string, last time.T
 	return p
 }
 
-// at is p with the times of restarts.
+// at returns p with the restart times.
 func (p patch) at(restarts mark.Restarts) patch {
 	at, before := restarts.Format()
 	p.Metadata.Annotations[mark.RestartedAt] = &at
@@ -84,7 +84,7 @@ func (p patch) at(restarts mark.Restarts) patch {
 	return p
 }
 
-// stamp is the one that p puts on the pod template.
+// stamp returns the stamp that p writes on the pod template.
 func (p patch) stamp() workload.Stamp {
 	set := map[string]string{}
 	for annotation, value := range p.Stamp {
@@ -103,16 +103,15 @@ func confirmPatch(uid types.UID, refreshedFor string) patch {
 	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshConfirmed: &refreshedFor}}}
 }
 
-// patcher sends patches. Its errors are the API server's own, wrapped. It is
-// answered by metadata alone: the rest of what was patched is on its way here
-// by a watch.
+// patcher sends patches. It requests only metadata in response, because the caches
+// receive the rest by watch. It wraps the API server's errors.
 type patcher struct {
 	client metadata.Interface
-	// optional finds the resource of a kind that a cluster may lack.
+	// optional finds the resource of a kind that a cluster may not have.
 	optional func(schema.GroupKind) (schema.GroupVersionResource, error)
 }
 
-// send patches the object k and returns its new resourceVersion.
+// send patches the object and returns its new resourceVersion.
 func (p patcher) send(ctx context.Context, k kinds.Key, content patch) (resourceVersion string, err error) {
 	body, err := json.Marshal(content)
 	if err != nil {

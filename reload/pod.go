@@ -23,19 +23,20 @@ func (c *controller) reconcilePod(ctx context.Context, k kinds.Key) error {
 		return err
 	}
 	d := c.decider()
-	consumed := d.ConsumedByPod(pod, g)
-	decision := d.Pod(pod, consumed, g)
+	inputs := d.PodInputs(pod, g)
+	decision := d.Pod(pod, inputs, g)
 	if g.Reading {
 		c.queue.After(k, gather.RereadDelay)
 	}
 	if decision.Step == spec.StepNothing {
 		c.pending.Done(k)
-		return c.confirm(ctx, pod, consumed)
+		return c.confirm(ctx, pod, inputs)
 	}
 	return c.refresh(ctx, pod, decision)
 }
 
-// refresh asks the kubelet for the files once, and leaves the rest to confirm.
+// refresh annotates the pod, which makes its kubelet update the files. Posts are sent
+// after the confirmation.
 func (c *controller) refresh(ctx context.Context, pod *workload.Pod, decision decide.Decision) error {
 	k := pod.Key()
 	if _, err := c.apply(ctx, pod, decision, refreshPatch(pod.UID, decision.Baseline)); err != nil {
@@ -55,16 +56,16 @@ func (c *controller) refresh(ctx context.Context, pod *workload.Pod, decision de
 	return nil
 }
 
-// confirm asks the kubelet once more when it is time, and has the application
-// told. The refresh itself is forgotten with the process; the next confirms at
-// once what changed of late.
-func (c *controller) confirm(ctx context.Context, pod *workload.Pod, consumed []decide.Input) error {
+// confirm makes the kubelet refresh the pod once more when it is due, and sends the
+// posts. Refreshes are lost with the process: the next leader confirms recent changes
+// at once.
+func (c *controller) confirm(ctx context.Context, pod *workload.Pod, inputs []decide.Input) error {
 	k, now := pod.Key(), c.now()
 	after := c.settings.Load().ConfirmAfter
 	value, _ := c.refreshed.Load(k)
 	last, _ := value.(refreshed)
-	stored, confirmed := c.writes.Read(k, pod, mark.RefreshedFor), c.writes.Read(k, pod, mark.RefreshConfirmed)
-	decision := decide.Confirm(pod, stored, confirmed, consumed, last.Decision, now)
+	stored, confirmed := c.written.Read(k, pod, mark.RefreshedFor), c.written.Read(k, pod, mark.RefreshConfirmed)
+	decision := decide.Confirm(pod, stored, confirmed, inputs, last.Decision, now)
 	if decision.Step == spec.StepNothing || after == 0 {
 		c.refreshed.Delete(k)
 		return nil
@@ -80,7 +81,7 @@ func (c *controller) confirm(ctx context.Context, pod *workload.Pod, consumed []
 	return nil
 }
 
-// refreshed is a refresh that is still to be confirmed.
+// refreshed is a refresh that is not confirmed yet.
 type refreshed struct {
 	decide.Decision
 

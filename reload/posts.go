@@ -26,16 +26,14 @@ import (
 const (
 	postWorkers = 16
 	postTimeout = 2 * time.Second
-	// postTries are made in all, each three times as long after the last as
-	// that was after the one before.
+	// postTries is the number of attempts. The pause between them triples.
 	postTries = 4
-	// postDelay is what a kubelet takes to write the files that it was asked
-	// for: 0.3 to 0.7 s.
+	// postDelay is longer than a kubelet takes to write refreshed files, 0.3 to 0.7 s.
 	postDelay = time.Second
 )
 
-// posts sends requests without content to pods, apart from all other work.
-// What waits to be sent is lost with the process.
+// posts sends requests without a body to pods, in a queue of its own. Unsent requests
+// are lost with the process.
 type posts struct {
 	consumers *gather.Consumers
 	client    *http.Client
@@ -56,23 +54,23 @@ type post struct {
 func newPosts(d dependencies, consumers *gather.Consumers, metrics *report.Metrics) *posts {
 	p := &posts{consumers: consumers, events: d.events, metrics: metrics, log: d.log, client: &http.Client{
 		Timeout:       postTimeout,
-		Transport:     &http.Transport{DisableKeepAlives: true}, // each pod is asked once; and no proxy
+		Transport:     &http.Transport{DisableKeepAlives: true}, // one request per pod, and no proxy
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	p.queue = queue.New(queue.Options{Name: "reload-posts", Workers: postWorkers, Log: d.log, Registry: d.registry}, p.try)
+	p.queue = queue.New(queue.Options{Name: "reload-posts", Workers: postWorkers, Log: d.log, Registry: d.registry}, p.attempt)
 	return p
 }
 
-// send has every request sent to pod once its kubelet had time for the files.
+// send enqueues the requests to pod, after its kubelet had time to write the files.
 func (p *posts) send(pod *workload.Pod, requests []spec.HTTPPost) {
 	for _, request := range requests {
 		p.queue.After(post{pod: pod.Key(), uid: pod.UID, HTTPPost: request}, postDelay)
 	}
 }
 
-// try sends one request, and has it tried again where that fails. A pod that is
-// gone needs none.
-func (p *posts) try(ctx context.Context, one post) error {
+// attempt sends one request, and schedules the next attempt if it fails. It drops
+// requests to deleted pods.
+func (p *posts) attempt(ctx context.Context, one post) error {
 	pod, found := p.consumers.Pods.Get(one.pod.Namespace, one.pod.Name)
 	if !found || pod.UID != one.uid || !pod.Running() {
 		return nil
@@ -83,7 +81,7 @@ func (p *posts) try(ctx context.Context, one post) error {
 	case err == nil:
 		p.metrics.Posts.WithLabelValues(report.PostDelivered).Inc()
 	case one.tries < postTries:
-		p.queue.After(one, one.pause())
+		p.queue.After(one, one.backoff())
 	default:
 		p.metrics.Posts.WithLabelValues(report.PostFailed).Inc()
 		p.log.Warn("refreshed pod was not told", zap.Stringer("pod", one.pod), zap.Error(err))
@@ -92,8 +90,8 @@ func (p *posts) try(ctx context.Context, one post) error {
 	return nil
 }
 
-// pause is how long to wait after the tries so far.
-func (one post) pause() time.Duration {
+// backoff is the pause after the attempts so far.
+func (one post) backoff() time.Duration {
 	pause := time.Second
 	for range one.tries - 1 {
 		pause *= 3
@@ -113,7 +111,7 @@ func (p *posts) request(ctx context.Context, ip string, to spec.HTTPPost) error 
 	request.Header.Set("User-Agent", "headwater")
 	response, err := p.client.Do(request)
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return failed.Err // the address is told apart
+		return failed.Err // the error without the URL
 	}
 	if err != nil {
 		return err

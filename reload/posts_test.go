@@ -58,7 +58,7 @@ func TestAPostBringsNothingAndFollowsNothing(t *testing.T) {
 func TestPostsAreTriedForThirteenSeconds(t *testing.T) {
 	var all time.Duration
 	for tries := 1; tries < postTries; tries++ {
-		all += post{tries: tries}.pause()
+		all += post{tries: tries}.backoff()
 	}
 	require.Equal(t, 13*time.Second, all)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// judgeEvery is how much later a rollout may be judged than there is a reason to.
-const judgeEvery = time.Second
+// judgeInterval is how late a rollout may be judged.
+const judgeInterval = time.Second
 
-// watchAgain watches the rollouts that former leaders began.
-func (c *controller) watchAgain() {
+// watchEarlierRestarts watches the rollouts that earlier leaders started.
+func (c *controller) watchEarlierRestarts() {
 	for _, w := range c.consumers.AllWorkloads() {
 		if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
 			c.watchRestart(w, at, "", nil)
@@ -25,16 +25,16 @@ func (c *controller) watchAgain() {
 	}
 }
 
-// watchRestart watches the rollout of a restart, if it is one: a stamp on a
-// CronJob, or on an object without a pod template, replaces no pod.
+// watchRestart watches the rollout of a restart. A stamp on a CronJob, or on an object
+// without a pod template, starts no rollout.
 func (c *controller) watchRestart(w *workload.Workload, at time.Time, rule string, causes []decide.Cause) {
 	if w.Kind != kinds.KindCronJob && !w.IsTarget() {
 		c.watch.Begin(w.Key(), at, rule, causes)
 	}
 }
 
-// judgeRollouts judges the rollouts of which anything has changed, and tells of
-// those that are stuck.
+// judgeRollouts judges the rollouts that changed or are due, and reports the stuck
+// ones.
 func (c *controller) judgeRollouts() {
 	now := c.now()
 	for k, one := range c.watch.Take(now) {
@@ -45,8 +45,9 @@ func (c *controller) judgeRollouts() {
 	}
 }
 
-// judge judges the rollout of k, and ends the watch of one that is healthy for
-// long, or that another one of somebody else came after.
+// judge judges the rollout of k. It stops watching a rollout that has been healthy for
+// RolloutTimeout, or that was followed by a change of the pod template by somebody
+// else.
 func (c *controller) judge(k kinds.Key, one report.Watched, now time.Time) {
 	w, found := c.consumers.Workload(k)
 	if !found {
@@ -55,17 +56,17 @@ func (c *controller) judge(k kinds.Key, one report.Watched, now time.Time) {
 	}
 	if shown := mark.ParseTime(w.Annotations[mark.RestartedAt]); shown.Equal(one.RestartedAt) && w.Edited {
 		c.watch.Forget(k)
-		c.report.Repeats.Clear(k, report.Stuck)
+		c.report.Repeats.Clear(k, report.TopicStuck)
 		return
 	}
 	pods := c.consumers.PodsOf(w)
 	one.Health = health.JudgeRollout(c.consumers.EffectiveRollout(w), pods, one.RestartedAt, now)
 	one.Due = one.Health.Again
 	if one.Health.Health != health.Stuck {
-		c.report.Repeats.Clear(k, report.Stuck)
+		c.report.Repeats.Clear(k, report.TopicStuck)
 	}
 	if one.Health.Health == health.Healthy {
-		one.Due = health.LastBound(pods, one.RestartedAt).Add(workload.RolloutPatience)
+		one.Due = health.LastBound(pods, one.RestartedAt).Add(workload.RolloutTimeout)
 		if !one.Due.After(now) {
 			c.watch.Forget(k)
 			return
@@ -83,15 +84,15 @@ func (c *controller) judge(k kinds.Key, one report.Watched, now time.Time) {
 	}
 }
 
-// likelyCauses are the objects that changed last before a restart of w that a
-// former leader began.
+// likelyCauses returns the objects that changed last before a restart that an earlier
+// leader started.
 func (c *controller) likelyCauses(w *workload.Workload, restartedAt time.Time) (rule string, causes []decide.Cause) {
 	g, err := c.gatherer()
 	if err != nil {
 		return "", []decide.Cause{}
 	}
 	var last []decide.Input
-	for _, one := range g.StampedGroup(c.consumers, c.consumers.StampedGroup(w), c.honoured()) {
+	for _, one := range g.Inputs(c.consumers, c.consumers.StampedGroup(w), c.currentSettings()) {
 		switch {
 		case !one.Restarts() || one.ChangedAt.After(restartedAt):
 		case len(last) == 0 || one.ChangedAt.After(last[0].ChangedAt):

@@ -20,10 +20,10 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// noteJob has the Job of a new pod read, if Reloader's annotations are honoured.
-// That of a CronJob is not: the CronJob is stamped.
-func (c *controller) noteJob(pod *workload.Pod) {
-	if settings := c.honoured(); pod.Controller == (workload.PodController{}) || !settings.OptsIn() || !settings.Honours(spec.Reloader) {
+// enqueueJob enqueues the Job of a new pod if Reloader compatibility is enabled. It
+// skips Jobs of CronJobs, because Headwater stamps the CronJob.
+func (c *controller) enqueueJob(pod *workload.Pod) {
+	if settings := c.currentSettings(); pod.Controller == (workload.PodController{}) || !settings.OptsIn() || !settings.Honours(spec.Reloader) {
 		return
 	}
 	if _, scheduled := c.consumers.OwnerOf(pod); scheduled {
@@ -53,9 +53,8 @@ func (c *controller) reconcileJob(ctx context.Context, k kinds.Key) error {
 	return nil
 }
 
-// recreatedFor returns the first annotation by which the owner of job asks
-// Reloader for something; empty where there is none, or where an annotation of
-// Headwater's replaces it.
+// recreatedFor returns the first annotation by which the owner of job asks Reloader to
+// recreate it; empty if there is none, or if a headwater.dev annotation overrides it.
 func recreatedFor(job *batchv1.Job) string {
 	for _, own := range []string{mark.Reload, mark.ReloadOn} {
 		if _, replaced := job.Annotations[own]; replaced {
@@ -78,19 +77,19 @@ func recreatedFor(job *batchv1.Job) string {
 	return ""
 }
 
-// isFinished reports whether job has ended, one way or the other.
+// isFinished reports whether job completed or failed.
 func isFinished(job *batchv1.Job) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
 	})
 }
 
-// maxUnreachedTold bounds the Events that are recorded at once. The Event
-// Reloaded of the object that changed counts all.
-const maxUnreachedTold = 100
+// maxUnreachedEvents limits the Events that are recorded at once. The Event Reloaded on
+// the changed object counts all consumers.
+const maxUnreachedEvents = 100
 
-// noteUnreached notes the pods that consume ref and that nothing can restart.
-func (c *controller) noteUnreached(ref object.Ref, keys []string, governing ...spec.Rule) {
+// recordUnreached records the pods that consume ref and that nothing can restart.
+func (c *controller) recordUnreached(ref object.Ref, keys []string, governing ...spec.Rule) {
 	if len(keys) == 0 {
 		return
 	}
@@ -102,33 +101,33 @@ func (c *controller) noteUnreached(ref object.Ref, keys []string, governing ...s
 	}
 }
 
-// tellUnreached reports what is due.
-func (c *controller) tellUnreached() {
-	told := 0
+// reportUnreached reports the recorded pods that are due.
+func (c *controller) reportUnreached() {
+	recorded := 0
 	for _, one := range c.unreached.Take(c.now()) {
 		read := c.readBefore(one)
 		if len(read) == 0 {
 			continue
 		}
-		if c.report.EmitNotRestarted(one.About, read, told < maxUnreachedTold) {
-			told++
+		if c.report.EmitNotRestarted(one.About, read, recorded < maxUnreachedEvents) {
+			recorded++
 		}
 	}
 }
 
-// readBefore is what pods of one read at their start, before it changed. The pods
-// of one controller are taken to be alike.
+// readBefore returns what the pods read at their start, before it changed. The pods of
+// one controller are assumed to consume the same objects.
 func (c *controller) readBefore(one *track.UnreachedPods) []decide.Input {
 	g, err := c.gatherer()
 	if err != nil {
-		return nil // no data is known, so nothing is known to have changed
+		return nil // without the key no data is known, so no change is either
 	}
 	for k := range one.Pods {
 		pod, found := c.consumers.Pods.Get(k.Namespace, k.Name)
 		if !found {
 			continue
 		}
-		if read := decide.UnreachedBy(pod, c.decider().ConsumedByPod(pod, g), one.Changed); len(read) > 0 {
+		if read := decide.UnreachedBy(pod, c.decider().PodInputs(pod, g), one.Changed); len(read) > 0 {
 			return read
 		}
 	}

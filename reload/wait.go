@@ -14,15 +14,16 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// pace says whether the restart that was decided begins now; see decider.pace.
-func (c *controller) pace(w *workload.Workload, due decide.Decision) (decide.Decision, decide.Wait) {
+// admitRestart decides whether a due restart starts now, is unnecessary, or must wait;
+// see gather.Decider.Pace.
+func (c *controller) admitRestart(w *workload.Workload, due decide.Decision) (decide.Decision, decide.Wait) {
 	return c.decider().Pace(w, due)
 }
 
-// postpone has w looked at when its restart may begin. Until then the pods
-// stay, so that the files they mount are refreshed, and what w consumes since is
-// put on record, so that a change of it is not lost if the restart is not due any
-// more by then.
+// postpone records that the restart of w waits, and requeues w. Until then the pods
+// keep running, so their mounted files are refreshed. New references are recorded in
+// the baseline, so that their changes are detected even if the restart becomes
+// unnecessary.
 func (c *controller) postpone(ctx context.Context, w *workload.Workload, due decide.Decision, wait decide.Wait) error {
 	k, causes := w.Key(), c.report.Origins(due.Causes)
 	c.pending.Postponed(k)
@@ -36,14 +37,14 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 		}
 	}
 	if wait.Reason == decide.WaitMissing {
-		c.pending.Done(k) // that it is there again is a change of its own
+		c.pending.Done(k) // its creation is a change of its own
 	}
 	c.report.EmitWaiting(w, due, wait)
-	if after := wait.LookAfter(c.now()); after >= 0 {
+	if after := wait.RequeueAfter(c.now()); after >= 0 {
 		c.queue.After(k, after)
 	}
 	last, _ := c.recorded(w)
-	stripped := w.Owner == nil && due.BaselineWhileWaiting != c.writes.Read(k, w, mark.Baseline)
+	stripped := w.Owner == nil && due.BaselineWhileWaiting != c.written.Read(k, w, mark.Baseline)
 	if due.BaselineWhileWaiting == "" || due.BaselineWhileWaiting == last.Baseline && due.Undone == "" && !stripped {
 		return nil
 	}
@@ -51,17 +52,17 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 	return c.adopt(ctx, w, meanwhile)
 }
 
-// proceed says that nothing makes k wait.
-func (c *controller) proceed(k kinds.Key) {
+// stopWaiting records that k does not wait.
+func (c *controller) stopWaiting(k kinds.Key) {
 	c.waits.End(k)
-	c.report.Repeats.Clear(k, report.Waiting)
+	c.report.Repeats.Clear(k, report.TopicWaiting)
 }
 
-// View is which restarts wait, as the controller knows it. It sends no request
-// and changes nothing.
+// View lists the waiting restarts that the controller knows. It sends no request and
+// changes nothing.
 type View struct{ waits *track.Waits }
 
-// Waiting lists every restart that waits, those first that have for longest.
+// Waiting returns every waiting restart, the longest-waiting first.
 func (v *View) Waiting() []track.Waiting {
 	all := v.waits.All()
 	slices.SortFunc(all, func(a, b track.Waiting) int {

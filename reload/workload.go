@@ -16,7 +16,7 @@ import (
 )
 
 func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
-	if c.unplaced(k) {
+	if c.awaitsNamespace(k) {
 		c.queue.After(k, gather.RereadDelay)
 	}
 	var err error
@@ -44,7 +44,7 @@ func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
 
 func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 	workload, found := c.consumers.Workload(k)
-	if !found || workload.DeletionTimestamp != nil || c.going(k.Namespace) {
+	if !found || workload.DeletionTimestamp != nil || c.isTerminating(k.Namespace) {
 		c.forget(k)
 		return nil
 	}
@@ -54,7 +54,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 	}
 	c.report.EmitIgnoredAnnotations(workload, decision)
 	c.report.EmitMisspelt(workload, decision)
-	c.tellReverted(workload, decision)
+	c.reportReverted(workload, decision)
 	c.report.EmitNoTemplate(workload)
 	if decision.Waits() {
 		if wait := c.pending.Debounce(k, c.now()); wait > 0 {
@@ -62,12 +62,12 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 			return nil
 		}
 		var wait decide.Wait
-		if decision, wait = c.pace(workload, decision); wait.Reason != "" {
+		if decision, wait = c.admitRestart(workload, decision); wait.Reason != "" {
 			return c.postpone(ctx, workload, decision, wait)
 		}
 	}
-	c.proceed(k)
-	if err := c.carryOut(ctx, workload, decision); err != nil {
+	c.stopWaiting(k)
+	if err := c.execute(ctx, workload, decision); err != nil {
 		return err
 	}
 	if !decision.Incomplete {
@@ -76,7 +76,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 	return nil
 }
 
-func (c *controller) carryOut(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
+func (c *controller) execute(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
 	switch decision.Step {
 	case spec.StepNothing:
 		c.pending.Done(w.Key())
@@ -88,9 +88,9 @@ func (c *controller) carryOut(ctx context.Context, w *workload.Workload, decisio
 	}
 }
 
-// going reports whether namespace is being deleted, with all that is in it: what
-// its workloads lack by then is nobody's concern.
-func (c *controller) going(namespace string) bool {
+// isTerminating reports whether the namespace is being deleted. Missing objects there
+// need no report.
+func (c *controller) isTerminating(namespace string) bool {
 	found, known := c.caches.Namespaces.Get("", namespace)
 	return known && found.Terminating
 }
@@ -104,26 +104,26 @@ func (c *controller) restart(ctx context.Context, w *workload.Workload, decision
 	if err == nil {
 		c.rollouts.Began(w.Key(), version)
 		c.watchRestart(w, mark.ParseTime(mark.FormatTime(now)), decision.Rule, c.report.Origins(decision.Causes))
-		c.hasRestarted(w, decision, restarts, content)
+		c.recordRestart(w, decision, restarts, content)
 	}
 	return err
 }
 
 func (c *controller) adopt(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
-	restarts, pending := c.Restarts(w), c.writes.Waiting(w.Key(), w)
+	restarts, pending := c.Restarts(w), c.written.Waiting(w.Key(), w)
 	content := adoptPatch(w.UID, decision.Baseline)
-	if at, _ := restarts.Format(); at != "" && at != c.writes.Read(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
+	if at, _ := restarts.Format(); at != "" && at != c.written.Read(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
 		content = content.at(restarts)
 	}
 	_, err := c.apply(ctx, w, decision, content)
 	if err == nil {
-		c.hasAdopted(w, decision, restarts, pending)
+		c.recordAdoption(w, decision, restarts, pending)
 	}
 	return err
 }
 
-// decide gathers what w and the workloads that it is stamped for consume, and
-// decides. It has w looked at again where not everything could be read yet.
+// decide gathers what w and the workloads restarted through it consume, and decides. It
+// requeues w if something could not be read yet.
 func (c *controller) decide(w *workload.Workload) (decide.Decision, error) {
 	g, err := c.gatherer()
 	if err != nil {
@@ -136,8 +136,7 @@ func (c *controller) decide(w *workload.Workload) (decide.Decision, error) {
 	return decision, nil
 }
 
-// apply writes what was decided and records it. It returns the resourceVersion
-// that was written.
+// apply sends the patch and records the result. It returns the new resourceVersion.
 func (c *controller) apply(ctx context.Context, to workload.Consumer, decision decide.Decision, content patch) (version string, err error) {
 	k := to.Key()
 	version, err = c.patcher.send(ctx, k, content)
@@ -145,15 +144,15 @@ func (c *controller) apply(ctx context.Context, to workload.Consumer, decision d
 		c.report.Failed(to, decision, err)
 		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
-	c.writes.Expect(k, to.GetUID(), version, content.Metadata.Annotations)
+	c.written.Expect(k, to.GetUID(), version, content.Metadata.Annotations)
 	c.record(to, decision)
 	return version, nil
 }
 
-// forget drops everything that is remembered of a consumer that is gone.
+// forget drops all state of a deleted consumer.
 func (c *controller) forget(k kinds.Key) {
 	c.pending.Done(k)
-	c.writes.Forget(k)
+	c.written.Forget(k)
 	c.report.Repeats.Forget(k)
 	c.waits.End(k)
 	c.refreshed.Delete(k)
@@ -161,9 +160,9 @@ func (c *controller) forget(k kinds.Key) {
 	c.watch.Forget(k)
 }
 
-// record tells what was done to a consumer.
+// record reports what was done to a consumer.
 func (c *controller) record(to workload.Consumer, decision decide.Decision) {
-	if k := to.Key(); !c.waits.Has(k) { // else what it waits for is still to be done
+	if k := to.Key(); !c.waits.Has(k) { // a waiting change stays pending
 		if made, found := c.pending.Done(k); found {
 			c.report.ObserveLatency(decision, made)
 		}

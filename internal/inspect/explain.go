@@ -293,7 +293,7 @@ func cells(use explain.Use) []string {
 	case use.OptIn != "":
 		by = "annotation of " + string(use.OptIn)
 	}
-	status := string(use.Standing)
+	status := string(use.Status)
 	if use.Pods > 0 {
 		status = fmt.Sprintf("%s (%s)", status, strings.TrimSuffix(
 			fmt.Sprintf("%d of %d pods, %s", use.Pods-use.PodsBehind, use.Pods, use.Kept), ", "))

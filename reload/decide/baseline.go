@@ -15,16 +15,16 @@ import (
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
 
-// baseline is the data that a workload is known to run, or that a pod's
-// volumes were last refreshed for: one short sum per reference. As text it is
+// baseline is the data that a workload is known to run, or that the volumes of a pod
+// were last refreshed for. It holds one checksum per reference. Its text form is
 //
 //	v2:<key id>:<reference>=<sum>,<reference>=<sum>,…
 //
-// in lower-case hexadecimal, sorted. References and sums are keyed, and made for
-// one reference of one object alone, so that the text tells nothing about names
-// or values: not even whether two objects read the same value.
+// in lower-case hexadecimal, sorted. References and checksums are keyed and specific to
+// one reference of one object. The text therefore reveals no name and no value, not
+// even whether two objects hold the same value.
 type baseline struct {
-	// KeyID names the key that the sums were made with.
+	// keyID identifies the key that the checksums were computed with.
 	keyID   string
 	entries map[EntryID]EntrySum
 }
@@ -41,16 +41,15 @@ const (
 	keyIDSize       = 4
 )
 
-// errBaselineUnreadable is returned by ParseBaseline for every text that this
-// version of Headwater did not write.
+// errBaselineUnreadable is returned by parseBaseline for every text that this version
+// of Headwater did not write.
 var errBaselineUnreadable = errors.New("baseline is unreadable")
 
 func newBaseline(keyID string) baseline {
 	return baseline{keyID: keyID, entries: map[EntryID]EntrySum{}}
 }
 
-// parseBaseline is the inverse of Baseline.String. It fails with
-// ErrBaselineUnreadable.
+// parseBaseline is the inverse of baseline.String. It fails with errBaselineUnreadable.
 func parseBaseline(text string) (baseline, error) {
 	version, rest, _ := strings.Cut(text, ":")
 	if version != baselineVersion {
@@ -79,7 +78,7 @@ func (b baseline) parseEntry(entry string) error {
 	if !isHex(left, len(id)) || !isHex(right, len(sum)) {
 		return fmt.Errorf("%w: an entry is not reference=sum", errBaselineUnreadable)
 	}
-	// Neither can fail: both are hexadecimal and of the right length.
+	// Neither fails: isHex checked the digits and the length.
 	_, _ = hex.Decode(id[:], []byte(left))
 	_, _ = hex.Decode(sum[:], []byte(right))
 	if _, twice := b.entries[id]; twice {
@@ -112,29 +111,29 @@ func (b baseline) equal(other baseline) bool {
 	return b.keyID == other.keyID && maps.Equal(b.entries, other.entries)
 }
 
-// refDigest is what a reference of one object is made different by from every other
-// reference. The UID of the object makes an annotation that was copied to another
-// one a first sight there, not a change.
+// refDigest makes a reference of one object different from every other reference. It
+// includes the UID of the consumer: if somebody copies the annotation to another
+// object, Headwater sees it there for the first time, and not as a change.
 type refDigest digest.Sum
 
-func newRefDigest(hasher *digest.Hasher, owner types.UID, r refs.Reference) refDigest {
-	parts := [][]byte{[]byte(owner), []byte(r.Kind), []byte(r.Name)}
+func newRefDigest(hasher *digest.Hasher, consumer types.UID, r refs.Reference) refDigest {
+	parts := [][]byte{[]byte(consumer), []byte(r.Kind), []byte(r.Name)}
 	for _, key := range r.Keys {
 		parts = append(parts, []byte(key))
 	}
 	return refDigest(hasher.Of("reload reference", parts...))
 }
 
-// id names the reference in a baseline.
+// id identifies the reference in a baseline.
 func (p refDigest) id() EntryID { return EntryID(p[:]) }
 
-// frozenID names it while kubelets hold its object for immutable.
-func (p refDigest) frozenID() EntryID { return EntryID(p[len(EntryID{}):]) }
+// pinnedID identifies the reference while kubelets cache its object as immutable.
+func (p refDigest) pinnedID() EntryID { return EntryID(p[len(EntryID{}):]) }
 
-// sum sums up the keys that are consumed, nil meaning all. A key that is
-// missing counts, as missing. Owners may list objects of their own making, so a
-// sum that depended on the data alone would tell them whether they guessed what
-// others keep secret.
+// sum computes the checksum of the consumed keys; nil means all keys. A missing key has
+// a checksum of its own. The checksum includes the reference, because workload owners
+// may list objects that they created: a checksum of the data alone would let them test
+// guesses of other people's secrets.
 func (p refDigest) sum(hasher *digest.Hasher, keys []string, digests object.Digests) EntrySum {
 	parts := [][]byte{p[:]}
 	if keys == nil {

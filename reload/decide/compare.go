@@ -10,7 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// entry is something consumed, and its place in a baseline.
+// entry is an input and its identity in a baseline.
 type entry struct {
 	Input
 
@@ -18,36 +18,36 @@ type entry struct {
 	id     EntryID
 }
 
-// sum is that of the data of now. No object is as good as an empty one: in
-// either case pods that may start without it have nothing of it.
+// sum is the checksum of the current data. A missing object counts as an empty one:
+// pods that may start without it have no data from it in either case.
 func (e entry) sum(hasher *digest.Hasher) EntrySum { return e.digest.sum(hasher, e.Keys, e.Digests) }
 
-// entriesOf finds the places of consumed in known, the baseline of the object with
-// that UID.
-func entriesOf(hasher *digest.Hasher, owner types.UID, known baseline, consumed []Input) []entry {
-	entries := make([]entry, 0, len(consumed))
-	for _, c := range consumed {
-		at := newRefDigest(hasher, owner, c.Reference)
-		_, frozen := known.entries[at.frozenID()]
-		c.pinned = frozen && !c.Released
+// entriesOf returns the entries of inputs. It marks those as pinned that known records
+// as immutable. consumer is the UID of the object that stores known.
+func entriesOf(hasher *digest.Hasher, consumer types.UID, known baseline, inputs []Input) []entry {
+	entries := make([]entry, 0, len(inputs))
+	for _, c := range inputs {
+		at := newRefDigest(hasher, consumer, c.Reference)
+		_, pinned := known.entries[at.pinnedID()]
+		c.pinned = pinned && !c.Released
 		entries = append(entries, newEntry(c, at))
 	}
 	return entries
 }
 
-// newEntry has what kubelets hold for immutable under an id of its own, which it
-// keeps when another object takes the name.
+// newEntry uses a separate ID for immutable objects, because kubelets keep serving the
+// cached data even if the object is recreated under the same name.
 func newEntry(c Input, at refDigest) entry {
 	e := entry{c, at, at.id()}
 	if c.pinned || c.Immutable && c.OnChange().Step == spec.StepRestart {
-		e.id = at.frozenID()
+		e.id = at.pinnedID()
 	}
 	return e
 }
 
-// recorded is what known has of e, also from when it was mutable, or immutable.
+// recorded returns the checksum that known has for e, under either of its IDs.
 func (e entry) recorded(known baseline) (sum EntrySum, had bool) {
-	for _, id := range []EntryID{e.id, e.digest.id(), e.digest.frozenID()} {
+	for _, id := range []EntryID{e.id, e.digest.id(), e.digest.pinnedID()} {
 		if sum, had = known.entries[id]; had {
 			return sum, true
 		}
@@ -55,16 +55,16 @@ func (e entry) recorded(known baseline) (sum EntrySum, had bool) {
 	return sum, false
 }
 
-func consumedBy(entries []entry) []Input {
-	var consumed []Input
+func inputsOf(entries []entry) []Input {
+	var inputs []Input
 	for _, e := range entries {
-		consumed = append(consumed, e.Input)
+		inputs = append(inputs, e.Input)
 	}
-	return consumed
+	return inputs
 }
 
-// parseStored reads a stored baseline. One that cannot be compared with counts as
-// empty, and trouble says why.
+// parseStored parses a stored baseline. If it cannot be compared with current data, it
+// counts as empty, and trouble is the reason.
 func parseStored(hasher *digest.Hasher, stored string) (known baseline, trouble spec.Reason) {
 	empty := newBaseline(hasher.ID())
 	if stored == "" {
@@ -80,14 +80,14 @@ func parseStored(hasher *digest.Hasher, stored string) (known baseline, trouble 
 	return known, ""
 }
 
-// compare sums up entries as they are now and returns those that differ from
-// known.
+// compare computes the current checksums of entries, and returns the entries whose
+// checksum differs from known.
 func compare(hasher *digest.Hasher, known baseline, entries []entry) (now baseline, changed []entry) {
 	now = newBaseline(hasher.ID())
 	for _, e := range entries {
 		sum := e.sum(hasher)
 		if !addIfAbsent(now, e.id, sum) {
-			continue // the same keys in two modes
+			continue // the same keys consumed in two modes
 		}
 		if before, had := e.recorded(known); had && before != sum {
 			changed = append(changed, e)
@@ -96,44 +96,44 @@ func compare(hasher *digest.Hasher, known baseline, entries []entry) (now baseli
 	return now, changed
 }
 
-// carryOver adds to next what the workload runs of what there is no data of to
-// compare with. Pods that need what is missing have not started yet, and may have
-// by then what they could do without.
+// carryOver adds to next the checksums of references whose object cannot be compared
+// now. If something that the pods need is missing, they have not started, and nothing
+// is known about what they start without.
 func carryOver(hasher *digest.Hasher, next, known baseline, entries []entry) {
-	started := !slices.ContainsFunc(entries, entry.lacking)
+	started := !slices.ContainsFunc(entries, entry.hasMissing)
 	for _, e := range entries {
 		sum, had := e.recorded(known)
 		switch {
-		case started && e.without(had):
+		case started && e.runsWithout(had):
 			addIfAbsent(next, e.id, e.sum(hasher))
-		case had && e.holds():
+		case had && e.keepsBaseline():
 			addIfAbsent(next, e.id, sum)
 		}
 	}
 }
 
-// without reports whether the pods have nothing of e. Where it is on record, they
-// may have had it before it went.
-func (e entry) without(onRecord bool) bool {
-	if onRecord {
-		return e.Without && e.Lacked
+// runsWithout reports whether the running pods have no data from e. If a checksum is
+// recorded, the pods may have started before the object was deleted.
+func (e entry) runsWithout(recorded bool) bool {
+	if recorded {
+		return e.StartedWithout && e.StartedAfterDelete
 	}
-	return e.startedWithout()
+	return e.restartsOnCreation()
 }
 
-// afterRestart makes next what the pods run that a restart starts.
+// afterRestart adds to next the data that pods run after a restart.
 func afterRestart(hasher *digest.Hasher, next baseline, entries []entry) {
 	for _, e := range entries {
 		switch {
 		case e.Restarts():
 			addIfAbsent(next, e.id, e.sum(hasher))
-		case e.startedWithout():
+		case e.restartsOnCreation():
 			next.entries[e.id] = e.sum(hasher)
 		}
 	}
 }
 
-// addIfAbsent adds an entry unless there is one.
+// addIfAbsent adds an entry, and reports whether there was none.
 func addIfAbsent(b baseline, id EntryID, sum EntrySum) bool {
 	if _, taken := b.entries[id]; taken {
 		return false
@@ -142,7 +142,8 @@ func addIfAbsent(b baseline, id EntryID, sum EntrySum) bool {
 	return true
 }
 
-// deferred is next without changed, which is still to be acted on.
+// deferred returns next with the recorded checksums of changed, so that the change is
+// still detected later.
 func deferred(next, known baseline, changed []entry) baseline {
 	next.entries = maps.Clone(next.entries)
 	for _, e := range changed {

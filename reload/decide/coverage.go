@@ -9,17 +9,18 @@ import (
 
 // Written is when data was last written.
 type Written struct {
-	// At is by the API server's clock, in whole seconds; zero is not known. It can
-	// be too early where the last write only removed keys: the API server notes
-	// the time of a write that takes over fields, and no other. Clones are dated
-	// nevertheless, see mark.SourceVersion; of what is read for owners who opted
-	// in such a write is known to have no time, if both versions were read.
+	// At is the API server's time in whole seconds; zero means unknown. It can be too
+	// early if the last write only removed keys, because the API server records the
+	// time of a write only if it takes over fields. Clones carry the correct time, see
+	// mark.SourceVersion. For other objects Headwater detects such a write if it read
+	// both versions, and then the time is unknown.
 	At time.Time
-	// Version is the resourceVersion; empty is not known.
+	// Version is the resourceVersion; empty means unknown.
 	Version string
 }
 
-// writtenOf is when the last of what changed was written.
+// writtenOf returns the latest write of the changed objects; zero if one of them is
+// unknown.
 func writtenOf(changed []Input) Written {
 	var last Written
 	for _, c := range changed {
@@ -36,53 +37,49 @@ func writtenOf(changed []Input) Written {
 	return last
 }
 
-// RolloutCoverage is what a rollout that somebody else began does about a change.
+// RolloutCoverage says whether a rollout that Headwater did not start delivers a
+// change.
 type RolloutCoverage string
 
-// The deliveries.
+// The coverages.
 const (
 	// Delivered: every pod started after the change.
 	Delivered RolloutCoverage = "Delivered"
-	// InProgress: it may bring the change to every pod, or not.
+	// InProgress: the rollout may still deliver the change to every pod.
 	InProgress RolloutCoverage = "Underway"
-	// Undelivered: at least one pod stays that started before the change.
+	// Undelivered: at least one pod remains that started before the change.
 	Undelivered RolloutCoverage = "Undelivered"
 )
 
-// CoverageOf says whether a workload with the rollout r, which changed together
-// with data that its pods read at their start, as by one helm upgrade, is rolled
-// out with that data already. A second rollout is then of no use; a change that reaches no pod
-// would be worse. So it is Delivered only when the rollout is complete, and
-// every pod was bound to its node
+// CoverageOf says whether rollout r already delivers data that changed together with
+// the pod template, for example in one helm upgrade. A second rollout would then be
+// useless, but missing a change would be worse. So coverage is Delivered only if the
+// rollout is complete and every pod was bound to its node
 //
-//   - in a later second than the data was written, by the clocks of the API
-//     servers, or
-//   - in the same second, while Headwater saw the pod template be written, at
-//     TemplateVersion, after the data was.
+//   - in a later second than the data was written, by the API server's clock, or
+//   - in the same second, if Headwater saw that the pod template was written, at
+//     templateVersion, after the data.
 //
-// Whatever order the two came in: a pod that was bound before the data was
-// written, or in its second and without that proof, makes it Undelivered. The
-// kubelet hears of a pod when it is bound, and has volumes and a sandbox to
-// make before it reads what the containers start with; by then the data has
-// long been there. The versions are compared across resources, which holds
-// where the API server keeps them in one etcd; elsewhere the same second is
-// the most that it can err by.
+// Any pod that does not meet this makes it Undelivered. The kubelet sees a pod only
+// after it is bound, and mounts volumes before it starts containers, so a pod that was
+// bound after the write reads the new data. Comparing resourceVersions across resources
+// is valid if the API server stores them in one etcd. Otherwise the error is below one
+// second.
 //
-// Data that is other than on record and was yet written no later than the record,
-// at RecordedAt, was written since, without a note of the time. Nothing says then what pods
-// have of it.
+// If the data differs from the baseline but was not written after recordedAt, the API
+// server did not record the time of the write. Coverage is then Undelivered.
 //
-// It is Underway, for a while, as long as those pods can all be of the template
-// that is being replaced.
+// Coverage is InProgress for at most workload.RolloutTimeout, while all older pods can
+// belong to the pod template that is being replaced.
 func CoverageOf(r *workload.Rollout, pods []*workload.Pod, data Written, recordedAt time.Time, templateVersion string, now time.Time) RolloutCoverage {
-	if data.At.IsZero() || !data.At.After(recordedAt) || !r.ReplacesPods() || r.Stalled || r.Kept > 0 {
+	if data.At.IsZero() || !data.At.After(recordedAt) || !r.ReplacesPods() || r.Stalled || r.Partitioned > 0 {
 		return Undelivered
 	}
 	before, after := data.split(pods, object.NewerThan(templateVersion, data.Version))
 	switch {
 	case r.Complete() && before == 0 && after >= r.Replicas:
 		return Delivered
-	case r.Complete(), now.Sub(data.At) > workload.RolloutPatience:
+	case r.Complete(), now.Sub(data.At) > workload.RolloutTimeout:
 		return Undelivered
 	case r.Observed < r.Generation || before <= r.Old:
 		return InProgress
@@ -91,9 +88,9 @@ func CoverageOf(r *workload.Rollout, pods []*workload.Pod, data Written, recorde
 	}
 }
 
-// split counts the pods that were bound before data was written, and those
-// bound after; proven says that those of the same second were. Pods that are
-// about to go do not matter.
+// split counts the pods that were bound before and after the data was written. proven
+// says that pods bound in the same second count as after. Terminating pods do not
+// count.
 func (data Written) split(pods []*workload.Pod, proven bool) (before, after int32) {
 	for _, pod := range pods {
 		bound := pod.BoundAt.Truncate(time.Second)

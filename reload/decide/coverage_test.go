@@ -51,11 +51,11 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, Undelivered},
 		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, Undelivered},
 		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, InProgress},
-		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutPatience, Undelivered},
+		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutTimeout, Undelivered},
 		"stalled, as Kubernetes says":                   {with(surging, func(r *workload.Rollout) { r.Stalled = true }), boundPods(5, 6, 11), "", 0, Undelivered},
-		"paused":                                        {with(begun, func(r *workload.Rollout) { r.Still = true }), boundPods(5, 6), "", 0, Undelivered},
+		"paused":                                        {with(begun, func(r *workload.Rollout) { r.Paused = true }), boundPods(5, 6), "", 0, Undelivered},
 		"scaled to nothing":                             {workload.Rollout{Generation: 2, Observed: 2}, nil, "101", 0, Undelivered},
-		"with a partition":                              {with(complete, func(r *workload.Rollout) { r.Kept = 1 }), boundPods(11, 12), "", 0, Undelivered},
+		"with a partition":                              {with(complete, func(r *workload.Rollout) { r.Partitioned = 1 }), boundPods(11, 12), "", 0, Undelivered},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,41 +14,41 @@ import (
 type Decision struct {
 	Step   spec.Step
 	Reason spec.Reason
-	// Rule governs the first of Changed, or the first reference at all; empty
-	// where that is by opt-in.
+	// Rule governs the first of Changed, or the first reference if nothing changed. It
+	// is empty for an opt-in.
 	Rule string
 	// Changed names the objects whose data changed.
 	Changed []string
-	// Frozen names what kubelets may go on handing out as pods found it, changed
-	// or not.
+	// Pinned names the immutable objects, changed or not, whose old data kubelets may
+	// still serve.
 	Pinned []string
-	// Missing names what the pods need and is not there, when a restart is
-	// held for it.
+	// Missing names the objects and keys that the pods need and that do not exist. It
+	// is set for StepHold.
 	Missing []string
-	// Causes are the objects of both, as far as anybody wants something done
-	// about them.
+	// Causes are the governed objects among Changed and Missing.
 	Causes []Cause
-	// Baseline is to be stored; empty means that there is nothing to store
-	// any more.
+	// Baseline is the annotation to store; empty removes it.
 	Baseline string
-	// BaselineWhileWaiting is to be stored while the restart waits: what is new is on record,
-	// what changed is as it was. Brought is to be stored where pods of a rollout of
-	// somebody else have what changed; what is not there now they may have had.
+	// BaselineWhileWaiting is stored while the restart waits: it adds new references
+	// and keeps the recorded checksums of changed ones. BaselineIfCovered is stored
+	// instead of restarting if another rollout has already delivered the change; it has
+	// no checksum for objects that are missing now, since those pods may have read
+	// them.
 	BaselineWhileWaiting, BaselineIfCovered string
-	// Pace is how soon the restart may be, and Data when what it is for was
+	// Pace limits how soon the restart may start. Data is when the changed data was
 	// written.
 	Pace spec.Pace
 	Data Written
-	// Posts follow the refresh.
+	// Posts are sent after the refresh.
 	Posts []spec.HTTPPost
-	// Undone is what somebody did to the last restart, which is due again.
+	// Undone is how somebody reverted the last restart, which is now repeated.
 	Undone Undone
-	// Incomplete is true while not all is known that the decision is about.
+	// Incomplete is true while caches or reads needed for the decision are pending.
 	Incomplete bool
 }
 
-// MayReadOld names what changed and may be read as it was by the pods of this
-// restart, or of the rollout that stands in for it.
+// MayReadOld names the changed objects whose old data the new pods may still read,
+// because kubelets cached them as immutable.
 func (d Decision) MayReadOld() []string {
 	if d.Step != spec.StepRestart && d.Reason != spec.ReasonDelivered {
 		return nil
@@ -56,17 +56,16 @@ func (d Decision) MayReadOld() []string {
 	return Filter(d.Changed, func(name string) bool { return slices.Contains(d.Pinned, name) })
 }
 
-// LostBaseline reports whether a stored baseline was of no use.
+// LostBaseline reports whether the stored baseline could not be used.
 func (d Decision) LostBaseline() bool {
 	return d.Reason == spec.ReasonUnreadable || d.Reason == spec.ReasonOtherKey
 }
 
-// Waits reports whether the debounce is to pass before d is carried out.
+// Waits reports whether d is subject to the debounce.
 func (d Decision) Waits() bool { return d.Step == spec.StepRestart || d.Step == spec.StepHold }
 
-// DelegateToOwner is what becomes of a workload that an owner above it is stamped for:
-// nothing, and a baseline that is no longer kept must not be compared with some
-// day.
+// DelegateToOwner decides for a workload whose owner is restarted in its place. It
+// removes a stored baseline, because an outdated one must not be compared later.
 func DelegateToOwner(stored string) Decision {
 	if stored == "" {
 		return Decision{Step: spec.StepNothing, Reason: spec.ReasonOwned}
@@ -74,16 +73,18 @@ func DelegateToOwner(stored string) Decision {
 	return Decision{Step: spec.StepAdopt, Reason: spec.ReasonOwned}
 }
 
-// Delivered is d where a rollout of somebody else has brought the change.
+// Delivered returns d changed to recording the data, because another rollout has
+// delivered it.
 func (d Decision) Delivered() Decision {
 	d.Step, d.Reason, d.Baseline = spec.StepAdopt, spec.ReasonDelivered, d.BaselineIfCovered
 	return d
 }
 
-// Delay is why a restart may not begin now, whatever else rolls out.
-func (d Decision) Delay(delivery RolloutCoverage, open spec.Windows, restarts mark.Restarts, now time.Time) Wait {
-	if delivery == InProgress {
-		return Wait{WaitOwner, d.Data.At.Add(workload.RolloutPatience)}
+// Delay returns why the restart cannot start now, apart from limits on concurrent
+// rollouts. The Wait is empty if it can.
+func (d Decision) Delay(coverage RolloutCoverage, open spec.Windows, restarts mark.Restarts, now time.Time) Wait {
+	if coverage == InProgress {
+		return Wait{WaitOwner, d.Data.At.Add(workload.RolloutTimeout)}
 	}
 	if opens := open.OpensNext(now); !opens.IsZero() {
 		return Wait{WaitWindow, opens}
@@ -91,17 +92,17 @@ func (d Decision) Delay(delivery RolloutCoverage, open spec.Windows, restarts ma
 	return waitFor(d.Pace, restarts, now)
 }
 
-// Cause is an object that a decision is about, and the rule that governs it;
-// without one, the consumer's owner asks.
+// Cause is an object that a decision is about, and the rule that governs it. Rule is
+// empty for an opt-in.
 type Cause struct {
 	Object object.Ref
 	Rule   string
 }
 
-// CausesOf are those of consumed that anybody wants something done about.
-func CausesOf(consumed []Input) []Cause {
+// CausesOf returns the causes of the governed inputs, each once.
+func CausesOf(inputs []Input) []Cause {
 	var causes []Cause
-	for _, c := range consumed {
+	for _, c := range inputs {
 		if cause := (Cause{c.Object, c.Rule}); c.Governed() && !slices.Contains(causes, cause) {
 			causes = append(causes, cause)
 		}

@@ -1,10 +1,10 @@
-// Package decide decides what a change of data means for one consumer: nothing,
+// Package decide decides what a change of data means for one consumer: do nothing,
 // record the data, refresh its files, restart it, or wait.
 //
-//	[]Input, stored Baseline ──▶ decision ──▶ Decision{Step, Reason, Baseline, ...}
+//	[]Input, stored baseline ──▶ decision ──▶ Decision{Step, Reason, Baseline, ...}
 //	                                 │
 //	         Pace, Windows, RolloutCoverage ──▶ Wait
 //
-// The controller and `headwater explain` both decide by it. The package is pure: the
-// time and everything that exists in the cluster come in as arguments.
+// The controller and `headwater explain` call the same functions. The package is pure:
+// the time and the state of the cluster are arguments.
 package decide

@@ -10,15 +10,17 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// startedBefore reports whether the containers of p may have read c before its data
-// was written. All times are in whole seconds.
+// startedBefore reports whether the containers of p may have read c before its data was
+// written. All times are in whole seconds.
 //
-// If the object existed when p was bound to its node, the time of that decides, by
-// the API server's clock alone; in the same second p may have read either, and
-// counts as started before. That an object was created is no write: p waits for
-// what it needs. So for an older p it counts when its containers started, by the
-// clock of the node: they read an earlier object of that name, or the first data
-// of this one. An optional object that such a pod started without is not concerned.
+// If the object existed when p was bound to its node, the time of the binding decides,
+// by the API server's clock alone. A pod bound in the same second counts as started
+// before. Creating the object is not a write, because p waits for the objects that it
+// needs.
+//
+// If p was bound before the object was created, the start of its containers decides, by
+// the node's clock: they read an earlier object of that name, or the first data of this
+// one. Optional objects are excluded, because such a pod may have started without them.
 func startedBefore(p *workload.Pod, c Input) bool {
 	written, bound := c.ChangedAt.After(c.CreatedAt), p.BoundAt.Truncate(time.Second)
 	if !bound.Before(c.CreatedAt) {
@@ -30,9 +32,9 @@ func startedBefore(p *workload.Pod, c Input) bool {
 	return p.StartedAt.Before(c.CreatedAt) || written && !p.StartedAt.After(c.ChangedAt)
 }
 
-// missed are the entries whose data the pods are known to lack, although nothing
-// recorded says so. A volume of an init container that is not recorded is left out:
-// earlier versions recorded none, and an upgrade restarts nothing.
+// missed returns the entries whose current data the pods are known to lack, although
+// the baseline does not show it. It skips unrecorded volumes of init containers:
+// earlier versions did not record them, and an upgrade must not restart anything.
 func missed(known baseline, entries []entry) []entry {
 	return Filter(entries, func(e entry) bool {
 		_, recorded := e.recorded(known)
@@ -40,15 +42,15 @@ func missed(known baseline, entries []entry) []entry {
 	})
 }
 
-// lacking is b with each of entries recorded as other data than any of now. As part
-// of a stored baseline it outlives the leader while the restart waits.
-func (b baseline) lacking(entries []entry) baseline {
+// withMissed returns b with a checksum for each of entries that matches no data. Stored
+// as the baseline, it keeps a waiting restart due for the next leader.
+func (b baseline) withMissed(entries []entry) baseline {
 	if len(entries) == 0 {
 		return b
 	}
 	b.entries = maps.Clone(b.entries)
 	for _, e := range entries {
-		for _, id := range []EntryID{e.digest.id(), e.digest.frozenID()} {
+		for _, id := range []EntryID{e.digest.id(), e.digest.pinnedID()} {
 			delete(b.entries, id)
 		}
 		b.entries[e.id] = EntrySum{}
@@ -56,10 +58,10 @@ func (b baseline) lacking(entries []entry) baseline {
 	return b
 }
 
-// AwaitsData reports whether pods may have missed a change of an object of which the
-// data is not known yet.
-func AwaitsData(consumed []Input) bool {
-	return slices.ContainsFunc(consumed, func(c Input) bool {
+// AwaitsData reports whether pods may have missed a change of an object whose data is
+// not known yet.
+func AwaitsData(inputs []Input) bool {
+	return slices.ContainsFunc(inputs, func(c Input) bool {
 		return c.OnChange().Step == spec.StepRestart && c.ReadAtStart() && !c.Exists && (!c.Absent || !c.Optional)
 	})
 }

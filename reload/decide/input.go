@@ -13,63 +13,62 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Input is a Reference together with what holds of its object right now.
+// Input is a Reference together with the current state of its object.
 type Input struct {
 	refs.Reference
 	Object object.Ref
-	// Rule governs the object for this consumer; OptIn is who asks otherwise: the
-	// tool by whose annotation the owner does, or Sections. Where both are empty
-	// the reference is left alone.
+	// Rule governs the object for this consumer. OptIn is the tool whose annotation
+	// asks for a reload, or Sections. If both are empty, Headwater ignores the
+	// reference.
 	Rule  string
 	OptIn spec.Tool
-	// objects is nil where the labels of the object do not matter.
+	// Objects selects objects by label; nil selects all.
 	Objects labels.Selector
-	// Action is the rule's, or the workload owner's own wish.
+	// Action is set by the rule or by the workload's owner.
 	Action spec.Action
-	// Spared is why the owner wants nothing done, where there is more to say
-	// than that.
-	Spared spec.Reason
-	// Exists is true when the data is known, Absent when it is known that there
-	// is no such object. Of an object that is left alone, and while it is being
-	// read, neither may be true.
+	// SkipReason says why the owner's annotations exclude the object; empty for the
+	// default reason.
+	SkipReason spec.Reason
+	// Exists is true if the data is known. Absent is true if the object is known not to
+	// exist. Both are false for ignored objects, and while an object is being read.
 	Exists bool
 	Absent bool
-	// Without is true when the object is Absent, and pods run that started
-	// without it.
-	Without bool
-	// Lacked is true when some of these pods came after it went, so that they have
-	// nothing of it, whatever is on record.
-	Lacked bool
-	// Stale is true when pods run that started before the data was written, of a
-	// workload that Headwater follows. It is known at a leader's first look.
+	// StartedWithout is true if the object is Absent and running pods started without
+	// it.
+	StartedWithout bool
+	// StartedAfterDelete is true if some of these pods started after the object was
+	// deleted, so that they have no data from it, whatever the baseline says.
+	StartedAfterDelete bool
+	// Stale is true if running pods started before the data was written, and Headwater
+	// has followed the workload for its whole life. Only the first reconcile of a
+	// leader sets it.
 	Stale bool
-	// Unstamped is true when what is recorded may not be what pods run; see
-	// Workload.LostStamp.
+	// Unstamped is true if the baseline may not be what pods run; see
+	// workload.Workload.LostStamp.
 	Unstamped bool
 	Digests   object.Digests
 	Immutable bool
-	// Frozen is true while kubelets hold the object for immutable, as the pods
-	// that run found it: they look at none of its name again before no pod of
-	// their node reads it any more.
+	// pinned is true while kubelets cache the object as immutable. They do not read an
+	// object of that name again until no pod on their node uses it.
 	pinned bool
-	// Released is true when no pod reads the object, so that kubelets have let go
-	// of it.
+	// Released is true if no pod uses the object, so that kubelets no longer cache it.
 	Released bool
-	// CreatedAt is when the object was created, and ChangedAt when its data was last
-	// written, by the API server's clock, in whole seconds.
+	// CreatedAt is when the object was created. ChangedAt is when its data was last
+	// written. Both are the API server's time in whole seconds.
 	CreatedAt, ChangedAt time.Time
-	// KeysChangedAt is when the consumed keys were last written, by the same clock;
-	// ChangedAt where that is not known.
+	// KeysChangedAt is when the consumed keys were last written, by the same clock. It
+	// is ChangedAt if that is unknown.
 	KeysChangedAt time.Time
 	// Version is the object's resourceVersion.
 	Version string
-	// Pace and Post are the rule's.
+	// Pace and Post are set by the rule.
 	Pace spec.Pace
 	Post *spec.HTTPPost
 }
 
-// lacks names what the pods need of c and is not there.
-func (c Input) lacks() []string {
+// missingNames returns what the pods need from c and what does not exist: the object or
+// its keys.
+func (c Input) missingNames() []string {
 	if c.Absent && !c.Optional {
 		return []string{c.Object.String()}
 	}
@@ -85,35 +84,37 @@ func (c Input) lacks() []string {
 	return keys
 }
 
-func (c Input) lacking() bool { return len(c.lacks()) > 0 }
+func (c Input) hasMissing() bool { return len(c.missingNames()) > 0 }
 
-// known reports whether there is data to compare. What lacks a key that is
-// needed does not count: it is compared when it is whole again.
-func (c Input) known() bool { return c.Governed() && c.Exists && !c.lacking() }
+// isComparable reports whether there is data to compare. An object that lacks a
+// required key is compared once it has the key again.
+func (c Input) isComparable() bool { return c.Governed() && c.Exists && !c.hasMissing() }
 
-// Governed reports whether anybody wants something done about a change.
+// Governed reports whether a rule or an opt-in applies to c.
 func (c Input) Governed() bool { return c.Rule != "" || c.OptIn != "" }
 
 // Restarts reports whether a change of c's data restarts the workload, and the data is
 // known.
-func (c Input) Restarts() bool { return c.known() && c.OnChange().Step == spec.StepRestart }
+func (c Input) Restarts() bool { return c.isComparable() && c.OnChange().Step == spec.StepRestart }
 
-func (c Input) refreshes() bool { return c.known() && c.OnChange().Step == spec.StepRefresh }
+func (c Input) refreshes() bool { return c.isComparable() && c.OnChange().Step == spec.StepRefresh }
 
-// startedWithout reports whether the pods that run lack c, which is to restart
-// them when it appears.
-func (c Input) startedWithout() bool {
-	return c.Without && c.Governed() && c.OnChange().Step == spec.StepRestart
+// restartsOnCreation reports whether running pods lack c, and creating it restarts
+// them.
+func (c Input) restartsOnCreation() bool {
+	return c.StartedWithout && c.Governed() && c.OnChange().Step == spec.StepRestart
 }
 
-// holds reports whether what the workload runs of c stays on record although
-// nothing is done about it now. It does not for a volume that is refreshed:
-// the record would go stale, and a later change to Restart would act on it.
-func (c Input) holds() bool { return !c.known() || c.OnChange().Step != spec.StepRefresh }
+// keepsBaseline reports whether the recorded checksum of c is kept while no action is
+// due. A refreshed volume keeps none: the checksum would become outdated, and a later
+// change of the action to Restart would act on it.
+func (c Input) keepsBaseline() bool {
+	return !c.isComparable() || c.OnChange().Step != spec.StepRefresh
+}
 
 // FirstRule returns the first rule that governs one of inputs; empty if none does.
-func FirstRule(consumed []Input) string {
-	for _, c := range consumed {
+func FirstRule(inputs []Input) string {
+	for _, c := range inputs {
 		if c.Rule != "" {
 			return c.Rule
 		}
@@ -137,13 +138,13 @@ type Outcome struct {
 	Reason spec.Reason
 }
 
-// OnChange decides by how c is consumed what a change of its data means.
+// OnChange returns what a change of c's data means to the consumer.
 func (c Input) OnChange() Outcome {
 	switch {
 	case !c.Governed():
-		return Outcome{spec.StepNothing, cmp.Or(c.Spared, spec.ReasonUngoverned)}
+		return Outcome{spec.StepNothing, cmp.Or(c.SkipReason, spec.ReasonUngoverned)}
 	case c.Action == spec.None:
-		return Outcome{spec.StepNothing, cmp.Or(c.Spared, spec.ReasonOff)}
+		return Outcome{spec.StepNothing, cmp.Or(c.SkipReason, spec.ReasonOff)}
 	case c.Mode.ByNode():
 		return Outcome{spec.StepNothing, spec.ReasonReadByNode}
 	case c.Mode != refs.Listed && (c.Immutable || c.pinned):
@@ -168,12 +169,12 @@ func (c Input) restartUnlessOnlyRefresh(reason spec.Reason) Outcome {
 	return Outcome{spec.StepRestart, reason}
 }
 
-// ReadAtStart reports whether containers read c when they start, and never again.
+// ReadAtStart reports whether containers read c only when they start.
 func (c Input) ReadAtStart() bool {
 	return c.Mode.NeedsRestart() && c.Mode != refs.Listed && c.Mode != refs.Fields
 }
 
-// IsStale reports whether any of pods, which run and are of one workload, started
+// IsStale reports whether any of pods, which are running pods of one workload, started
 // before the data of c was written.
 func (c Input) IsStale(pods []*workload.Pod) bool {
 	return c.ReadAtStart() && !c.ChangedAt.IsZero() && slices.ContainsFunc(pods, func(pod *workload.Pod) bool {
@@ -181,8 +182,8 @@ func (c Input) IsStale(pods []*workload.Pod) bool {
 	})
 }
 
-// SelectedBy is c where data with those labels is what it is about, else c as left
-// alone: the labels of an object that no cache holds are known once it is read.
+// SelectedBy returns c if its label selector matches, and otherwise an input that is
+// ignored. The labels of an uncached object are known only after it is read.
 func (c Input) SelectedBy(objectLabels map[string]string) Input {
 	if c.Objects == nil || c.Objects.Matches(labels.Set(objectLabels)) {
 		return c
@@ -190,11 +191,11 @@ func (c Input) SelectedBy(objectLabels map[string]string) Input {
 	return Input{Reference: c.Reference, Object: c.Object, Action: spec.None}
 }
 
-// touchedBy reports whether any of keys is consumed.
+// touchedBy reports whether c consumes any of keys.
 func (c Input) touchedBy(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return c.Keys == nil || slices.Contains(c.Keys, key) })
 }
 
-// WantsRead reports whether it is of any use to read an object that no cache
-// holds: a rule's objects are all in one.
+// WantsRead reports whether an uncached object must be read. Objects of rules are
+// always cached.
 func (c Input) WantsRead() bool { return c.OptIn != "" && c.OnChange().Step != spec.StepNothing }

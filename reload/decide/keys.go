@@ -9,8 +9,8 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// ChangedKeys returns the keys whose values differ between before and now, in
-// order. A key that only one of them has differs.
+// ChangedKeys returns the keys whose values differ between before and now, sorted. A
+// key that only one of them has differs.
 func ChangedKeys(before, now object.Digests) []string {
 	var keys []string
 	for _, k := range now {
@@ -27,16 +27,16 @@ func ChangedKeys(before, now object.Digests) []string {
 	return keys
 }
 
-// KeyTimes say when the keys of one object were last written, by the API server's
-// clock in whole seconds. A zero time is not known.
+// KeyTimes records when the keys of one object were last written, by the API server's
+// clock in whole seconds. A zero time means unknown.
 type KeyTimes struct {
-	// first is when the object was written before the first change that was
-	// compared: a key that is not in changed has its value since then or longer.
+	// First is when the object was written before the first observed change. Keys that
+	// are not in changed have had their value at least since then.
 	First   time.Time
 	changed map[string]time.Time
 }
 
-// Write notes that keys were written at that time.
+// Write records that keys were written at that time.
 func (t *KeyTimes) Write(keys []string, at time.Time) {
 	if t.changed == nil && len(keys) > 0 {
 		t.changed = make(map[string]time.Time, len(keys))
@@ -46,8 +46,8 @@ func (t *KeyTimes) Write(keys []string, at time.Time) {
 	}
 }
 
-// Last returns when any of keys was last written, nil meaning all of them. Where
-// that is not known it returns latest, when the object was written.
+// Last returns when any of keys was last written; nil means all keys. If that is
+// unknown, it returns latest, the time of the last write of the object.
 func (t *KeyTimes) Last(keys []string, latest time.Time) time.Time {
 	var times []time.Time
 	if keys == nil {
@@ -66,17 +66,17 @@ func (t *KeyTimes) Last(keys []string, latest time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// KeysOf are the keys of objects that changed.
+// KeysOf maps objects to their changed keys.
 type KeysOf map[object.Ref][]string
 
-// UnreachedBy returns what of consumed pod read at its start, and has as it was
-// before these keys changed. Nothing but a restart would help. Whether anything
-// can be restarted is for the caller to say.
-func UnreachedBy(pod *workload.Pod, consumed []Input, changed KeysOf) []Input {
+// UnreachedBy returns the inputs that pod read at its start, before these keys changed,
+// so that only a restart would help. The caller checks whether anything can be
+// restarted.
+func UnreachedBy(pod *workload.Pod, inputs []Input, changed KeysOf) []Input {
 	if !pod.Running() {
 		return nil
 	}
-	return Filter(consumed, func(c Input) bool {
+	return Filter(inputs, func(c Input) bool {
 		return c.Restarts() && c.touchedBy(changed[c.Object]) && !pod.StartedAfter(c.ChangedAt)
 	})
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// KubeletSync is the time after which every kubelet has rewritten a changed
-// volume by itself: it looks every 60 to 90 seconds.
+// KubeletSync is the time after which every kubelet has updated a changed volume by
+// itself. Kubelets sync every 60 to 90 seconds.
 const KubeletSync = 2 * time.Minute
 
-// Pod decides whether the kubelet is to be asked to rewrite the volumes
-// of pod. now is compared with the API server's clock.
-func Pod(hasher *digest.Hasher, pod *workload.Pod, stored string, consumed []Input, now time.Time) Decision {
+// Pod decides whether to make the kubelet refresh the volumes of pod now. now is
+// compared with the API server's clock.
+func Pod(hasher *digest.Hasher, pod *workload.Pod, stored string, inputs []Input, now time.Time) Decision {
 	if !pod.Running() {
 		return Decision{Step: spec.StepNothing, Reason: spec.ReasonNotRunning}
 	}
 	known, _ := parseStored(hasher, stored)
-	volumes := entriesOf(hasher, pod.UID, known, Filter(consumed, Input.refreshes))
+	volumes := entriesOf(hasher, pod.UID, known, Filter(inputs, Input.refreshes))
 	next, differing := compare(hasher, known, volumes)
 	for _, e := range volumes {
 		_, had := known.entries[e.id]
@@ -28,11 +28,12 @@ func Pod(hasher *digest.Hasher, pod *workload.Pod, stored string, consumed []Inp
 			differing = append(differing, e)
 		}
 	}
-	changed := consumedBy(differing)
+	changed := inputsOf(differing)
 	if len(changed) == 0 {
 		return Decision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}
 	}
-	// What is out of sight now, such as a deleted object, may come back as it was.
+	// Keep checksums of objects that cannot be compared now, such as deleted ones: they
+	// may be recreated with the same data.
 	for id, sum := range known.entries {
 		addIfAbsent(next, id, sum)
 	}
@@ -42,13 +43,12 @@ func Pod(hasher *digest.Hasher, pod *workload.Pod, stored string, consumed []Inp
 	}
 }
 
-// Confirm decides whether the kubelet is to be asked once more for what
-// pod was refreshed for. It hears of the pod and of the object by two watches,
-// and writes what was there before when the pod's comes first. confirmed is
-// what it was asked for twice already. last is the refresh, if it is known;
-// otherwise what changed of late says what it was for.
-func Confirm(pod *workload.Pod, stored, confirmed string, consumed []Input, last Decision, now time.Time) Decision {
-	recent := Filter(consumed, func(c Input) bool {
+// Confirm decides whether to make the kubelet refresh pod once more. The kubelet
+// watches pods and objects separately: if it sees the pod's annotation first, it writes
+// the old data. confirmed is what was already confirmed. last is the refresh if it is
+// known; otherwise the recently changed objects say what it was for.
+func Confirm(pod *workload.Pod, stored, confirmed string, inputs []Input, last Decision, now time.Time) Decision {
+	recent := Filter(inputs, func(c Input) bool {
 		return c.refreshes() && !c.ChangedAt.IsZero() && now.Sub(c.ChangedAt) <= KubeletSync
 	})
 	confirm := Decision{Step: spec.StepConfirm, Reason: spec.ReasonChanged, Baseline: stored}
@@ -65,7 +65,8 @@ func Confirm(pod *workload.Pod, stored, confirmed string, consumed []Input, last
 	return confirm
 }
 
-// postsOf are the requests that the rules of what changed ask for, each once.
+// postsOf returns the requests that the rules of the changed objects ask for, each
+// once.
 func postsOf(changed []Input) []spec.HTTPPost {
 	var posts []spec.HTTPPost
 	for _, c := range changed {
@@ -76,7 +77,7 @@ func postsOf(changed []Input) []spec.HTTPPost {
 	return posts
 }
 
-// EachOnce are the posts of both.
+// EachOnce appends to posts those of more that it does not contain.
 func EachOnce(posts, more []spec.HTTPPost) []spec.HTTPPost {
 	for _, post := range more {
 		if !slices.Contains(posts, post) {
@@ -86,18 +87,17 @@ func EachOnce(posts, more []spec.HTTPPost) []spec.HTTPPost {
 	return posts
 }
 
-// Replaces reports whether a restart replaces pod: one that is due for the pod's
-// owner, or one of late, which the pod is older than.
+// Replaces reports whether a restart replaces pod: one that is due for its owner, or a
+// recent one that pod is older than.
 func Replaces(pod *workload.Pod, due Decision, restartedAt, now time.Time) bool {
-	// The API server tells the age of a pod in whole seconds.
+	// The API server records the age of a pod in whole seconds.
 	older := pod.CreationTimestamp.Time.Before(restartedAt.Truncate(time.Second))
-	late := !restartedAt.After(now) && now.Sub(restartedAt) <= KubeletSync // another leader's clock may be ahead
+	late := !restartedAt.After(now) && now.Sub(restartedAt) <= KubeletSync // another leader's clock may run ahead
 	return due.Step == spec.StepRestart || older && late
 }
 
-// IsStale decides for a volume of which nothing is on record: it may hold old
-// data when the keys that it shows changed in the pod's life, but no longer than
-// the kubelet takes to see that by itself.
+// isStale decides for a volume without a recorded checksum. It may hold old data if its
+// keys changed during the pod's life, within KubeletSync.
 func isStale(pod *workload.Pod, c Input, now time.Time) bool {
 	return !c.KeysChangedAt.IsZero() &&
 		!c.KeysChangedAt.Before(pod.CreationTimestamp.Truncate(time.Second)) &&

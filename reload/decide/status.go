@@ -10,45 +10,43 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Status says whether a consumer runs the data that an object has now.
+// Status says whether a consumer runs the current data of an object.
 type Status string
 
-// The standings.
+// The statuses.
 const (
-	// Untracked: a change is nothing to it, so nobody knows.
+	// Untracked: a change needs no action, so nothing is recorded.
 	Untracked Status = "Untracked"
-	// Current: it runs the data of now.
+	// Current: it runs the current data.
 	Current Status = "Current"
-	// RollingOut: its pod template stands for the data of now, but pods that started
-	// before still run.
+	// RollingOut: its pod template has the current data, but older pods still run.
 	RollingOut Status = "RollingOut"
 	// Behind: it runs other data.
 	Behind Status = "Behind"
-	// FirstSight: nothing is on record; the data of now will be taken for what
-	// it runs.
+	// FirstSight: nothing is recorded. The current data will be recorded as what it
+	// runs.
 	FirstSight Status = "FirstSight"
-	// Missing: the object, or a key that is needed, is not there.
+	// Missing: the object, or a required key, does not exist.
 	Missing Status = "Missing"
-	// Unknown: what is on record cannot be compared with, or the data cannot be
-	// read.
+	// Unknown: the baseline cannot be compared, or the data cannot be read.
 	Unknown Status = "Unknown"
 )
 
-// AsRecorded is c with what the stored baseline of a workload says of it.
+// AsRecorded returns c with what the stored baseline of a workload says about it.
 func AsRecorded(hasher *digest.Hasher, uid types.UID, stored string, c Input) Input {
 	known, _ := parseStored(hasher, stored)
 	return entriesOf(hasher, uid, known, []Input{c})[0].Input
 }
 
-// StatusOf compares c, AsRecorded, with the stored baseline of a workload. A volume that is
-// refreshed is on record with the pods; see PodStatusOf.
+// StatusOf compares c, as returned by AsRecorded, with the stored baseline of a
+// workload. For refreshed volumes the pods store the baseline; see PodStatusOf.
 func StatusOf(hasher *digest.Hasher, uid types.UID, stored string, c Input) Status {
 	switch {
-	case c.Absent, len(c.lacks()) > 0:
+	case c.Absent, len(c.missingNames()) > 0:
 		return Missing
 	case c.OnChange().Step != spec.StepRestart:
 		return Untracked
-	case !c.known():
+	case !c.isComparable():
 		return Unknown
 	}
 	known, trouble := parseStored(hasher, stored)
@@ -69,15 +67,15 @@ func StatusOf(hasher *digest.Hasher, uid types.UID, stored string, c Input) Stat
 	}
 }
 
-// PodStatusOf says whether the volumes of a pod show what c holds. Where nothing
-// is on record the kubelet has seen to it, unless the change is too new.
+// PodStatusOf says whether the volumes of a pod show the data of c. If nothing is
+// recorded, the kubelet has updated them, unless the change is too recent.
 func PodStatusOf(hasher *digest.Hasher, pod *workload.Pod, stored string, c Input, now time.Time) Status {
 	switch {
-	case c.Absent, len(c.lacks()) > 0:
+	case c.Absent, len(c.missingNames()) > 0:
 		return Missing
 	case c.OnChange().Step != spec.StepRefresh || !pod.Running():
 		return Untracked
-	case !c.known():
+	case !c.isComparable():
 		return Unknown
 	}
 	known, _ := parseStored(hasher, stored)

@@ -9,19 +9,18 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Undone is what somebody did to what Headwater wrote on a workload.
+// Undone is how somebody reverted what Headwater wrote on a workload.
 type Undone string
 
-// The ways to undo it. Empty is not undone.
+// The ways to revert it. Empty means not reverted.
 const (
-	// UndoneStripped: the baseline or the stamp was taken off.
+	// UndoneStripped: the baseline or the stamp was removed.
 	UndoneStripped Undone = "Stripped"
-	// UndoneRolledBack: an earlier one of Headwater's took its place, as by
-	// kubectl rollout undo.
+	// UndoneRolledBack: it was replaced by an earlier one, as by kubectl rollout undo.
 	UndoneRolledBack Undone = "RolledBack"
 )
 
-// Undone says what somebody did to r, which was recorded of w.
+// Undone says how somebody reverted r, the last record of w.
 func (r Record) Undone(hasher *digest.Hasher, w *workload.Workload) Undone {
 	baseline := w.Annotations[mark.Baseline]
 	switch {
@@ -34,15 +33,15 @@ func (r Record) Undone(hasher *digest.Hasher, w *workload.Workload) Undone {
 	}
 }
 
-// isOurs reports whether text is a baseline that was made with the key in use.
+// isOurs reports whether text is a baseline made with the current key.
 func isOurs(hasher *digest.Hasher, text string) bool {
 	b, err := parseBaseline(text)
 	return err == nil && b.keyID == hasher.ID()
 }
 
-// Runs is the baseline of what pods of the workload run: where the restart was taken
-// back before its rollout was complete, that from before it.
-func (r Record) Runs(undone Undone) string {
+// RunningBaseline is the baseline of the data that the pods run. If the restart was
+// reverted before its rollout was complete, that is the data from before it.
+func (r Record) RunningBaseline(undone Undone) string {
 	if undone == "" || len(r.Replaced) == 0 {
 		return r.Baseline
 	}
@@ -56,8 +55,8 @@ func (r Record) Runs(undone Undone) string {
 	return b.String()
 }
 
-// Restarted is r after a restart that was decided like that. Where an earlier one
-// has not reached every pod either, nothing says what pods run.
+// Restarted returns the record of a restart that follows r. For references whose
+// earlier restart has not reached every pod, the running data is unknown.
 func (r Record) Restarted(d Decision, restarts mark.Restarts, now workload.Stamp, recordedAt time.Time) Record {
 	next := Record{Baseline: d.Baseline, Stamp: now, Restarts: restarts, RecordedAt: recordedAt, Undos: r.UndosBy(d.Undone)}
 	was, err := parseBaseline(d.BaselineWhileWaiting)
@@ -82,8 +81,7 @@ func (r Record) Restarted(d Decision, restarts mark.Restarts, now workload.Stamp
 	return next
 }
 
-// UndosBy is how many times in a row restarts were taken back, undone being what was
-// done to r.
+// UndosBy counts how many restarts in a row were reverted, undone included.
 func (r Record) UndosBy(undone Undone) int {
 	if undone == "" {
 		return r.Undos
@@ -91,9 +89,9 @@ func (r Record) UndosBy(undone Undone) int {
 	return r.Undos + 1
 }
 
-// Found is the record of a workload on which an earlier leader wrote. If its rollout
-// is not complete, nothing says what pods run that are not of the last restart.
-func Found(w *workload.Workload, rollout *workload.Rollout) Record {
+// RecordFrom returns the record of a workload that an earlier leader wrote. If its
+// rollout is not complete, the data of its older pods is unknown.
+func RecordFrom(w *workload.Workload, rollout *workload.Rollout) Record {
 	r := Record{
 		Seeded: true, Baseline: w.Annotations[mark.Baseline], Stamp: w.Stamp, RecordedAt: w.RecordedAt,
 		Restarts: mark.ParseRestarts(w.Annotations[mark.RestartedAt], w.Annotations[mark.RestartedBefore]),
@@ -112,15 +110,15 @@ func Found(w *workload.Workload, rollout *workload.Rollout) Record {
 	return r
 }
 
-// IsBehind reports whether w bears a later write of an earlier leader than r: what
-// somebody takes back goes back in time.
+// IsBehind reports whether an earlier leader wrote on w after r. A reverted write has
+// an earlier restart time, so it is not mistaken for one.
 func (r Record) IsBehind(w *workload.Workload) bool {
 	at := mark.ParseRestarts(w.Annotations[mark.RestartedAt], w.Annotations[mark.RestartedBefore]).Last()
 	return r.Seeded && w.Annotations[mark.Baseline] != r.Baseline && !at.Before(r.Restarts.Last())
 }
 
-// Later is the one of two lists of restarts that goes further: what is written may
-// have been taken back.
+// Later returns the list of restarts with the later end. The other one may have been
+// reverted.
 func Later(a, b mark.Restarts) mark.Restarts {
 	if b.Last().After(a.Last()) {
 		return b
@@ -128,12 +126,12 @@ func Later(a, b mark.Restarts) mark.Restarts {
 	return a
 }
 
-// leastAfterUndo is how soon a restart that somebody took back is repeated, at the
-// earliest. It doubles with each time that they do so before every pod is replaced,
-// so that Headwater and a tool that always does it do not fight.
+// leastAfterUndo is the least time before a reverted restart is repeated. It doubles
+// with each revert in a row, so that Headwater does not fight a tool that always
+// reverts.
 const leastAfterUndo = 5 * time.Second
 
-// PaceAfter is the pace of a restart that was taken back so many times in a row.
+// PaceAfter returns the pace after that many reverts in a row.
 func PaceAfter(undos int) spec.Pace {
 	after := leastAfterUndo
 	for range undos - 1 {
@@ -144,20 +142,20 @@ func PaceAfter(undos int) spec.Pace {
 
 // Record is what Headwater last wrote on a workload.
 type Record struct {
-	// baseline is that of the workload, and stamp that of its pod template.
+	// Baseline is the annotation of the workload. Stamp is that of its pod template.
 	Baseline string
 	Stamp    workload.Stamp
 	Restarts mark.Restarts
-	// replaced are the sums that the pods ran before a restart of which the rollout
-	// is not complete: if the restart is taken back, they run these still.
+	// Replaced are the checksums from before a restart whose rollout is not complete.
+	// If the restart is reverted, pods still run that data.
 	Replaced map[EntryID]EntrySum
 	// RecordedAt is Workload.RecordedAt from before that restart.
 	RecordedAt time.Time
-	// TakenBack is true from when the restart was taken back until the next one, and
-	// undos is how many were in a row.
+	// TakenBack is true from a revert until the next restart. Undos counts the reverts
+	// in a row.
 	TakenBack bool
 	Undos     int
-	// seeded is true for what an earlier leader wrote. Its last write may still be on
-	// its way to the caches.
+	// Seeded is true for the record of an earlier leader. Its last write may not have
+	// reached the caches yet.
 	Seeded bool
 }

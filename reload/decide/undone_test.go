@@ -53,17 +53,17 @@ func TestARestartThatIsTakenBackIsDueAgainWhileTheDataDiffers(t *testing.T) {
 	require.Equal(t, workload.Stamp(7), once.Stamp)
 	require.Equal(t, birth, once.RecordedAt)
 
-	require.Equal(t, restart.Baseline, once.Runs(""), "nobody took it back")
-	again := decide(once.Runs(UndoneStripped), "2")
+	require.Equal(t, restart.Baseline, once.RunningBaseline(""), "nobody took it back")
+	again := decide(once.RunningBaseline(UndoneStripped), "2")
 	require.Equal(t, restart, again, "the same restart")
-	require.Equal(t, spec.StepNothing, decide(once.Runs(UndoneStripped), "1").Step, "the pods run the data of now")
+	require.Equal(t, spec.StepNothing, decide(once.RunningBaseline(UndoneStripped), "1").Step, "the pods run the data of now")
 
 	twice := once.Restarted(decide(once.Baseline, "3"), nil, 8, birth)
 	for _, value := range []string{"1", "2", "3"} {
-		require.Equal(t, spec.StepRestart, decide(twice.Runs(UndoneRolledBack), value).Step, "pods may be of either time")
+		require.Equal(t, spec.StepRestart, decide(twice.RunningBaseline(UndoneRolledBack), value).Step, "pods may be of either time")
 	}
 	once.Replaced = nil
-	require.Equal(t, once.Baseline, once.Runs(UndoneStripped), "every pod was replaced")
+	require.Equal(t, once.Baseline, once.RunningBaseline(UndoneStripped), "every pod was replaced")
 }
 
 func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
@@ -73,9 +73,9 @@ func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 		mark.Baseline: Workload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(birth), mark.RestartedBefore: "30",
 	}}, Stamp: 7}
 	progressing := &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 1}
-	r := Found(w, progressing)
-	require.Equal(t, spec.StepRestart, Workload(h, testUID, r.Runs(UndoneStripped), now).Step)
-	require.Equal(t, spec.StepNothing, Workload(h, testUID, r.Runs(""), now).Step)
+	r := RecordFrom(w, progressing)
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, r.RunningBaseline(UndoneStripped), now).Step)
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, r.RunningBaseline(""), now).Step)
 	require.Len(t, r.Restarts, 2)
 	require.False(t, r.IsBehind(w))
 	next := *w
@@ -85,12 +85,12 @@ func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 	require.False(t, r.IsBehind(&next), "somebody took the restart back")
 
 	progressing.Updated, progressing.Old = 2, 0
-	require.Empty(t, Found(w, progressing).Replaced, "every pod is of the stamped template")
+	require.Empty(t, RecordFrom(w, progressing).Replaced, "every pod is of the stamped template")
 	progressing.Observed = 1
-	require.NotEmpty(t, Found(w, progressing).Replaced, "the status is of an earlier one")
-	require.Empty(t, Found(w, nil).Replaced, "nobody can tell")
+	require.NotEmpty(t, RecordFrom(w, progressing).Replaced, "the status is of an earlier one")
+	require.Empty(t, RecordFrom(w, nil).Replaced, "nobody can tell")
 	w.Stamp = 0
-	require.Empty(t, Found(w, progressing).Replaced, "there was no restart")
+	require.Empty(t, RecordFrom(w, progressing).Replaced, "there was no restart")
 }
 
 func TestARestartThatIsTakenBackAgainAndAgainSlowsDown(t *testing.T) {

@@ -8,18 +8,18 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Wait is why a restart does not begin now.
+// Wait is why a restart does not start now.
 type Wait struct {
-	// Reason is empty for a restart that begins.
+	// Reason is empty if the restart can start.
 	Reason WaitReason
-	// Until is when it is looked at again; zero where something has to happen
-	// first.
+	// Until is when to reconcile again; zero if an event has to happen first.
 	Until time.Time
 }
 
-// LookAfter is how long after now to look again, at what calls for a person also
-// to tell it again; negative where something has to happen first.
-func (w Wait) LookAfter(now time.Time) time.Duration {
+// RequeueAfter returns how long after now to reconcile again. Conditions that need
+// attention are reported again after again.After. It is negative if an event has to
+// happen first.
+func (w Wait) RequeueAfter(now time.Time) time.Duration {
 	switch {
 	case w.Reason == WaitMissing:
 		return again.After
@@ -32,23 +32,23 @@ func (w Wait) LookAfter(now time.Time) time.Duration {
 	}
 }
 
-// WaitReason is the label by which metrics tell waits apart.
+// WaitReason is the label value of the metric headwater_reload_waiting.
 type WaitReason string
 
 // The reasons to wait.
 const (
-	// WaitOwner: the rollout that is under way may bring the change to every
-	// pod.
+	// WaitOwner: a rollout in progress, which Headwater did not start, may deliver the
+	// change to every pod.
 	WaitOwner WaitReason = "owner"
 	// WaitWindow: no window is open.
 	WaitWindow WaitReason = "window"
-	// WaitBreaker: the workload was restarted too often in an hour.
+	// WaitBreaker: the workload reached its limit of restarts per hour.
 	WaitBreaker WaitReason = "breaker"
-	// WaitInterval: it was restarted too recently.
+	// WaitInterval: the workload was restarted too recently.
 	WaitInterval WaitReason = "interval"
-	// WaitRollouts: too many other rollouts are under way.
+	// WaitRollouts: too many other rollouts are in progress.
 	WaitRollouts WaitReason = "rollouts"
-	// WaitMissing: its pods could not start without what is missing.
+	// WaitMissing: its pods could not start without the missing objects or keys.
 	WaitMissing WaitReason = "missing"
 )
 
@@ -57,8 +57,7 @@ func WaitReasons() []WaitReason {
 	return []WaitReason{WaitOwner, WaitWindow, WaitBreaker, WaitInterval, WaitRollouts, WaitMissing}
 }
 
-// paceOf is the pace of a restart for what changed: that of the strictest of
-// its rules.
+// paceOf returns the strictest pace of the rules of the changed objects.
 func paceOf(changed []Input) spec.Pace {
 	var pace spec.Pace
 	for _, c := range changed {
@@ -67,9 +66,9 @@ func paceOf(changed []Input) spec.Pace {
 	return pace
 }
 
-// wait says what p makes of another restart after those.
+// waitFor returns how pace p delays another restart after the earlier ones.
 func waitFor(p spec.Pace, restarts mark.Restarts, now time.Time) Wait {
-	restarts = until(restarts, now)
+	restarts = dropFuture(restarts, now)
 	if len(restarts) == 0 {
 		return Wait{}
 	}
@@ -83,9 +82,9 @@ func waitFor(p spec.Pace, restarts mark.Restarts, now time.Time) Wait {
 	return Wait{}
 }
 
-// until leaves out what another clock dated ahead of now, which must not
-// block a workload.
-func until(restarts mark.Restarts, now time.Time) mark.Restarts {
+// dropFuture drops restarts that another clock dated after now, so that they do not block a
+// workload.
+func dropFuture(restarts mark.Restarts, now time.Time) mark.Restarts {
 	for len(restarts) > 0 && restarts[len(restarts)-1].After(now) {
 		restarts = restarts[:len(restarts)-1]
 	}

@@ -98,6 +98,6 @@ func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
 		"what is due is looked at now":        {Wait{WaitInterval, in(-time.Second)}, 0},
 		"what has room is woken, and not now": {Wait{Reason: WaitRollouts}, -1},
 	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.LookAfter(birth)) })
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.RequeueAfter(birth)) })
 	}
 }

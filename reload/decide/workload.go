@@ -9,32 +9,32 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Workload compares what a workload consumes with its stored baseline.
-// The first sight of a reference is no change, unless the pods are known to have
-// started without it, or before its data was written. A restart that would leave
-// its pods without what they need is held.
-func Workload(hasher *digest.Hasher, uid types.UID, stored string, consumed []Input) Decision {
+// Workload compares what a workload consumes with its stored baseline. The first sight
+// of a reference is not a change, unless the pods are known to have started without it,
+// or before its data was written. It holds a restart if the new pods would lack
+// something that they need.
+func Workload(hasher *digest.Hasher, uid types.UID, stored string, inputs []Input) Decision {
 	known, trouble := parseStored(hasher, stored)
-	entries := entriesOf(hasher, uid, known, consumed)
+	entries := entriesOf(hasher, uid, known, inputs)
 	if trouble == "" || trouble == spec.ReasonFirstSight {
-		known = known.lacking(missed(known, entries))
+		known = known.withMissed(missed(known, entries))
 	}
 	next, differing := compare(hasher, known, Filter(entries, entry.Restarts))
 	carryOver(hasher, next, known, entries)
-	changed := consumedBy(differing)
-	missing, causes := heldFor(known, entries, len(changed) > 0), CausesOf(changed)
+	changed := inputsOf(differing)
+	missing, causes := missingForRestart(known, entries, len(changed) > 0), CausesOf(changed)
 	waiting := deferred(next, known, differing)
 	if missing != nil {
 		next = waiting
-		causes = CausesOf(slices.Concat(changed, Filter(consumed, Input.lacking)))
+		causes = CausesOf(slices.Concat(changed, Filter(inputs, Input.hasMissing)))
 		changed = nil
 	}
-	var brought string
+	var ifCovered string
 	if len(changed) > 0 {
-		brought = next.String()
+		ifCovered = next.String()
 		afterRestart(hasher, next, entries)
 	}
-	decision := Decision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged, Rule: FirstRule(consumed), Pinned: frozen(entries)}
+	decision := Decision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged, Rule: FirstRule(inputs), Pinned: pinnedObjects(entries)}
 	if len(next.entries) > 0 {
 		decision.Baseline = next.String()
 	}
@@ -43,7 +43,7 @@ func Workload(hasher *digest.Hasher, uid types.UID, stored string, consumed []In
 		decision.Step, decision.Reason = spec.StepRestart, spec.ReasonChanged
 		decision.Rule, decision.Changed, decision.Causes = changed[0].Rule, Names(changed), causes
 		decision.Pace, decision.Data = paceOf(changed), writtenOf(changed)
-		decision.BaselineWhileWaiting, decision.BaselineIfCovered = waiting.String(), brought
+		decision.BaselineWhileWaiting, decision.BaselineIfCovered = waiting.String(), ifCovered
 	case trouble != "" && len(next.entries) > 0:
 		decision.Step, decision.Reason = spec.StepAdopt, trouble
 	case trouble == "" && !next.equal(known):
@@ -54,15 +54,15 @@ func Workload(hasher *digest.Hasher, uid types.UID, stored string, consumed []In
 	return decision
 }
 
-// heldFor names what the pods lack when something is held for it: the restart
-// for what changed, or for the very thing that is missing, were it a change.
-func heldFor(known baseline, entries []entry, changed bool) []string {
+// missingForRestart returns what the pods lack, if that holds a restart: for a changed
+// object, or for a recorded one that is itself missing.
+func missingForRestart(known baseline, entries []entry, changed bool) []string {
 	var missing []string
 	held := changed
 	for _, e := range entries {
-		lacks := e.lacks()
-		_, onRecord := e.recorded(known)
-		held = held || onRecord && len(lacks) > 0
+		lacks := e.missingNames()
+		_, recorded := e.recorded(known)
+		held = held || recorded && len(lacks) > 0
 		missing = append(missing, lacks...)
 	}
 	if !held || len(missing) == 0 {
@@ -72,8 +72,8 @@ func heldFor(known baseline, entries []entry, changed bool) []string {
 	return slices.Compact(missing)
 }
 
-func frozen(entries []entry) []string {
-	return Names(consumedBy(Filter(entries, func(e entry) bool { return e.pinned })))
+func pinnedObjects(entries []entry) []string {
+	return Names(inputsOf(Filter(entries, func(e entry) bool { return e.pinned })))
 }
 
 // Filter returns the elements of all that wanted accepts, in their order.

@@ -34,7 +34,7 @@ func (c Input) ungoverned() Input { c.Rule, c.Action = "", spec.None; return c }
 func (c Input) missing() Input { c.Exists, c.Absent, c.Digests = false, true, nil; return c }
 
 // without is c while it is not there, and pods run that started without it.
-func (c Input) without() Input { c = c.missing().optional(); c.Without = true; return c }
+func (c Input) without() Input { c = c.missing().optional(); c.StartedWithout = true; return c }
 
 func (c Input) unread() Input { c.Exists, c.Digests = false, nil; return c }
 
@@ -381,7 +381,7 @@ func TestPodsThatCameWhileSomethingWasGoneAreRestartedWhenItIsBack(t *testing.T)
 	stored := Workload(h, testUID, "", []Input{was}).Baseline
 	for sentence, gone := range map[string]Input{"governed": was.without(), "while no rule is about it": was.without().ungoverned()} {
 		t.Run(sentence, func(t *testing.T) {
-			gone.Lacked = true
+			gone.StartedAfterDelete = true
 			noted := Workload(h, testUID, stored, []Input{gone})
 			require.Equal(t, spec.StepAdopt, noted.Step)
 			require.Equal(t, spec.StepNothing, Workload(h, testUID, noted.Baseline, []Input{gone}).Step)

@@ -223,7 +223,7 @@ func (h *history) consumed() []Input {
 		o := h.objects[u.of]
 		c := u.Input
 		c.Exists, c.Absent = o.data != nil, o.data == nil
-		c.Without, c.Lacked = c.Absent && c.Optional && h.started, h.lacked(u)
+		c.StartedWithout, c.StartedAfterDelete = c.Absent && c.Optional && h.started, h.lacked(u)
 		if c.Exists {
 			c.Digests, c.Immutable = digests(h.hasher, o.data), o.immutable
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// accounts are the pull secrets of ServiceAccounts. The API server puts them into
-// pods that name none themselves, so that no pod template shows them; see
+// accounts are the image pull secrets of ServiceAccounts. The API server adds them to
+// pods that name none, so no pod template shows them; see
 // https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account.
 type accounts map[account][]corev1.LocalObjectReference
 
@@ -35,8 +35,7 @@ func readAccounts(ctx context.Context, client kubernetes.Interface) (accounts, e
 	return all, nil
 }
 
-// visible are the references that people ask about, those through the
-// ServiceAccount among them.
+// visible returns the references to show, including those through the ServiceAccount.
 func (a accounts) visible(namespace string, spec *corev1.PodSpec) []refs.Reference {
 	found := refs.ReferenceList(workload.Visible(spec))
 	if len(spec.ImagePullSecrets) > 0 {

@@ -1,5 +1,5 @@
 // Package explain answers `headwater explain` and `headwater consumers`.
 //
-// It decides by the same functions as the controller, on caches of its own, and
-// writes nothing. What only the leader remembers, it does not know.
+// It uses the same decision functions as the controller, on caches of its own, and
+// writes nothing. It does not know what only the leader remembers.
 package explain

@@ -26,30 +26,29 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Explanation is what a workload or pod consumes, and what would be done about
-// it now.
+// Explanation is what a workload or pod consumes, and what Headwater would do about it
+// now.
 type Explanation struct {
 	Consumer    string     `json:"consumer"`
 	RestartedAt *time.Time `json:"restartedAt,omitempty"`
-	// Rollout is how far that restart is.
+	// Rollout is the state of that restart.
 	Rollout *health.RolloutState `json:"rollout,omitempty"`
 	Step    spec.Step            `json:"step"`
 	Reason  spec.Reason          `json:"reason"`
-	// Stamped is the workload that is restarted in its place: its topmost owner,
-	// or the one whose pod template it runs.
+	// Stamped is the workload that is restarted in its place: its topmost owner, or the
+	// one whose pod template it uses.
 	Stamped string `json:"stamped,omitempty"`
-	// Waits is why a restart that is due does not begin, and WaitsUntil until when.
+	// Waits is why a due restart does not start, and WaitsUntil is until when.
 	Waits      decide.WaitReason `json:"waits,omitempty"`
 	WaitsUntil *time.Time        `json:"waitsUntil,omitempty"`
-	// Objects are those that changed, or that are missing.
+	// Objects are the changed or missing objects.
 	Objects []string `json:"objects,omitempty"`
 	Uses    []Use    `json:"uses"`
-	// Ignored are annotations that mean nothing, and why.
+	// Ignored lists annotations without effect, and why.
 	Ignored []string `json:"ignored,omitempty"`
 }
 
-// Explainer looks at consumers from outside the controller, and judges them by
-// its decisions.
+// Explainer explains consumers from outside the controller, by the same decisions.
 type Explainer struct {
 	consumers *gather.Consumers
 	fields    *informers.Optional[*fields.SetTarget]
@@ -62,8 +61,8 @@ type Explainer struct {
 	reader    kube.Reader
 }
 
-// NewExplainer adds the caches of consumers to caches. ServiceAccounts it reads
-// once, now.
+// NewExplainer adds the caches of consumers to caches. It lists all ServiceAccounts
+// once.
 func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings spec.Settings, clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, log *zap.Logger) (*Explainer, error) {
 	accounts, err := readAccounts(ctx, clients.Typed)
 	if err != nil {
@@ -86,7 +85,7 @@ func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings 
 	}, nil
 }
 
-// Unread names the kinds that the API server serves and the caller may not read.
+// Unread returns the kinds that the API server serves but the caller may not read.
 func (o *Explainer) Unread() []kinds.Kind {
 	var found []kinds.Kind
 	for _, kind := range o.kinds() {
@@ -102,13 +101,13 @@ func (o *Explainer) Unread() []kinds.Kind {
 	return found
 }
 
-// observation is one look, at one time.
+// observation is one explanation at one time.
 type observation struct {
 	*Explainer
 	gatherer *gather.Gatherer
 	now      time.Time
 	failed   error
-	// rollouts are those in progress, counted when they are asked for.
+	// rollouts are those in progress, counted on first use.
 	rollouts *track.Rollouts
 }
 
@@ -119,13 +118,14 @@ func (o *Explainer) observe(ctx context.Context, now time.Time) (*observation, e
 	}
 	look := &observation{Explainer: o, now: now}
 	look.gatherer = &gather.Gatherer{
-		Caches: o.caches, Rules: o.rules.Load(), Hasher: hasher, Read: look.reading(ctx), Installed: new(o.key.InstalledAt()),
+		Caches: o.caches, Rules: o.rules.Load(), Hasher: hasher, Read: look.readOnce(ctx), Installed: new(o.key.InstalledAt()),
 	}
 	return look, nil
 }
 
-// reading reads each object once, whatever its resourceVersion.
-func (l *observation) reading(ctx context.Context) func(object.Ref, string) *object.Digested {
+// readOnce returns a function that reads each object once, whatever its
+// resourceVersion.
+func (l *observation) readOnce(ctx context.Context) func(object.Ref, string) *object.Digested {
 	read := map[object.Ref]*object.Digested{}
 	return func(ref object.Ref, _ string) *object.Digested {
 		if known, done := read[ref]; done {
@@ -140,8 +140,8 @@ func (l *observation) reading(ctx context.Context) func(object.Ref, string) *obj
 	}
 }
 
-// Explain says what the consumer of that name consumes; found is false when
-// there is none. It reads what the caches do not hold.
+// Explain explains the named consumer; found is false if it does not exist. It reads
+// objects that the caches do not hold.
 func (o *Explainer) Explain(ctx context.Context, kind kinds.Kind, namespace, name string, now time.Time) (e Explanation, found bool, err error) {
 	look, err := o.observe(ctx, now)
 	if err != nil {
@@ -165,12 +165,12 @@ func (o *Explainer) Explain(ctx context.Context, kind kinds.Kind, namespace, nam
 
 func (l *observation) hasher() *digest.Hasher { return l.gatherer.Hasher }
 
-func (l *observation) consumedBy(workloads ...*workload.Workload) []decide.Input {
-	return l.gatherer.StampedGroup(l.consumers, workloads, l.settings)
+func (l *observation) inputsOf(workloads ...*workload.Workload) []decide.Input {
+	return l.gatherer.Inputs(l.consumers, workloads, l.settings)
 }
 
-func (l *observation) consumedByPod(p *workload.Pod) []decide.Input {
-	return l.decider().ConsumedByPod(p, l.gatherer)
+func (l *observation) podInputs(p *workload.Pod) []decide.Input {
+	return l.decider().PodInputs(p, l.gatherer)
 }
 
 func (l *observation) explainWorkload(w *workload.Workload) Explanation {
@@ -198,8 +198,8 @@ func (l *observation) explainWorkload(w *workload.Workload) Explanation {
 	return e
 }
 
-// stampedFor names the workload that is restarted in place of w; empty when that
-// is w itself.
+// stampedFor returns the workload that is restarted in place of w; empty if that is w
+// itself.
 func (l *observation) stampedFor(w *workload.Workload) string {
 	if top := l.consumers.RootOwner(w).Root; top != w {
 		return top.Key().String()
@@ -211,10 +211,10 @@ func (l *observation) stampedFor(w *workload.Workload) string {
 }
 
 func (l *observation) explainPod(p *workload.Pod) Explanation {
-	consumed := l.consumedByPod(p)
-	decision := l.decider().Pod(p, consumed, l.gatherer)
+	inputs := l.podInputs(p)
+	decision := l.decider().Pod(p, inputs, l.gatherer)
 	return Explanation{
 		Consumer: p.Key().String(), Step: decision.Step, Reason: decision.Reason,
-		Objects: decision.Changed, Uses: l.usesOfPod(p, consumed),
+		Objects: decision.Changed, Uses: l.usesOfPod(p, inputs),
 	}
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// shortKinds are what kubectl knows them by.
+// shortKinds are the short names that kubectl accepts.
 var shortKinds = map[string]kinds.Kind{
 	"deploy": kinds.KindDeployment, "sts": kinds.KindStatefulSet, "ds": kinds.KindDaemonSet, "cj": kinds.KindCronJob, "po": kinds.KindPod,
 	"ro": kinds.KindRollout, "dc": kinds.KindDeploymentConfig,
 }
 
-// ParseKind reads the kind of a consumer as people write it: its name or plural,
-// in any case, with its API group where that is not plain. Beside the kinds that
-// are known from the start it may be a declared one, or one that the rules
-// annotate.
+// ParseKind parses the kind of a consumer: its singular or plural name, in any case,
+// with or without its API group. It accepts built-in and declared kinds, and kinds that
+// the rules annotate.
 func ParseKind(text string, settings spec.Settings, set *rules.Set[spec.Rule]) (kinds.Kind, error) {
 	asked := strings.ToLower(text)
 	if kind, known := shortKinds[asked]; known {

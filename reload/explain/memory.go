@@ -12,16 +12,15 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// An observation remembers nothing: what is written on objects counts. When a pod
-// template was written is not, so that pods of the second in which the data was
-// written count as older.
+// An observation has no memory beyond the annotations. They do not record when a pod
+// template was written, so pods bound in the second of a write count as older.
 var _ gather.Memory = (*observation)(nil)
 
 func (l *observation) decider() gather.Decider {
 	return gather.Decider{Consumers: l.consumers, Settings: l.settings, Windows: l.limits.Load().OpenWindows, Memory: l, Now: l.now}
 }
 
-// decide decides about w, and says why a restart that is due does not begin.
+// decide decides about w, and returns why a due restart does not start.
 func (l *observation) decide(w *workload.Workload) (decide.Decision, decide.Wait) {
 	decision := l.decider().Workload(w, l.gatherer)
 	if decision.Step != spec.StepRestart {
@@ -61,7 +60,7 @@ func (l *observation) RefreshedFor(pod *workload.Pod) string {
 	return pod.Annotations[mark.RefreshedFor]
 }
 
-// Admit counts the rollouts that are in progress as a new leader does.
+// Admit counts the rollouts in progress like a new leader does.
 func (l *observation) Admit(w *workload.Workload, _ int32) bool {
 	if l.rollouts == nil {
 		l.rollouts = track.NewRollouts(l.limits, nil, func() time.Time { return l.now })

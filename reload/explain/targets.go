@@ -9,7 +9,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// usesOfFields says which targets have fields that are set from ref.
+// usesOfFields returns the targets with fields that are set from ref.
 func (l *observation) usesOfFields(ref object.Ref) []Use {
 	var uses []Use
 	for _, wanted := range spec.TargetsOf(l.rules.Load()) {
@@ -26,21 +26,21 @@ func (l *observation) usesOfFields(ref object.Ref) []Use {
 	return uses
 }
 
-// fieldsUse is what t consumes of ref, which is as current says; nil when it is
-// no object of the rule.
+// fieldsUse returns what t consumes of ref. current is nil if ref is not an object of
+// the rule.
 func fieldsUse(wanted spec.RuleTarget, t *fields.SetTarget, ref object.Ref, current *object.Digested) Use {
 	use := Use{
 		Consumer: kinds.Key{Kind: t.Info.ConsumerKind(), Namespace: t.Namespace, Name: t.Name}.String(), Object: ref.String(), Mode: refs.Fields, Rule: wanted.Rule.Name,
-		OnChange: fields.StepSet, Reason: spec.ReasonKept, Standing: decide.Current,
+		OnChange: fields.StepSet, Reason: spec.ReasonKept, Status: decide.Current,
 	}
 	for _, field := range wanted.Fields {
 		use.Keys = append(use.Keys, field.Key)
 	}
 	switch decision := fields.DecideTarget(wanted.Rule.Name, wanted.CompiledTarget, t, current); {
 	case current == nil, decision.Reason == spec.ReasonMissing:
-		use.Standing = decide.Missing
+		use.Status = decide.Missing
 	case decision.Step != spec.StepNothing:
-		use.Standing = decide.Behind
+		use.Status = decide.Behind
 	}
 	if current != nil && !current.ChangedAt.IsZero() {
 		use.ChangedAt = &current.ChangedAt

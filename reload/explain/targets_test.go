@@ -39,7 +39,7 @@ func TestHowFieldsStand(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			require.Equal(t, Use{
 				Consumer: "Bucket.example.com/team/chosen", Object: "Secret/team/shared", Mode: refs.Fields, Keys: []string{"key"},
-				Rule: "rule", OnChange: fields.StepSet, Reason: spec.ReasonKept, Standing: test.want,
+				Rule: "rule", OnChange: fields.StepSet, Reason: spec.ReasonKept, Status: test.want,
 			}, fieldsUse(wanted, bucket, ref, test.current))
 		})
 	}

@@ -17,39 +17,38 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Use is one object that one consumer consumes in one mode, and what a change of
-// it means.
+// Use is one object that one consumer consumes in one mode, and what a change of it
+// means.
 type Use struct {
 	Consumer string    `json:"consumer"`
 	Object   string    `json:"object"`
 	Mode     refs.Mode `json:"mode"`
 	Keys     []string  `json:"keys,omitempty"`
 	Optional bool      `json:"optional,omitempty"`
-	// Containers are those that consume it; none for what the node reads, or the
-	// owner lists.
+	// Containers are those that consume it. They are empty for objects that the node
+	// reads or the owner lists.
 	Containers []string `json:"containers,omitempty"`
-	// Through is the ServiceAccount that has a pull secret put into the pods.
+	// Through is the ServiceAccount that adds a pull secret to the pods.
 	Through string `json:"through,omitempty"`
-	// Rule and OptIn are who wants something done; see Input.
+	// Rule and OptIn say why something is done; see decide.Input.
 	Rule  string    `json:"rule,omitempty"`
 	OptIn spec.Tool `json:"optIn,omitempty"`
-	// OnChange is what is done about a change, and Reason why.
+	// OnChange is what a change causes, and Reason is why.
 	OnChange spec.Step   `json:"onChange"`
 	Reason   spec.Reason `json:"reason"`
-	// Status of a workload whose volumes are refreshed is that of its running
-	// pods, of which there are Pods, and PodsBehind are behind.
-	Standing   decide.Status `json:"standing"`
+	// Status of a workload whose volumes are refreshed is that of its running pods.
+	// Pods counts them, and PodsBehind those that are behind.
+	Status     decide.Status `json:"standing"`
 	Pods       int           `json:"pods,omitempty"`
 	PodsBehind int           `json:"podsBehind,omitempty"`
-	// Kept is why pods that are behind a restart are not replaced, where that is
-	// known.
+	// Kept is why pods that are behind a restart are not replaced, if known.
 	Kept health.KeptReason `json:"kept,omitempty"`
-	// ChangedAt is when the data was last written, where that is known.
+	// ChangedAt is when the data was last written, if known.
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 }
 
-// Consumers says who consumes ref, or any of its clones: workloads, the pods that
-// read it by no pod template of theirs, and targets. It counts the clones.
+// Consumers returns the consumers of ref and of its clones: workloads, pods that read
+// it through no pod template, and targets. clones is the number of clones.
 func (o *Explainer) Consumers(ctx context.Context, ref object.Ref, now time.Time) (uses []Use, clones int, err error) {
 	look, err := o.observe(ctx, now)
 	if err != nil {
@@ -81,35 +80,35 @@ func (l *observation) usesOf(ref object.Ref) []Use {
 	}
 	for _, p := range l.consumers.PodsUsing(ref) {
 		if !l.fromTemplate(p, ref) {
-			add(l.usesOfPod(p, l.consumedByPod(p)))
+			add(l.usesOfPod(p, l.podInputs(p)))
 		}
 	}
 	add(l.usesOfFields(ref))
 	return uses
 }
 
-// fromTemplate reports whether pod consumes ref because the pod template does that
-// it was made from. Admission adds to pods what it likes.
+// fromTemplate reports whether pod consumes ref because its pod template does.
+// Admission webhooks can add references to pods.
 func (l *observation) fromTemplate(pod *workload.Pod, ref object.Ref) bool {
 	owner, owned := l.consumers.OwnerOf(pod)
 	return owned && !owner.NoTemplate && slices.Contains(gather.IndexValues(owner.Namespace, owner.References), ref.String())
 }
 
-// usesOfWorkload is what w itself consumes. Which data it runs is on record with
-// the workload that is stamped for it.
+// usesOfWorkload returns what w itself consumes. The workload that is restarted for it
+// has the baseline.
 func (l *observation) usesOfWorkload(w *workload.Workload) []Use {
 	top := l.consumers.RootOwner(w).Root
-	consumed := l.consumedBy(w)
-	uses := make([]Use, 0, len(consumed))
-	for _, c := range consumed {
+	inputs := l.inputsOf(w)
+	uses := make([]Use, 0, len(inputs))
+	for _, c := range inputs {
 		stored := top.Annotations[mark.Baseline]
 		c = decide.AsRecorded(l.hasher(), top.UID, stored, c)
 		use := newUse(w.Key(), c)
-		use.Standing = decide.StatusOf(l.hasher(), top.UID, stored, c)
+		use.Status = decide.StatusOf(l.hasher(), top.UID, stored, c)
 		switch {
 		case use.OnChange == spec.StepRefresh:
 			l.countPods(w, c, &use)
-		case use.Standing == decide.Current:
+		case use.Status == decide.Current:
 			l.rollingOut(w, top, c, &use)
 		}
 		uses = append(uses, use)
@@ -117,11 +116,11 @@ func (l *observation) usesOfWorkload(w *workload.Workload) []Use {
 	return uses
 }
 
-func (l *observation) usesOfPod(p *workload.Pod, consumed []decide.Input) []Use {
-	uses := make([]Use, 0, len(consumed))
-	for _, c := range consumed {
+func (l *observation) usesOfPod(p *workload.Pod, inputs []decide.Input) []Use {
+	uses := make([]Use, 0, len(inputs))
+	for _, c := range inputs {
 		use := newUse(p.Key(), c)
-		use.Standing = decide.PodStatusOf(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
+		use.Status = decide.PodStatusOf(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
 		if use.OnChange == spec.StepRestart && !l.fromTemplate(p, c.Object) {
 			use.OnChange, use.Reason = spec.StepNothing, spec.ReasonNoTemplate
 		}
@@ -130,16 +129,16 @@ func (l *observation) usesOfPod(p *workload.Pod, consumed []decide.Input) []Use 
 	return uses
 }
 
-// rollingOut sets what the restart of top, which stands for w, has left to do for c.
+// rollingOut sets the state of a restart that has not replaced all pods of w.
 func (l *observation) rollingOut(w, top *workload.Workload, c decide.Input, use *Use) {
 	is := l.rolloutState(w, top, c.ChangedAt)
 	if is == nil || is.PodsBehind == 0 {
 		return
 	}
-	use.Standing, use.Pods, use.PodsBehind, use.Kept = decide.RollingOut, is.Pods, is.PodsBehind, is.Kept
+	use.Status, use.Pods, use.PodsBehind, use.Kept = decide.RollingOut, is.Pods, is.PodsBehind, is.Kept
 }
 
-// StateOf says how far the restart of top is with the pods of w.
+// rolloutState returns the state of the restart of top for the pods of w.
 func (l *observation) rolloutState(w, top *workload.Workload, changedAt time.Time) *health.RolloutState {
 	if top.IsTarget() {
 		return nil
@@ -147,7 +146,7 @@ func (l *observation) rolloutState(w, top *workload.Workload, changedAt time.Tim
 	return health.StateOf(l.consumers.EffectiveRollout(top), l.consumers.PodsOf(w), changedAt, l.now)
 }
 
-// countPods sets what the pods of w show of c.
+// countPods sets the status of the pods of w.
 func (l *observation) countPods(w *workload.Workload, c decide.Input, use *Use) {
 	for _, p := range l.consumers.PodsUsing(c.Object) {
 		if owner, owned := l.consumers.OwnerOf(p); !owned || owner.Key() != w.Key() || !p.Running() {
@@ -158,8 +157,8 @@ func (l *observation) countPods(w *workload.Workload, c decide.Input, use *Use) 
 		if found == decide.Behind {
 			use.PodsBehind++
 		}
-		if use.Standing != decide.Behind {
-			use.Standing = found
+		if use.Status != decide.Behind {
+			use.Status = found
 		}
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// values reads what the fields are to hold, past the caches, which hold none of
-// it. problem says what cannot be set, without the value. What was deleted
-// meanwhile is a NotFound error.
+// values reads the values of the fields from the API server; the caches hold only
+// digests. problem says why a field cannot be set, without its value. If the object was
+// deleted, err is a NotFound error.
 func (s *Controller) values(ctx context.Context, w request) (values map[string]string, problem string, err error) {
 	from, err := s.reader.Get(ctx, w.ref)
 	if err != nil {
@@ -47,8 +47,7 @@ func (s *Controller) values(ctx context.Context, w request) (values map[string]s
 	return values, "", nil
 }
 
-// apply makes values all that the rule sets of the target; nil gives everything
-// back.
+// apply sets values as all that the rule owns of the target; nil releases every field.
 func (s *Controller) apply(ctx context.Context, w request, values map[string]string) error {
 	gvr, err := s.targets.Resource(w.kind.GroupKind())
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Controller) apply(ctx context.Context, w request, values map[string]str
 	options := metav1.ApplyOptions{FieldManager: mark.TargetManager(w.rule.Name), Force: w.wanted.Force}
 	if list, err := s.replaced(ctx, client, w, content, options); err != nil || list != "" {
 		if list != "" {
-			s.complain(w, "Refused", fmt.Sprintf("field %s is in a list that the API server replaces as a whole, with what others have in it: "+
+			s.reportProblem(w, "Refused", fmt.Sprintf("field %s is in a list that the API server replaces as a whole, with what others have in it: "+
 				"the schema of the kind needs x-kubernetes-list-type: map with these keys. Use annotate: true", list))
 		}
 		return s.failed(w, err)
@@ -72,7 +71,7 @@ func (s *Controller) apply(ctx context.Context, w request, values map[string]str
 			return lookErr
 		}
 		if !drift {
-			s.complain(w, "Conflict", fmt.Sprintf("field %s is held by %s and left alone; remove it there, or write force: true", strings.Join(paths, ", "), holder))
+			s.reportProblem(w, "Conflict", fmt.Sprintf("field %s is held by %s and left alone; remove it there, or write force: true", strings.Join(paths, ", "), holder))
 			s.queue.After(w.targetKey, conflictRetry)
 			return nil
 		}
@@ -89,7 +88,7 @@ func (s *Controller) apply(ctx context.Context, w request, values map[string]str
 	return nil
 }
 
-// failed is what is left to do about an error of the API server.
+// failed handles an error of the API server.
 func (s *Controller) failed(w request, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
@@ -98,15 +97,15 @@ func (s *Controller) failed(w request, err error) error {
 		s.queue.After(w.targetKey, gather.ConflictDelay)
 		return nil
 	}
-	told := withoutValues(w, err)
+	redacted := withoutValues(w, err)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		s.complain(w, "Refused", told.Error()) // all else passes
+		s.reportProblem(w, "Refused", redacted.Error()) // other errors are temporary
 	}
-	return told
+	return redacted
 }
 
-// replaced returns the field in an element of a list for which the API server
-// would replace the list as a whole, as a dry run tells; empty: there is none.
+// replaced returns the field inside a list that the API server would replace as a
+// whole, determined by a dry run; empty if there is none.
 func (s *Controller) replaced(ctx context.Context, client dynamic.ResourceInterface, w request, content *unstructured.Unstructured, options metav1.ApplyOptions) (string, error) {
 	if !slices.ContainsFunc(w.wanted.Fields, func(field spec.FieldFrom) bool { return field.Path.InList() }) {
 		return "", nil
@@ -126,12 +125,12 @@ func (s *Controller) replaced(ctx context.Context, client dynamic.ResourceInterf
 	return "", nil
 }
 
-// conflictRetry is how soon it is tried again to set a field that somebody else
-// holds: nothing tells when that ends.
+// conflictRetry is when to retry a field that another manager owns. No event reports
+// the end of that.
 const conflictRetry = 5 * time.Minute
 
-// content is the configuration to apply. The UID is a precondition: without the
-// object none is made.
+// content is the configuration to apply. The UID is a precondition, so that a deleted
+// object is not recreated.
 func (w request) content(values map[string]string) *unstructured.Unstructured {
 	content := &unstructured.Unstructured{}
 	content.SetGroupVersionKind(w.target.Info.GroupVersionKind)
@@ -145,7 +144,7 @@ func (w request) content(values map[string]string) *unstructured.Unstructured {
 			continue
 		}
 		paths = append(paths, field.Name())
-		field.Path.Set(content.Object, value) // Validate saw to it that no path ends in another
+		field.Path.Set(content.Object, value) // Validate checked that no path ends in another
 	}
 	if len(paths) > 0 {
 		content.SetAnnotations(map[string]string{mark.SetBy(w.rule.Name): mark.FormatFields(paths)})
@@ -153,8 +152,7 @@ func (w request) content(values map[string]string) *unstructured.Unstructured {
 	return content
 }
 
-// disputed returns the fields that somebody else holds, if that is what err
-// says.
+// disputed returns the fields that another manager owns, if err is such a conflict.
 func disputed(err error) []string {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) || refusal.Status().Details == nil {
@@ -169,12 +167,12 @@ func disputed(err error) []string {
 	return paths
 }
 
-// unquotedKeys writes elements of lists as a FieldPath does, [a=1][b=2], where the
-// API server writes [a="1",b="2"].
+// unquotedKeys converts list elements from the API server's form, [a="1",b="2"], to
+// that of a FieldPath, [a=1][b=2].
 var unquotedKeys = strings.NewReplacer(`",`, "][", `"`, "")
 
-// drifted reports whether the disputed paths were the rule's, and somebody
-// edited them without laying claim to them; else holder says who has them.
+// drifted reports whether the rule had set the disputed paths, and somebody edited them
+// without applying them. Otherwise holder says who owns them.
 func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterface, w request, paths []string) (holder string, drift bool, err error) {
 	live, err := client.Get(ctx, w.name, metav1.GetOptions{})
 	if err != nil {
@@ -184,7 +182,7 @@ func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterfa
 		rule, is := mark.RuleOfTargetManager(manager)
 		return is && s.inherits(w.rule, rule)
 	}
-	if others := holders(live.GetManagedFields(), ours, paths); len(others) > 0 {
+	if others := otherAppliers(live.GetManagedFields(), ours, paths); len(others) > 0 {
 		return strings.Join(others, ", "), false, nil
 	}
 	for _, path := range paths {
@@ -200,15 +198,14 @@ func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterfa
 	return "", true, nil
 }
 
-// inherits reports whether rule may take over the fields that another of that
-// name has set: itself, or one that the file does not have any more, such as by
-// the name it had before.
+// inherits reports whether rule may take over fields of the rule named former: itself,
+// or one that no longer exists, such as under a previous name.
 func (s *Controller) inherits(rule spec.Rule, former string) bool {
 	_, known := s.rules.Load().Named(former)
 	return former == rule.Name || !known
 }
 
-// hasSet reports whether path is one that the rule has set, or inherits.
+// hasSet reports whether the rule, or one that it inherits from, has set path.
 func (s *Controller) hasSet(w request, path string) bool {
 	for rule, paths := range w.target.Set {
 		if slices.Contains(paths, path) && s.inherits(w.rule, rule) {
@@ -218,17 +215,17 @@ func (s *Controller) hasSet(w request, path string) bool {
 	return false
 }
 
-// record notes what was written, and whether all of it is there.
+// record reports what was written, and whether the API server kept it.
 func (s *Controller) record(w request, applied *unstructured.Unstructured, values map[string]string, result string) {
 	s.writes.Expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
 	for _, field := range w.wanted.Fields {
 		value, wanted := values[field.Name()]
 		if is, _ := field.Path.Text(applied.Object); wanted && is != value {
-			s.complain(w, "Lost", fmt.Sprintf("the API server does not keep field %s; is it in the schema of the kind?", field.Name()))
+			s.reportProblem(w, "Lost", fmt.Sprintf("the API server does not keep field %s; is it in the schema of the kind?", field.Name()))
 			return
 		}
 	}
-	s.told.Clear(w.object(), setFields)
+	s.repeats.Clear(w.object(), topicFields)
 	s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
 	s.log.Info("target written", zap.Stringer("target", w.targetKey), zap.String("result", result))
 	event := w.event()
@@ -240,9 +237,9 @@ func (s *Controller) record(w request, applied *unstructured.Unstructured, value
 	s.events.Record(event)
 }
 
-// complain tells what cannot be set. problem holds no value.
-func (s *Controller) complain(w request, result, problem string) {
-	say, news := s.told.ShouldEmit(w.object(), setFields, result+problem)
+// reportProblem reports why the fields cannot be set. problem contains no value.
+func (s *Controller) reportProblem(w request, result, problem string) {
+	say, news := s.repeats.ShouldEmit(w.object(), topicFields, result+problem)
 	if !say {
 		return
 	}
@@ -257,11 +254,11 @@ func (s *Controller) complain(w request, result, problem string) {
 }
 
 func (w request) event() events.Event {
-	form := w.target.Info
-	return events.Event{Rule: w.rule.Name, About: events.Reference(form.GroupVersion().String(), form.Kind, w.target)}
+	info := w.target.Info
+	return events.Event{Rule: w.rule.Name, About: events.Reference(info.GroupVersion().String(), info.Kind, w.target)}
 }
 
-// withoutValues is err without the text of the API server's answer.
+// withoutValues returns err without the API server's message, which may quote values.
 func withoutValues(w request, err error) error {
 	answer, code := report.AnswerIn(err)
 	if code == 0 {
@@ -270,7 +267,8 @@ func withoutValues(w request, err error) error {
 	return fmt.Errorf("apply %s: the API server refuses it: %s", w.targetKey, answer)
 }
 
-// healed remembers when drift was healed, so that nobody is fought for long.
+// healed records when drift was repaired, so that Headwater does not fight another
+// writer for long.
 type healed map[targetKey][]time.Time
 
 const (
@@ -278,7 +276,7 @@ const (
 	healLimit  = 3
 )
 
-// allow reports whether k may be healed at now, and counts it if so.
+// allow reports whether k may be repaired at now, and counts it if so.
 func (h healed) allow(k targetKey, now time.Time) bool {
 	late := slices.DeleteFunc(h[k], func(at time.Time) bool { return now.Sub(at) >= healWindow })
 	if len(late) >= healLimit {

@@ -22,25 +22,25 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// SetTarget is what is kept of an object whose fields some rule sets: no value
-// of it, but digests of the texts in those fields.
+// SetTarget is what the cache keeps of an object whose fields a rule sets: digests of
+// those fields, but no values.
 type SetTarget struct {
 	metav1.ObjectMeta
 	Info   *kinds.Info
 	Values map[string]digest.Sum
-	// Set are the fields that each rule has set.
+	// Set lists the fields that each rule has set.
 	Set map[string][]string
 }
 
 // LabelSet returns the labels of the object.
 func (t *SetTarget) LabelSet() labels.Set { return t.Labels }
 
-// key names t among the targets of rule.
+// key returns the key of t as a target of rule.
 func (t *SetTarget) key(rule string) targetKey {
 	return targetKey{rule: rule, kind: t.Info.ConsumerKind(), namespace: t.Namespace, name: t.Name}
 }
 
-// targetKey names one target of one rule: the smallest unit that can fail alone.
+// targetKey identifies one target of one rule, which is reconciled by itself.
 type targetKey struct {
 	rule            string
 	kind            kinds.Kind
@@ -55,8 +55,8 @@ func (k targetKey) String() string {
 // ByNamespace is the index from a namespace to the targets in it.
 const ByNamespace = "namespace"
 
-// NewSetTargets caches the targets whose fields are set; definitions may be nil,
-// as for consumers.
+// NewSetTargets creates the cache of targets whose fields are set. A nil definitions
+// disables the watch of CustomResourceDefinitions.
 func NewSetTargets(
 	clients *kube.Clients, definitions *informers.View[*informers.Definition], live *rules.Live[spec.Rule], key *digestkey.Key, log *zap.Logger,
 ) *informers.Optional[*SetTarget] {
@@ -66,10 +66,10 @@ func NewSetTargets(
 	})
 }
 
-// SetKinds are the kinds whose fields the rules set. What is kept of an object
-// depends on the fields.
+// SetKinds returns the kinds whose fields the rules set. Which fields decides what is
+// kept of each object.
 func SetKinds(set *rules.Set[spec.Rule], key *digestkey.Key) []informers.OptionalKind[*SetTarget] {
-	forms := map[kinds.Kind]*kinds.Info{}
+	infos := map[kinds.Kind]*kinds.Info{}
 	paths := map[kinds.Kind][]string{}
 	var order []kinds.Kind
 	for _, t := range spec.TargetsOf(set) {
@@ -77,8 +77,8 @@ func SetKinds(set *rules.Set[spec.Rule], key *digestkey.Key) []informers.Optiona
 			continue
 		}
 		kind := t.Info.ConsumerKind()
-		if forms[kind] == nil {
-			forms[kind] = t.Info
+		if infos[kind] == nil {
+			infos[kind] = t.Info
 			order = append(order, kind)
 		}
 		for _, field := range t.Fields {
@@ -90,13 +90,13 @@ func SetKinds(set *rules.Set[spec.Rule], key *digestkey.Key) []informers.Optiona
 		slices.Sort(paths[kind])
 		paths := slices.Compact(paths[kind])
 		kinds = append(kinds, informers.OptionalKind[*SetTarget]{
-			GroupVersionKind: forms[kind].GroupVersionKind, Keep: keepTarget(forms[kind], paths, key), Shape: strings.Join(paths, ","),
+			GroupVersionKind: infos[kind].GroupVersionKind, Keep: keepTarget(infos[kind], paths, key), Shape: strings.Join(paths, ","),
 		})
 	}
 	return kinds
 }
 
-func keepTarget(form *kinds.Info, paths []string, key *digestkey.Key) func(any) (*SetTarget, error) {
+func keepTarget(info *kinds.Info, paths []string, key *digestkey.Key) func(any) (*SetTarget, error) {
 	return func(obj any) (*SetTarget, error) {
 		custom, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -112,10 +112,10 @@ func keepTarget(form *kinds.Info, paths []string, key *digestkey.Key) func(any) 
 				Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
 				Labels: meta.Labels, DeletionTimestamp: meta.DeletionTimestamp,
 			},
-			Info: form, Values: map[string]digest.Sum{}, Set: mark.SetFields(meta.Annotations),
+			Info: info, Values: map[string]digest.Sum{}, Set: mark.SetFields(meta.Annotations),
 		}
 		for _, path := range paths {
-			parsed, _ := spec.ParseFieldPath(path) // it is one that was compiled
+			parsed, _ := spec.ParseFieldPath(path) // compiled rules have valid paths
 			if text, found := parsed.Text(custom.Object); found {
 				kept.Values[path] = object.DigestText(hasher, text)
 			}

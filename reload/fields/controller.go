@@ -27,7 +27,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/track"
 )
 
-// Controller keeps the fields of targets at the values of their keys.
+// Controller keeps fields of targets equal to the values of their keys.
 type Controller struct {
 	rules     *rules.Live[spec.Rule]
 	caches    *informers.Caches
@@ -40,13 +40,13 @@ type Controller struct {
 	log       *zap.Logger
 	now       func() time.Time
 
-	queue  *queue.Runner[targetKey]
-	writes track.Written
-	told   report.Repeats
-	healed *locked.Value[healed]
+	queue   *queue.Runner[targetKey]
+	writes  track.Written
+	repeats report.Repeats
+	healed  *locked.Value[healed]
 }
 
-// setWorkers are few: each write asks for the values first.
+// setWorkers are few, because each write first reads the values.
 const setWorkers = 8
 
 // Params are what a Controller needs.
@@ -65,7 +65,7 @@ type Params struct {
 func NewController(p Params, definitions *informers.View[*informers.Definition]) *Controller {
 	s := &Controller{
 		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),
-		events: p.Events, log: p.Log.Named("targets"), now: time.Now, told: report.Repeats{Now: time.Now}, healed: locked.New(healed{}),
+		events: p.Events, log: p.Log.Named("targets"), now: time.Now, repeats: report.Repeats{Now: time.Now}, healed: locked.New(healed{}),
 		outcomes: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_targets_total",
 			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
@@ -80,8 +80,8 @@ func NewController(p Params, definitions *informers.View[*informers.Definition])
 	return s
 }
 
-// Run works until ctx ends. Without a rule that sets fields its cache never
-// fills, and it waits for the first one.
+// Run reconciles until ctx ends. Without a rule that sets fields its cache stays empty,
+// and it waits for the first one.
 func (s *Controller) Run(ctx context.Context) error {
 	s.queue.Open()
 	defer s.queue.Close()
@@ -90,7 +90,7 @@ func (s *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.lookAtAll() })()
+	defer s.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.enqueueAll() })()
 	if !s.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
@@ -148,8 +148,8 @@ func (s *Controller) objectChanged(namespace string, rule spec.Rule) {
 	}
 }
 
-// lookAtAll follows a change of the rules.
-func (s *Controller) lookAtAll() {
+// enqueueAll reconciles every target after a change of the rules.
+func (s *Controller) enqueueAll() {
 	for _, t := range s.targets.List() {
 		s.changed(t)
 	}
@@ -163,7 +163,7 @@ func (s *Controller) reconcile(ctx context.Context, k targetKey) error {
 		return nil
 	}
 	if s.writes.Waiting(k.object(), t) {
-		return nil // what was written is yet to come
+		return nil // the write is not in the cache yet
 	}
 	hasher, err := s.digestKey.Hasher()
 	if err != nil {
@@ -179,8 +179,8 @@ func (s *Controller) reconcile(ctx context.Context, k targetKey) error {
 	return s.execute(ctx, request{k, rule, wanted, t, ref}, decision)
 }
 
-// lookupTarget returns the rule and the target of it that k is about, while there is
-// one.
+// lookupTarget returns the rule and target that k names, and false if they no longer
+// exist.
 func (s *Controller) lookupTarget(k targetKey) (spec.Rule, spec.CompiledTarget, bool) {
 	rule, known := s.rules.Load().Named(k.rule)
 	if !known {
@@ -194,7 +194,7 @@ func (s *Controller) lookupTarget(k targetKey) (spec.Rule, spec.CompiledTarget, 
 	return spec.Rule{}, spec.CompiledTarget{}, false
 }
 
-// request is one target, and what it is to be set from.
+// request is one target to reconcile, and the object to read values from.
 type request struct {
 	targetKey
 
@@ -214,7 +214,7 @@ func (s *Controller) execute(ctx context.Context, w request, decision targetDeci
 		case err != nil:
 			return err
 		case problem != "":
-			s.complain(w, "Refused", problem)
+			s.reportProblem(w, "Refused", problem)
 			return nil
 		}
 		return s.apply(ctx, w, values)
@@ -222,25 +222,25 @@ func (s *Controller) execute(ctx context.Context, w request, decision targetDeci
 		return s.apply(ctx, w, nil)
 	default:
 		if decision.Reason == spec.ReasonMissing {
-			s.complain(w, "Refused", fmt.Sprintf("%s has no key %s", w.ref, decision.Missing))
+			s.reportProblem(w, "Refused", fmt.Sprintf("%s has no key %s", w.ref, decision.Missing))
 			return nil
 		}
-		s.told.Clear(w.object(), setFields)
+		s.repeats.Clear(w.object(), topicFields)
 		return nil
 	}
 }
 
 func (s *Controller) forget(k targetKey) {
 	s.writes.Forget(k.object())
-	s.told.Clear(k.object(), setFields)
+	s.repeats.Clear(k.object(), topicFields)
 	s.healed.Use(func(h healed) { h.forget(k) })
 }
 
-// object names the object, as writes and told do; two rules that set fields of
-// one object are told apart by the kind.
+// object is the key for writes and repeats. It includes the rule, because two rules may
+// set fields of one object.
 func (k targetKey) object() kinds.Key {
 	return kinds.Key{Kind: kinds.Kind(k.rule + "/" + string(k.kind)), Namespace: k.namespace, Name: k.name}
 }
 
-// setFields is the topic of complain.
-const setFields = "fields"
+// topicFields is the topic of reportProblem.
+const topicFields = "fields"

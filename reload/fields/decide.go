@@ -11,21 +11,21 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// The steps about a target whose fields are set.
+// The steps for a target whose fields are set.
 const (
-	// StepSet writes the values, and gives back what is no longer wanted.
+	// StepSet writes the values, and releases fields that the rule no longer sets.
 	StepSet spec.Step = "Set"
-	// StepRelease removes everything that the rule had set.
+	// StepRelease removes all fields that the rule has set.
 	StepRelease spec.Step = "GiveBack"
 )
 
-// The reasons of a targetDecision, beside ReasonUnchanged and ReasonMissing.
+// The reasons of a targetDecision, besides ReasonUnchanged and ReasonMissing.
 const (
 	// ReasonDiffers: a field does not hold the value of its key.
 	ReasonDiffers spec.Reason = "Differs"
 	// ReasonUnwanted: a field is set that the rule no longer names.
 	ReasonUnwanted spec.Reason = "Unwanted"
-	// ReasonUnselected: the target lost the labels that the rule selects by.
+	// ReasonUnselected: the rule's selector no longer matches the target.
 	ReasonUnselected spec.Reason = "Unselected"
 )
 
@@ -33,13 +33,13 @@ const (
 type targetDecision struct {
 	Step   spec.Step
 	Reason spec.Reason
-	// Missing is the key that is not there, for ReasonMissing.
+	// Missing is the missing key, for ReasonMissing.
 	Missing string
 }
 
-// DecideTarget compares the fields of t with current, the rule's object in the
-// same namespace; nil when there is none. What is missing is not data: the
-// fields keep what they have.
+// DecideTarget compares the fields of t with current, the rule's object in the same
+// namespace; nil if there is none. If the object or a key is missing, fields keep their
+// values.
 func DecideTarget(rule string, wanted spec.CompiledTarget, t *SetTarget, current *object.Digested) targetDecision {
 	had := t.Set[rule]
 	switch {
@@ -69,11 +69,11 @@ func DecideTarget(rule string, wanted spec.CompiledTarget, t *SetTarget, current
 	return targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}
 }
 
-// holders returns who else's configuration holds one of paths, so that it would
-// be written again: a field manager that applies, and is not one of ours. What
-// was edited or patched is no such claim. Field ownership is described in
+// otherAppliers returns the field managers, except ours, whose applied configuration
+// has one of paths, so that they would write it again. Managers that edited or patched
+// a field do not count. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
-func holders(entries []metav1.ManagedFieldsEntry, ours func(manager string) bool, paths []string) []string {
+func otherAppliers(entries []metav1.ManagedFieldsEntry, ours func(manager string) bool, paths []string) []string {
 	var found []string
 	for _, entry := range entries {
 		if ours(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply {
@@ -81,10 +81,10 @@ func holders(entries []metav1.ManagedFieldsEntry, ours func(manager string) bool
 		}
 		if slices.ContainsFunc(paths, func(text string) bool {
 			path, err := spec.ParseFieldPath(text)
-			if err != nil { // metadata, which nobody may write as a target
-				return holds(entry, asKeys(text))
+			if err != nil { // a metadata path, which no target may set
+				return ownsField(entry, asKeys(text))
 			}
-			return holds(entry, path.ManagedKeys())
+			return ownsField(entry, path.ManagedKeys())
 		}) {
 			found = append(found, entry.Manager)
 		}
@@ -101,17 +101,17 @@ func asKeys(path string) []string {
 	return keys
 }
 
-// replacesList reports whether the API server treats a list on the path p as one
-// value, without keys for its elements. The manager that applied p then owns the
-// whole list, with the elements of others.
+// replacesList reports whether the API server treats a list on path p as one value,
+// without keys for its elements. The manager that applied p then owns the whole list,
+// including elements of others.
 func replacesList(entries []metav1.ManagedFieldsEntry, manager string, p spec.FieldPath) bool {
 	return p.InList() && !slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && holds(entry, p.ManagedKeys())
+		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && ownsField(entry, p.ManagedKeys())
 	})
 }
 
-// holds reports whether the entry has the field that keys lead to.
-func holds(entry metav1.ManagedFieldsEntry, keys []string) bool {
+// ownsField reports whether the entry owns the field that keys lead to.
+func ownsField(entry metav1.ManagedFieldsEntry, keys []string) bool {
 	var fields map[string]any
 	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false

@@ -110,7 +110,7 @@ func TestOnlyWhoAppliesHoldsAField(t *testing.T) {
 		"somebody who applies all of it": {entry("flux", metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:credentials":{"f:key":{},"f:user":{}}}}`), []string{"flux"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, holders([]metav1.ManagedFieldsEntry{test.entry, test.entry}, func(manager string) bool { return manager == "own" }, []string{"spec.credentials.key"}))
+			require.Equal(t, test.want, otherAppliers([]metav1.ManagedFieldsEntry{test.entry, test.entry}, func(manager string) bool { return manager == "own" }, []string{"spec.credentials.key"}))
 		})
 	}
 }

@@ -25,29 +25,29 @@ import (
 const (
 	// byReference is the index from object.Ref.String to its consumers.
 	byReference = "reference"
-	// byPattern is the index from a namespace to the workloads whose owners list
-	// objects of it by patterns.
+	// byPattern is the index from a namespace to the workloads that list objects in it
+	// by patterns.
 	byPattern = "pattern"
-	// byBorrowed is the index from a workload's key to those that run its pod
-	// template in place of one of their own.
+	// byBorrowed is the index from a workload's key to the Argo Rollouts that use its
+	// pod template.
 	byBorrowed = "borrowed"
 )
 
-// Consumers are the caches of everything that can reference an object.
+// Consumers are the caches of all objects that can reference a Secret or ConfigMap.
 type Consumers struct {
 	Workloads map[kinds.Kind]*informers.View[*workload.Workload]
-	// optional holds the workloads of kinds that a cluster may lack.
+	// Optional holds workloads of kinds that a cluster may not have.
 	Optional *informers.Optional[*workload.Workload]
 	Pods     *informers.View[*workload.Pod]
-	// sections are those of the configuration that may be about consumers of a
-	// namespace, and its labels; nil: there are none.
+	// Sections returns the configured sections and the labels of a namespace. It is nil
+	// if there are no sections.
 	Sections func(namespace string) ([]spec.Section, map[string]string)
 }
 
-// NewConsumers adds its caches to caches, which starts them as soon as needed
-// says so. Of the kinds that a cluster may lack those that optional returns are
-// cached; definitions may be nil where nobody stays to see them come and go. keeps
-// is what optional was given, too.
+// NewConsumers creates the caches and adds them to caches, which starts them once
+// needed returns true. optional returns the kinds to cache that a cluster may not have.
+// A nil definitions disables the watch for such kinds. keeps must be the filter that
+// optional uses.
 func NewConsumers(
 	clients *kube.Clients, caches *informers.Caches, needed func() bool,
 	optional func() []informers.OptionalKind[*workload.Workload], definitions *informers.View[*informers.Definition], keeps workload.KeptReferences, log *zap.Logger,
@@ -81,17 +81,17 @@ func NewConsumers(
 	return c, nil
 }
 
-// CustomKinds are the kinds of workloads and of annotated targets that a cluster
-// may lack, as declared and the rules say each time that they are asked for.
+// CustomKinds returns a function that lists the kinds of workloads and annotated
+// targets that a cluster may not have, from the current settings and rules.
 func CustomKinds(declared func() []kinds.WorkloadKind, live *rules.Live[spec.Rule], keeps workload.KeptReferences) func() []informers.OptionalKind[*workload.Workload] {
 	return func() []informers.OptionalKind[*workload.Workload] {
 		var found []informers.OptionalKind[*workload.Workload]
 		seen := map[kinds.Kind]bool{}
-		for _, form := range append(kinds.Optional(declared()), AnnotatedKinds(live.Load())...) {
-			if !seen[form.ConsumerKind()] {
-				seen[form.ConsumerKind()] = true
+		for _, info := range append(kinds.Optional(declared()), AnnotatedKinds(live.Load())...) {
+			if !seen[info.ConsumerKind()] {
+				seen[info.ConsumerKind()] = true
 				found = append(found, informers.OptionalKind[*workload.Workload]{
-					GroupVersionKind: form.GroupVersionKind, Keep: workload.KeepCustom(form, keeps), Shape: strings.Join(form.Template, "."),
+					GroupVersionKind: info.GroupVersionKind, Keep: workload.KeepCustom(info, keeps), Shape: strings.Join(info.Template, "."),
 				})
 			}
 		}
@@ -140,8 +140,8 @@ func workloadInformers(client kubernetes.Interface) map[kinds.Kind]cache.SharedI
 	}
 }
 
-// podInformer leaves the pods that have no volumes on a node to the API
-// server, so that finished jobs cost no memory here.
+// podInformer does not watch pods without volumes on a node, so finished jobs use no
+// memory.
 func podInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	running := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("spec.nodeName", ""),

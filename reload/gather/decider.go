@@ -12,9 +12,9 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Decider decides about one workload or pod, from the caches and from what is
-// remembered of it. The controller and `headwater explain` both decide by it, so
-// that explain says what the controller does.
+// Decider decides about one workload or pod, from the caches and a Memory. The
+// controller and `headwater explain` both use it, so that explain shows what the
+// controller does.
 type Decider struct {
 	Consumers *Consumers
 	Settings  spec.Settings
@@ -23,35 +23,35 @@ type Decider struct {
 	Now       time.Time
 }
 
-// Memory is what its owner knows of workloads and pods beyond the caches.
+// Memory is what the caller knows about workloads and pods beyond the caches.
 type Memory interface {
-	// InstalledAt is when Headwater was installed; nil where it does not matter what
-	// the pods of w missed.
+	// InstalledAt is when Headwater was installed; nil to ignore changes that the pods
+	// of w missed.
 	InstalledAt(w *workload.Workload) *time.Time
-	// undone says what somebody did to the last restart of w.
+	// Undone is how somebody reverted the last restart of w.
 	Undone(hasher *digest.Hasher, w *workload.Workload) decide.Undone
-	// baseline is the data that w is known to run.
+	// Baseline is the data that the pods of w are known to run.
 	Baseline(hasher *digest.Hasher, w *workload.Workload) string
-	// amended is what was decided about w, for which that is stored, with what follows
-	// from what somebody did to the last write.
+	// Amended returns decision, adjusted for a reverted write. stored is the baseline
+	// that it was based on.
 	Amended(w *workload.Workload, stored string, undone decide.Undone, decision decide.Decision) decide.Decision
-	// restarts are the recorded restarts of w.
+	// Restarts are the known restarts of w.
 	Restarts(w *workload.Workload) mark.Restarts
-	// RecordedAt is when the baseline was written that a restart of w is due by.
+	// RecordedAt is when the baseline was written that a restart of w is based on.
 	RecordedAt(w *workload.Workload, due decide.Decision) time.Time
-	// TemplateVersion is the resourceVersion at which the pod template of w was
-	// last seen to be written since its data changed; empty if it was not.
+	// TemplateVersion is the resourceVersion at which the pod template of w was last
+	// written after its data changed; empty if that was not observed.
 	TemplateVersion(w *workload.Workload) string
 	// IsWaiting reports whether w has a restart that may not begin yet.
 	IsWaiting(w *workload.Workload) bool
-	// RefreshedFor is the data that the volumes of pod were last refreshed for.
+	// RefreshedFor is the baseline that the volumes of pod were last refreshed for.
 	RefreshedFor(pod *workload.Pod) string
-	// admit reports whether a restart of w, which replaces so many pods, may begin
-	// beside the rollouts that are in progress.
+	// Admit reports whether a restart of w, which replaces that many pods, is within
+	// the limits on concurrent rollouts.
 	Admit(w *workload.Workload, replicas int32) bool
 }
 
-// Workload decides about w and the workloads that it is stamped for.
+// Workload decides about w and the workloads that are restarted through it.
 func (d Decider) Workload(w *workload.Workload, g *Gatherer) decide.Decision {
 	undone, stored := d.Memory.Undone(g.Hasher, w), d.Memory.Baseline(g.Hasher, w)
 	switch is := d.Consumers.RootOwner(w); {
@@ -61,29 +61,29 @@ func (d Decider) Workload(w *workload.Workload, g *Gatherer) decide.Decision {
 		return decide.DelegateToOwner(stored)
 	}
 	g.Installed = d.Memory.InstalledAt(w)
-	consumed := g.StampedGroup(d.Consumers, d.Consumers.StampedGroup(w), d.Settings)
-	decision := decide.Workload(g.Hasher, w.UID, stored, consumed)
-	if d.release(consumed, decision.Pinned) {
-		decision = decide.Workload(g.Hasher, w.UID, stored, consumed)
+	inputs := g.Inputs(d.Consumers, d.Consumers.StampedGroup(w), d.Settings)
+	decision := decide.Workload(g.Hasher, w.UID, stored, inputs)
+	if d.release(inputs, decision.Pinned) {
+		decision = decide.Workload(g.Hasher, w.UID, stored, inputs)
 	}
-	decision.Incomplete = g.Reading || decide.AwaitsData(consumed)
+	decision.Incomplete = g.Reading || decide.AwaitsData(inputs)
 	return d.Memory.Amended(w, stored, undone, decision)
 }
 
-// release marks the frozen objects that no pod reads any more, so that kubelets
-// no longer hold them, and reports whether there are any.
-func (d Decider) release(consumed []decide.Input, frozen []string) (released bool) {
-	for i, one := range consumed {
-		if slices.Contains(frozen, one.Object.String()) && len(d.Consumers.PodsUsing(one.Object)) == 0 {
-			consumed[i].Released, released = true, true
+// release marks the pinned objects that no pod uses any more, so that kubelets no
+// longer cache them. It reports whether there are any.
+func (d Decider) release(inputs []decide.Input, pinned []string) (released bool) {
+	for i, one := range inputs {
+		if slices.Contains(pinned, one.Object.String()) && len(d.Consumers.PodsUsing(one.Object)) == 0 {
+			inputs[i].Released, released = true, true
 		}
 	}
 	return released
 }
 
-// Pace says whether the restart that was decided begins now, is of no use any
-// more, or waits. What waits is decided again when it may begin, so that further
-// changes until then make one restart.
+// Pace decides whether a due restart starts now, is unnecessary, or must wait. A
+// waiting restart is decided again when it may start, so that further changes cause one
+// restart.
 func (d Decider) Pace(w *workload.Workload, due decide.Decision) (decide.Decision, decide.Wait) {
 	if due.Step == spec.StepHold {
 		return due, decide.Wait{Reason: decide.WaitMissing}
@@ -91,11 +91,11 @@ func (d Decider) Pace(w *workload.Workload, due decide.Decision) (decide.Decisio
 	if w.Kind == kinds.KindCronJob {
 		return due, decide.Wait{} // its stamp replaces no pod
 	}
-	delivery := d.Consumers.coverage(w, due.Data, d.Memory.RecordedAt(w, due), d.Memory.TemplateVersion(w), d.Now)
-	if delivery == decide.Delivered {
+	coverage := d.Consumers.coverage(w, due.Data, d.Memory.RecordedAt(w, due), d.Memory.TemplateVersion(w), d.Now)
+	if coverage == decide.Delivered {
 		return due.Delivered(), decide.Wait{}
 	}
-	if wait := due.Delay(delivery, d.Windows, d.Memory.Restarts(w), d.Now); wait.Reason != "" {
+	if wait := due.Delay(coverage, d.Windows, d.Memory.Restarts(w), d.Now); wait.Reason != "" {
 		return due, wait
 	}
 	if r := d.Consumers.EffectiveRollout(w).Rollout; r.ReplacesPods() && !d.Memory.Admit(w, r.Replicas) {
@@ -104,25 +104,24 @@ func (d Decider) Pace(w *workload.Workload, due decide.Decision) (decide.Decisio
 	return due, decide.Wait{}
 }
 
-// ConsumedByPod is what pod consumes, by the preferences of its owner.
-func (d Decider) ConsumedByPod(pod *workload.Pod, g *Gatherer) []decide.Input {
-	return g.gather(pod.Namespace, pod.References, d.Consumers.PreferencesForPod(pod, d.Settings))
+// PodInputs returns what pod consumes, with its owner's preferences.
+func (d Decider) PodInputs(pod *workload.Pod, g *Gatherer) []decide.Input {
+	return g.inputs(pod.Namespace, pod.References, d.Consumers.PreferencesForPod(pod, d.Settings))
 }
 
-// Pod decides about pod, which consumes this.
-func (d Decider) Pod(pod *workload.Pod, consumed []decide.Input, g *Gatherer) decide.Decision {
-	decision := decide.Pod(g.Hasher, pod, d.Memory.RefreshedFor(pod), consumed, d.Now)
+// Pod decides about pod, which has these inputs.
+func (d Decider) Pod(pod *workload.Pod, inputs []decide.Input, g *Gatherer) decide.Decision {
+	decision := decide.Pod(g.Hasher, pod, d.Memory.RefreshedFor(pod), inputs, d.Now)
 	if decision.Step == spec.StepRefresh && d.replaced(pod, g) {
 		return decide.Decision{Step: spec.StepNothing, Reason: spec.ReasonReplaced}
 	}
 	return decision
 }
 
-// replaced reports whether a restart of its owner replaces pod, unless that has to
-// wait, or leaves pods as they are.
+// replaced reports whether a restart of its owner replaces pod soon.
 func (d Decider) replaced(pod *workload.Pod, g *Gatherer) bool {
 	owner, found := d.Consumers.OwnerOf(pod)
-	if !found || owner.Kind == kinds.KindCronJob { // whose stamp replaces no pod
+	if !found || owner.Kind == kinds.KindCronJob { // a stamp on a CronJob replaces no pod
 		return false
 	}
 	top := d.Consumers.RootOwner(owner).Root

@@ -15,8 +15,8 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// WorkloadsUsing returns the workloads that consume ref, or list it. Patterns
-// are matched where somebody heeds them alone.
+// WorkloadsUsing returns the workloads that consume or list ref. Patterns count only if
+// Reloader compatibility is enabled.
 func (c *Consumers) WorkloadsUsing(ref object.Ref, settings spec.Settings) []*workload.Workload {
 	found := c.byIndex(byReference, ref.String())
 	if !settings.Honours(spec.Reloader) {
@@ -31,7 +31,7 @@ func (c *Consumers) WorkloadsUsing(ref object.Ref, settings spec.Settings) []*wo
 	return found
 }
 
-// Consume reports whether anybody consumes ref, or lists it by its name.
+// Consume reports whether any consumer uses ref, or lists it by name.
 func (c *Consumers) Consume(ref object.Ref) bool {
 	return len(c.PodsUsing(ref)) > 0 || len(c.byIndex(byReference, ref.String())) > 0
 }
@@ -41,20 +41,20 @@ func (c *Consumers) PodsUsing(ref object.Ref) []*workload.Pod {
 	return c.Pods.ByIndex(byReference, ref.String())
 }
 
-// reading returns the pods of w that run and consume ref.
-func (c *Consumers) reading(w *workload.Workload, ref object.Ref) []*workload.Pod {
-	return decide.Filter(c.PodsUsing(ref), func(pod *workload.Pod) bool { return pod.Running() && c.made(w, pod) })
+// runningPodsUsing returns the running pods of w that consume ref.
+func (c *Consumers) runningPodsUsing(w *workload.Workload, ref object.Ref) []*workload.Pod {
+	return decide.Filter(c.PodsUsing(ref), func(pod *workload.Pod) bool { return pod.Running() && c.isFrom(w, pod) })
 }
 
-// PodsOf returns the pods of w, and of the workloads that it is stamped for,
-// that read anything that these do.
+// PodsOf returns the pods of w and of the workloads restarted through it. It omits pods
+// that share no reference with their pod template.
 func (c *Consumers) PodsOf(w *workload.Workload) []*workload.Pod {
 	var pods []*workload.Pod
 	seen := map[kinds.Key]bool{}
 	for _, member := range c.StampedGroup(w) {
 		for _, value := range IndexValues(member.Namespace, member.References) {
 			for _, pod := range c.Pods.ByIndex(byReference, value) {
-				if !seen[pod.Key()] && c.made(member, pod) {
+				if !seen[pod.Key()] && c.isFrom(member, pod) {
 					seen[pod.Key()] = true
 					pods = append(pods, pod)
 				}
@@ -64,12 +64,12 @@ func (c *Consumers) PodsOf(w *workload.Workload) []*workload.Pod {
 	return pods
 }
 
-// made reports whether pod was made from w's pod template.
-func (c *Consumers) made(w *workload.Workload, pod *workload.Pod) bool {
+// isFrom reports whether pod was created from w's pod template.
+func (c *Consumers) isFrom(w *workload.Workload, pod *workload.Pod) bool {
 	if pod.OwnerKind == w.Kind {
 		return pod.OwnerName == w.Name
 	}
-	owner, found := c.OwnerOf(pod) // which is another kind when that borrows the template
+	owner, found := c.OwnerOf(pod) // an Argo Rollout may own the pod and use the template of w
 	return found && owner.Key() == w.Key()
 }
 
@@ -115,8 +115,9 @@ func (c *Consumers) Workload(k kinds.Key) (*workload.Workload, bool) {
 	return c.Optional.Get(k.Kind.GroupKind(), k.Namespace, k.Name)
 }
 
-// EffectiveRollout is w with the rollout that a change of its pod template makes: its own,
-// or, where it has no pods itself, that of what borrows the template.
+// EffectiveRollout returns w with the rollout that follows a change of its pod
+// template. If w has no pods itself, that is the rollout of the Argo Rollout that uses
+// the template.
 func (c *Consumers) EffectiveRollout(w *workload.Workload) *workload.Workload {
 	if w.Rollout == nil || w.Rollout.ReplacesPods() {
 		return w
@@ -132,7 +133,7 @@ func (c *Consumers) EffectiveRollout(w *workload.Workload) *workload.Workload {
 	return w
 }
 
-// OwnerOf returns the workload whose pod template pod was made from.
+// OwnerOf returns the workload whose pod template pod was created from.
 func (c *Consumers) OwnerOf(pod *workload.Pod) (*workload.Workload, bool) {
 	if pod.OwnerKind == "" {
 		return nil, false
@@ -144,19 +145,18 @@ func (c *Consumers) OwnerOf(pod *workload.Pod) (*workload.Workload, bool) {
 	return owner, found
 }
 
-// Untemplated returns the object to report about pod on, its controller or itself,
-// if no pod template that Headwater knows is behind pod: then it cannot be
-// restarted.
+// Untemplated returns the object on which to report about pod, its controller or
+// itself, if pod has no pod template that Headwater can stamp.
 func (c *Consumers) Untemplated(pod *workload.Pod) (about corev1.ObjectReference, is bool) {
 	if _, found := c.OwnerOf(pod); found {
 		return about, false
 	}
 	switch pod.OwnerKind {
 	case "":
-	case kinds.KindCronJob: // there is none of the Job's name: somebody made the Job
+	case kinds.KindCronJob: // no such CronJob exists: somebody created the Job
 	default:
-		if _, sight := c.Lookup(pod.Namespace, workload.Owner{Kind: pod.OwnerKind, Name: pod.OwnerName}); sight != workload.OwnerUnsupported {
-			return about, false // its owner is being read, or deleted
+		if _, lookup := c.Lookup(pod.Namespace, workload.Owner{Kind: pod.OwnerKind, Name: pod.OwnerName}); lookup != workload.OwnerUnsupported {
+			return about, false // its owner is not cached yet, or deleted
 		}
 	}
 	if pod.Controller != (workload.PodController{}) {
@@ -169,15 +169,15 @@ func selectsTarget(t spec.CompiledTarget, w *workload.Workload) bool {
 	return w.Kind == t.Info.ConsumerKind() && t.Selector.Matches(labels.Set(w.Labels))
 }
 
-// coverage says what a rollout that somebody else began does about data; see
-// CoverageOf.
+// coverage says whether a rollout that Headwater did not start delivers data; see
+// decide.CoverageOf.
 func (c *Consumers) coverage(w *workload.Workload, data decide.Written, recordedAt time.Time, templateVersion string, now time.Time) decide.RolloutCoverage {
 	w = c.EffectiveRollout(w)
 	if !w.Rollout.ReplacesPods() {
-		return decide.Undelivered // spare the look at its pods
+		return decide.Undelivered // skip listing the pods
 	}
 	if len(c.StampedGroup(w)) > 1 {
-		return decide.Undelivered // its rollout says nothing about those of others
+		return decide.Undelivered // its rollout says nothing about pods of other workloads
 	}
 	return decide.CoverageOf(w.Rollout, c.PodsOf(w), data, recordedAt, templateVersion, now)
 }

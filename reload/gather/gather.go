@@ -20,55 +20,55 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// RereadDelay is how soon a consumer is looked at again that references a
-// source whose cache is not full yet.
+// RereadDelay is when to reconcile a consumer again that references a source whose
+// cache is not synced yet.
 const RereadDelay = time.Second
 
-// Gatherer reads with one set of rules.
+// Gatherer collects inputs from the caches, by one set of rules. It starts nothing and
+// writes nothing.
 type Gatherer struct {
 	Caches *informers.Caches
 	Rules  *rules.Set[spec.Rule]
 	Hasher *digest.Hasher
-	// read returns an object whose data no cache holds; nil when it is not
-	// known, or not yet.
+	// Read returns an object that no cache holds; nil if its data is not known yet.
 	Read func(ref object.Ref, resourceVersion string) *object.Digested
-	// absences are nil for who does not follow changes.
-	Absences *track.MissingObjects
-	// KeyChanges are nil, too.
+	// MissingObjects may be nil for callers that observe no changes.
+	MissingObjects *track.MissingObjects
+	// KeyChanges may be nil too.
 	KeyChanges *track.KeyChanges
-	// installed is when Headwater was installed; nil where it does not matter what
-	// pods missed.
+	// Installed is when Headwater was installed; nil to ignore changes that pods
+	// missed.
 	Installed *time.Time
-	// reading is set when a source could not be looked up yet.
+	// Reading is set if a source could not be looked up yet.
 	Reading bool
 }
 
-// StampedGroup is what a workload and those that it is stamped for consume, each by
-// the wishes for it; of a target what its rules tell it of.
-func (g *Gatherer) StampedGroup(among *Consumers, members []*workload.Workload, settings spec.Settings) []decide.Input {
-	var consumed []decide.Input
+// Inputs returns what a workload and those restarted through it consume, each with the
+// preferences for it. For a target, these are the objects of the rules that select it.
+func (g *Gatherer) Inputs(among *Consumers, members []*workload.Workload, settings spec.Settings) []decide.Input {
+	var inputs []decide.Input
 	for _, w := range members {
 		of := among.PreferencesFor(w, settings)
 		if w.IsTarget() {
-			consumed = append(consumed, g.targetOf(w, of)...)
+			inputs = append(inputs, g.targetInputs(w, of)...)
 		} else {
-			consumed = append(consumed, g.markMissed(among, w, members[0], g.markStartedWithout(among, w, g.gather(w.Namespace, w.References, of)))...)
+			inputs = append(inputs, g.markMissed(among, w, members[0], g.markStartedWithout(among, w, g.inputs(w.Namespace, w.References, of)))...)
 		}
 	}
-	return consumed
+	return inputs
 }
 
-func (g *Gatherer) gather(namespace string, references []refs.Reference, of optin.Preferences) []decide.Input {
+func (g *Gatherer) inputs(namespace string, references []refs.Reference, of optin.Preferences) []decide.Input {
 	references = slices.Concat(references, g.Listed(namespace, of))
-	consumed := make([]decide.Input, 0, len(references))
+	inputs := make([]decide.Input, 0, len(references))
 	for _, reference := range references {
-		consumed = append(consumed, g.Consumed(namespace, reference, of))
+		inputs = append(inputs, g.Input(namespace, reference, of))
 	}
-	return consumed
+	return inputs
 }
 
-// Listed are the references that the owner lists for other tools: by name, and
-// those that a pattern matches.
+// Listed returns the references that the owner lists for other tools: by name, and by
+// matching patterns.
 func (g *Gatherer) Listed(namespace string, of optin.Preferences) []refs.Reference {
 	var references []refs.Reference
 	for _, ref := range of.Named {
@@ -83,7 +83,7 @@ func (g *Gatherer) Listed(namespace string, of optin.Preferences) []refs.Referen
 	return references
 }
 
-// matched returns the objects that any of patterns matches, sorted by name.
+// matched returns the objects that match any of patterns, sorted by name.
 func (g *Gatherer) matched(kind object.Kind, namespace string, patterns []optin.Pattern) []object.Ref {
 	if len(patterns) == 0 {
 		return nil
@@ -98,14 +98,14 @@ func (g *Gatherer) matched(kind object.Kind, namespace string, patterns []optin.
 	for _, clone := range g.Caches.Clones[kind].InNamespace(namespace) {
 		add(clone.Name)
 	}
-	for _, foreign := range g.Caches.Unmanaged[kind].InNamespace(namespace) {
-		add(foreign.Name)
+	for _, unmanaged := range g.Caches.Unmanaged[kind].InNamespace(namespace) {
+		add(unmanaged.Name)
 	}
 	slices.SortFunc(found, func(a, b object.Ref) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(found)
 }
 
-// TooMany are the faults of patterns that match more than mark.MaxListed.
+// TooMany returns the faults of patterns that match more than mark.MaxListed objects.
 func (g *Gatherer) TooMany(namespace string, of optin.Preferences) []optin.Fault {
 	var faults []optin.Fault
 	for _, kind := range object.Kinds {
@@ -117,15 +117,15 @@ func (g *Gatherer) TooMany(namespace string, of optin.Preferences) []optin.Fault
 	return faults
 }
 
-// Consumed is what holds of reference: who wants what done about a change, and
-// which data there is.
-func (g *Gatherer) Consumed(namespace string, reference refs.Reference, of optin.Preferences) decide.Input {
+// Input returns the input of reference: which rule or opt-in applies, and the current
+// data.
+func (g *Gatherer) Input(namespace string, reference refs.Reference, of optin.Preferences) decide.Input {
 	ref := object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name}
 	if reference.Mode == refs.Provided {
-		return decide.Input{Reference: reference, Object: ref, Action: spec.None, Spared: spec.ReasonProvided}
+		return decide.Input{Reference: reference, Object: ref, Action: spec.None, SkipReason: spec.ReasonProvided}
 	}
-	o := g.Look(ref)
-	c := g.Wanted(o, reference, of)
+	o := g.Cached(ref)
+	c := g.Match(o, reference, of)
 	var current *object.Digested
 	if c.Governed() {
 		current = g.current(o, c)
@@ -144,22 +144,23 @@ func (g *Gatherer) Consumed(namespace string, reference refs.Reference, of optin
 	return c
 }
 
-// current is o as it is now; nil when that is not known.
-func (g *Gatherer) current(o looked, c decide.Input) *object.Digested {
+// current returns the current version of o; nil if it is not known.
+func (g *Gatherer) current(o cachedObject, c decide.Input) *object.Digested {
 	switch {
 	case o.clone != nil:
 		return o.clone
 	case o.source != nil:
 		return o.source.Digested(g.Hasher)
-	case o.foreign != nil && c.WantsRead():
-		return g.Read(o.ref, o.foreign.ResourceVersion)
+	case o.unmanaged != nil && c.WantsRead():
+		return g.Read(o.ref, o.unmanaged.ResourceVersion)
 	default:
 		return nil
 	}
 }
 
-// Wanted finds who wants something done about a change of o, and what.
-func (g *Gatherer) Wanted(o looked, reference refs.Reference, of optin.Preferences) decide.Input {
+// Match returns the input of reference without its data: which rule or opt-in applies,
+// and which action it asks for.
+func (g *Gatherer) Match(o cachedObject, reference refs.Reference, of optin.Preferences) decide.Input {
 	c := decide.Input{Object: o.ref, Action: spec.None}
 	var counts bool
 	c.Reference, counts = of.Narrowed(reference)
@@ -180,50 +181,50 @@ func (g *Gatherer) Wanted(o looked, reference refs.Reference, of optin.Preferenc
 	c.Pace = c.Pace.And(spec.Pace{Interval: of.MinInterval})
 	switch {
 	case !c.Governed():
-		c.Spared = of.ExclusionReason(reference, o.ref, o.tags())
+		c.SkipReason = of.ExclusionReason(reference, o.ref, o.tags())
 	case !counts:
-		c.Spared = spec.ReasonKeys
+		c.SkipReason = spec.ReasonKeys
 	default:
 		c.Action = cmp.Or(of.How, asked, ruled, spec.Auto)
 	}
 	return c
 }
 
-// looked is what the caches hold of an object.
-type looked struct {
-	ref     object.Ref
-	clone   *object.Digested
-	source  *object.Full
-	foreign *informers.Unmanaged
-	// unsynced is true while sources of its place may be missing.
+// cachedObject is what the caches hold of an object.
+type cachedObject struct {
+	ref       object.Ref
+	clone     *object.Digested
+	source    *object.Full
+	unmanaged *informers.Unmanaged
+	// unsynced is true while sources in the object's namespace may be missing from the
+	// cache.
 	unsynced bool
 }
 
-// Look reads what the caches hold of ref. It sends no request.
-func (g *Gatherer) Look(ref object.Ref) looked {
-	o := looked{ref: ref}
+// Cached returns what the caches hold of ref. It sends no request.
+func (g *Gatherer) Cached(ref object.Ref) cachedObject {
+	o := cachedObject{ref: ref}
 	o.clone, _ = g.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
-	o.foreign, _ = g.Caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
+	o.unmanaged, _ = g.Caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
 	source, synced := g.Caches.Sources.Get(ref)
 	o.source, o.unsynced = source, !synced
 	return o
 }
 
-// Exists reports whether there is an object of that name, whoever governs it.
-func (o looked) Exists() bool { return o.clone != nil || o.foreign != nil }
+// Exists reports whether an object of that name exists, managed or not.
+func (o cachedObject) Exists() bool { return o.clone != nil || o.unmanaged != nil }
 
-func (o looked) tags() mark.Tags {
+func (o cachedObject) tags() mark.Tags {
 	switch {
 	case o.clone != nil:
 		return mark.TagsOf(o.clone.Annotations)
-	case o.foreign != nil:
-		return o.foreign.Tags
+	case o.unmanaged != nil:
+		return o.unmanaged.Tags
 	default:
 		return mark.Tags{}
 	}
 }
 
-// ConflictDelay is how long a consumer is left alone that was written, or
-// replaced by another of its name, at the same moment: time for the caches to
-// catch up.
+// ConflictDelay is how long to wait after a conflict, so that the caches catch up with
+// the other write.
 const ConflictDelay = 200 * time.Millisecond

@@ -12,10 +12,10 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// rule returns the rule that governs o for a consumer with those labels. Clones
-// are governed by the rule they belong to, sources, and what is not there, by the
-// first rule that selects the consumer.
-func (g *Gatherer) rule(o looked, of labels.Set) *spec.Rule {
+// rule returns the rule that governs o for a consumer with those labels. Clones are
+// governed by their own rule. Sources and missing objects are governed by the first
+// rule that selects the consumer.
+func (g *Gatherer) rule(o cachedObject, of labels.Set) *spec.Rule {
 	if o.clone != nil {
 		if marks, readable := mark.Of(o.clone); readable {
 			if rule, known := g.Rules.Named(marks.Rule); known && rule.SelectsWorkload(of) {
@@ -33,9 +33,9 @@ func (g *Gatherer) rule(o looked, of labels.Set) *spec.Rule {
 	return nil
 }
 
-// rulesFor are the rules that have o, which is no clone, as a source, or would
-// have it as one, or as a clone, were it there.
-func (g *Gatherer) rulesFor(o looked) []spec.Rule {
+// rulesFor returns the rules that have o, which is not a clone, as a source. If o does
+// not exist, it returns the rules whose source or clone would have its name.
+func (g *Gatherer) rulesFor(o cachedObject) []spec.Rule {
 	switch {
 	case o.source != nil:
 		return g.Rules.ForSource(o.ref, o.source.Labels)
@@ -51,23 +51,24 @@ func (g *Gatherer) rulesFor(o looked) []spec.Rule {
 	return found
 }
 
-// markStartedWithout is consumed, what w consumes, and says of what is not there whether pods
-// of w started without it. A clone that is about to be made is as good as there: so
-// nothing restarts for the clones that a new rule makes.
-func (g *Gatherer) markStartedWithout(among *Consumers, w *workload.Workload, consumed []decide.Input) []decide.Input {
-	for i, c := range consumed {
+// markStartedWithout sets StartedWithout on absent optional references of w. Clones
+// that sync is about to create count as present, so that adding a rule restarts
+// nothing.
+func (g *Gatherer) markStartedWithout(among *Consumers, w *workload.Workload, inputs []decide.Input) []decide.Input {
+	for i, c := range inputs {
 		if !c.Absent || !c.Optional {
 			continue
 		}
-		pods := among.reading(w, c.Object)
-		consumed[i].Without = len(pods) > 0 && !g.Coming(c)
-		consumed[i].Lacked = g.Absences.StartedWithout(c.Object, pods)
+		pods := among.runningPodsUsing(w, c.Object)
+		inputs[i].StartedWithout = len(pods) > 0 && !g.IsClonePending(c)
+		inputs[i].StartedAfterDelete = g.MissingObjects.StartedWithout(c.Object, pods)
 	}
-	return consumed
+	return inputs
 }
 
-// Coming reports whether c is a clone that is not there, although its source is.
-func (g *Gatherer) Coming(c decide.Input) bool {
+// IsClonePending reports whether c is a clone that does not exist although its source
+// does.
+func (g *Gatherer) IsClonePending(c decide.Input) bool {
 	rule, known := g.Rules.Named(c.Rule)
 	namespace, found := g.Caches.Namespaces.Get("", c.Object.Namespace)
 	if !known || !found || !rule.ClonedTo.Matches(namespace.Name, namespace.Labels) {
@@ -78,16 +79,16 @@ func (g *Gatherer) Coming(c decide.Input) bool {
 	return source != nil || !synced
 }
 
-// markMissed is consumed, what w consumes, and says of what pods of w started before it
-// was written. top is stamped for w. A CronJob runs new pods anyway.
-func (g *Gatherer) markMissed(among *Consumers, w, top *workload.Workload, consumed []decide.Input) []decide.Input {
+// markMissed marks the inputs of w whose data was written after pods of w started. top
+// is restarted for w. CronJobs are skipped, because they create new pods anyway.
+func (g *Gatherer) markMissed(among *Consumers, w, top *workload.Workload, inputs []decide.Input) []decide.Input {
 	if g.Installed == nil || w.Kind == kinds.KindCronJob || !top.IsFollowed(*g.Installed) {
-		return consumed
+		return inputs
 	}
-	for i, c := range consumed {
+	for i, c := range inputs {
 		if c.Governed() && c.Exists && c.ReadAtStart() {
-			consumed[i].Stale, consumed[i].Unstamped = c.IsStale(among.reading(w, c.Object)), top.LostStamp()
+			inputs[i].Stale, inputs[i].Unstamped = c.IsStale(among.runningPodsUsing(w, c.Object)), top.LostStamp()
 		}
 	}
-	return consumed
+	return inputs
 }

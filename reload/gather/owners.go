@@ -18,7 +18,7 @@ func ownerValues(w *workload.Workload) []string {
 	return []string{string(w.Owner.UID)}
 }
 
-// RootOwner walks up from w, see the function of that name.
+// RootOwner finds the workload to restart for w; see workload.FindRootOwner.
 func (c *Consumers) RootOwner(w *workload.Workload) workload.RootOwner {
 	return workload.FindRootOwner(w, func(owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
 		return c.Lookup(w.Namespace, owner)
@@ -50,7 +50,7 @@ func (c *Consumers) Controlled(w *workload.Workload) []*workload.Workload {
 	return c.byIndex(byOwner, string(w.UID))
 }
 
-// StampedGroup is top and every workload that it is stamped for.
+// StampedGroup returns top and every workload that is restarted through it.
 func (c *Consumers) StampedGroup(top *workload.Workload) []*workload.Workload {
 	all := []*workload.Workload{top}
 	if !top.Templated() {
@@ -67,8 +67,8 @@ func (c *Consumers) StampedGroup(top *workload.Workload) []*workload.Workload {
 	return all
 }
 
-// AffectedKeys are the workloads to look at when w changed: itself, and the one
-// that is stamped for it.
+// AffectedKeys returns the workloads to reconcile after a change of w: itself, and the
+// one that is restarted for it.
 func (c *Consumers) AffectedKeys(w *workload.Workload) []kinds.Key {
 	keys := []kinds.Key{w.Key()}
 	if top := c.RootOwner(w).Root; top != w {

@@ -7,19 +7,18 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// PreferencesFor takes the wishes for w from itself, and from the one that is stamped
-// for it: what made w may take off again whatever is written on w.
+// PreferencesFor returns the preferences of w and of the workload that is restarted for
+// it: an owner of w may remove annotations from w.
 func (c *Consumers) PreferencesFor(w *workload.Workload, settings spec.Settings) optin.Preferences {
 	of := w.Preferences(settings)
 	if top := c.RootOwner(w).Root; top != w {
 		of = of.InheritFrom(top.Preferences(settings))
 	}
-	return c.sectioned(of, w.Namespace)
+	return c.withSections(of, w.Namespace)
 }
 
-// sectioned adds what sections of the configuration ask for a consumer of that
-// namespace.
-func (c *Consumers) sectioned(of optin.Preferences, namespace string) optin.Preferences {
+// withSections adds the opt-ins by configured sections for the namespace.
+func (c *Consumers) withSections(of optin.Preferences, namespace string) optin.Preferences {
 	if c.Sections == nil {
 		return of
 	}
@@ -27,18 +26,18 @@ func (c *Consumers) sectioned(of optin.Preferences, namespace string) optin.Pref
 	return of.GovernedBy(sections, namespace, namespaceLabels)
 }
 
-// PreferencesForPod takes the wishes for a pod from the workload it belongs to. Those
-// of a pod without one, or whose workload is not cached, are its own.
+// PreferencesForPod returns the preferences of the workload that pod belongs to, or of
+// the pod itself if that workload is not cached.
 func (c *Consumers) PreferencesForPod(pod *workload.Pod, settings spec.Settings) optin.Preferences {
 	if owner, found := c.OwnerOf(pod); found {
 		return c.PreferencesFor(owner, settings)
 	}
 	of, _ := optin.ReadPreferences(&pod.ObjectMeta, nil, settings)
-	return c.sectioned(of, pod.Namespace)
+	return c.withSections(of, pod.Namespace)
 }
 
-// SectionsFor returns what consumers.sections is, by the labels that namespaces
-// are known to have. About a namespace that is not known no section is.
+// SectionsFor returns a function for Consumers.Sections. No section applies to a
+// namespace that is not cached.
 func SectionsFor(namespaces *informers.View[*informers.Namespace], sections func() []spec.Section) func(string) ([]spec.Section, map[string]string) {
 	return func(name string) ([]spec.Section, map[string]string) {
 		current := sections()

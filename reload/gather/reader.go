@@ -22,21 +22,21 @@ import (
 // readWorkers is how many objects are read at once.
 const readWorkers = 8
 
-// Reader keep digests of the objects that are neither sources nor clones, and
-// that an owner, or a section of the configuration, asks about. Each is read once for each of its resourceVersions,
-// however many consume it; its data is digested at once and let go of. One that
-// cannot be read is tried again for ever, and delays nothing else.
+// Reader keeps digests of objects that are neither sources nor clones, if an owner or a
+// section asks for them. It reads each resourceVersion once, however many consumers it
+// has, and drops the data after digesting it. It retries a failed read without limit,
+// and reads other objects meanwhile.
 type Reader struct {
 	reader kube.Reader
 	caches *informers.Caches
 	key    *digestkey.Key
 	Queue  *queue.Runner[object.Ref]
-	// wanted reports whether anybody still asks about an object.
+	// Wanted reports whether a consumer still needs an object.
 	Wanted func(object.Ref) bool
-	// done is called after an object was read; before is what it was when it was
-	// read the last time, nil the first time.
+	// Done is called after an object was read. before is its previous version, nil at
+	// first.
 	Done func(ref object.Ref, before *object.Digested)
-	// labels reports whether anybody asks for the labels of objects.
+	// Labels reports whether labels of objects are needed.
 	Labels func() bool
 
 	known sync.Map // from object.Ref to *object.Digested
@@ -49,8 +49,8 @@ func NewReader(clients *kube.Clients, caches *informers.Caches, key *digestkey.K
 	return r
 }
 
-// Get returns the object as it is at resourceVersion or later. When that is not
-// known it returns nil, and has it read.
+// Get returns the object at resourceVersion or later. If it is not known, Get returns
+// nil and enqueues a read.
 func (r *Reader) Get(ref object.Ref, resourceVersion string) *object.Digested {
 	if known := r.At(ref, resourceVersion); known != nil {
 		return known
@@ -59,51 +59,50 @@ func (r *Reader) Get(ref object.Ref, resourceVersion string) *object.Digested {
 	return nil
 }
 
-// Latest is the object as it was last read; nil if it was not.
+// Latest returns the last version that was read; nil if none was.
 func (r *Reader) Latest(ref object.Ref) *object.Digested {
 	value, _ := r.known.Load(ref)
 	known, _ := value.(*object.Digested)
 	return known
 }
 
-// At is get without the reading.
+// At is Get without enqueuing a read.
 func (r *Reader) At(ref object.Ref, resourceVersion string) *object.Digested {
 	known := r.Latest(ref)
 	switch {
 	case known == nil, known.ResourceVersion != resourceVersion && !object.NewerThan(known.ResourceVersion, resourceVersion):
 		return nil
 	case known.Labels == nil && r.Labels():
-		return nil // it was read before anybody asked for them
+		return nil // it was read before labels were needed
 	default:
 		return known
 	}
 }
 
-// Review has ref read when it has changed, or forgotten when nobody asks about
-// it any more.
+// Review enqueues ref, to read a new version, or to forget it if no consumer needs it.
 func (r *Reader) Review(ref object.Ref) {
 	if _, known := r.known.Load(ref); known || r.Wanted(ref) {
 		r.Queue.Fresh(ref)
 	}
 }
 
-// ReviewOf reviews what a consumer is known to have asked about, and may not any
-// more.
-func (r *Reader) ReviewOf(namespace string, references []refs.Reference, theirs *optin.ThirdParty) {
+// ReviewOf reviews the objects that a consumer referenced or listed, and may not need
+// any more.
+func (r *Reader) ReviewOf(namespace string, references []refs.Reference, thirdParty *optin.ThirdParty) {
 	for _, reference := range references {
 		r.reviewKnown(object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name})
 	}
-	for _, ref := range theirs.Lists() {
+	for _, ref := range thirdParty.Lists() {
 		r.reviewKnown(ref)
 	}
-	if len(theirs.Patterns()) == 0 {
+	if len(thirdParty.Patterns()) == 0 {
 		return
 	}
 	r.ReviewAll(func(ref object.Ref) bool { return ref.Namespace == namespace })
 }
 
-// ReviewAll reviews those that are known and that which says so, after a change
-// of who asks.
+// ReviewAll reviews the known objects that which selects, after a change of rules or
+// preferences.
 func (r *Reader) ReviewAll(which func(object.Ref) bool) {
 	r.known.Range(func(key, _ any) bool {
 		if ref, is := key.(object.Ref); is && which(ref) {
@@ -122,12 +121,12 @@ func (r *Reader) reviewKnown(ref object.Ref) {
 // Reconcile reads ref if its cached version is newer than the stored digests. It
 // forgets ref if it was deleted or no consumer needs it any more.
 func (r *Reader) Reconcile(ctx context.Context, ref object.Ref) error {
-	foreign, found := r.caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
+	unmanaged, found := r.caches.Unmanaged[ref.Kind].Get(ref.Namespace, ref.Name)
 	if !found || !r.Wanted(ref) {
 		r.known.Delete(ref)
 		return nil
 	}
-	if r.At(ref, foreign.ResourceVersion) != nil {
+	if r.At(ref, unmanaged.ResourceVersion) != nil {
 		return nil
 	}
 	current, err := r.reader.Describe(ctx, ref, r.key)
@@ -135,20 +134,20 @@ func (r *Reader) Reconcile(ctx context.Context, ref object.Ref) error {
 		return err
 	}
 	if current == nil {
-		return nil // deleted: the cache will tell
+		return nil // deleted: the cache will report it
 	}
 	before := r.Latest(ref)
 	digests := digestsOf(current, before)
 	if r.Labels() {
-		digests.Labels = object.Merged(current.Labels, map[string]string{}) // not nil
+		digests.Labels = object.Merged(current.Labels, map[string]string{}) // must not be nil, see At
 	}
 	r.known.Store(ref, digests)
 	r.Done(ref, before)
 	return nil
 }
 
-// digestsOf is what is kept of an object that was read; before is what was kept
-// of it until then, or nil.
+// digestsOf returns what is kept of an object that was read. before is the previous
+// version, or nil.
 func digestsOf(read, before *object.Digested) *object.Digested {
 	return &object.Digested{
 		ObjectMeta: metav1.ObjectMeta{
@@ -158,9 +157,9 @@ func digestsOf(read, before *object.Digested) *object.Digested {
 	}
 }
 
-// ChangedAt is when the data of an object became what it is; zero is not known.
-// The API server says it of a write that takes over fields: where nothing but
-// keys went, it tells the time of an earlier one.
+// changedAt returns when the data of an object became what it is; zero means unknown.
+// The API server does not record the time of a write that only removes keys, and
+// reports an earlier time.
 func changedAt(read, before *object.Digested) time.Time {
 	if before == nil || !lacksOnly(read.Digests, before.Digests) {
 		return read.ChangedAt
@@ -171,7 +170,7 @@ func changedAt(read, before *object.Digested) time.Time {
 	return read.ChangedAt
 }
 
-// lacksOnly reports whether now holds nothing that before did not.
+// lacksOnly reports whether every key of now has the same value in before.
 func lacksOnly(now, before object.Digests) bool {
 	return !slices.ContainsFunc(now, func(k object.KeyDigest) bool {
 		sum, found := before.Sum(k.Key)

@@ -16,8 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// ByTarget is the index from a namespace to the targets in it that are
-// annotated.
+// ByTarget is the index from a namespace to the annotated targets in it.
 const ByTarget = "target"
 
 func targetValues(w *workload.Workload) []string {
@@ -27,18 +26,18 @@ func targetValues(w *workload.Workload) []string {
 	return []string{w.Namespace}
 }
 
-// AnnotatedKinds are the kinds of targets that the rules annotate.
+// AnnotatedKinds returns the kinds of targets that the rules annotate.
 func AnnotatedKinds(set *rules.Set[spec.Rule]) []*kinds.Info {
-	var forms []*kinds.Info
+	var infos []*kinds.Info
 	for _, t := range spec.TargetsOf(set) {
 		if t.Annotates() {
-			forms = append(forms, t.Info)
+			infos = append(infos, t.Info)
 		}
 	}
-	return forms
+	return infos
 }
 
-// TargetsIn returns the targets of governing in namespace that are annotated.
+// TargetsIn returns the annotated targets of the governing rules in namespace.
 func (c *Consumers) TargetsIn(namespace string, governing []spec.Rule) []kinds.Key {
 	var keys []kinds.Key
 	for _, rule := range governing {
@@ -56,23 +55,23 @@ func (c *Consumers) TargetsIn(namespace string, governing []spec.Rule) []kinds.K
 	return keys
 }
 
-// targetOf is what holds of the objects that w is annotated for.
-func (g *Gatherer) targetOf(w *workload.Workload, of optin.Preferences) []decide.Input {
-	var consumed []decide.Input
+// targetInputs returns the inputs of the objects that w is annotated for.
+func (g *Gatherer) targetInputs(w *workload.Workload, of optin.Preferences) []decide.Input {
+	var inputs []decide.Input
 	for _, t := range spec.TargetsOf(g.Rules) {
 		if !t.Annotates() || !selectsTarget(t.CompiledTarget, w) {
 			continue
 		}
 		for _, ref := range g.objects(t.Rule, w.Namespace) {
-			consumed = append(consumed, g.targeted(t.Rule, ref, of))
+			inputs = append(inputs, g.targetInput(t.Rule, ref, of))
 		}
 	}
-	return consumed
+	return inputs
 }
 
-// targeted is ref as a target consumes it: it is told of every change, whatever
-// the rule does about pods.
-func (g *Gatherer) targeted(rule spec.Rule, ref object.Ref, of optin.Preferences) decide.Input {
+// targetInput returns the input of ref for a target. A target is annotated for every
+// change, whatever the rule's action for pods is.
+func (g *Gatherer) targetInput(rule spec.Rule, ref object.Ref, of optin.Preferences) decide.Input {
 	c := decide.Input{Object: ref, Rule: rule.Name, Action: spec.None, Pace: rule.Pace()}
 	var counts bool
 	c.Reference, counts = of.Narrowed(refs.Reference{Kind: ref.Kind, Name: ref.Name, Optional: true, Mode: refs.Listed})
@@ -88,7 +87,7 @@ func (g *Gatherer) targeted(rule spec.Rule, ref object.Ref, of optin.Preferences
 	return c
 }
 
-// objects are those of rule in namespace: its sources, or their clones.
+// objects returns the objects of rule in namespace: its sources, or their clones.
 func (g *Gatherer) objects(rule spec.Rule, namespace string) []object.Ref {
 	names := []string{rule.Source.Name}
 	if rule.BySelector() {
@@ -113,8 +112,8 @@ func (g *Gatherer) selected(rule spec.Rule) []string {
 	return names
 }
 
-// OfRule is rule's object ref as it is now; nil when there is none, or when it
-// belongs to another rule. What is not in ref's namespace is never looked at.
+// OfRule returns the current version of rule's object ref; nil if it does not exist, or
+// belongs to another rule. It looks only in ref's namespace.
 func (g *Gatherer) OfRule(rule spec.Rule, ref object.Ref) *object.Digested {
 	if ref.Namespace == rule.Source.Namespace {
 		source, synced := g.Caches.Sources.Get(ref)

@@ -8,41 +8,40 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Health says how the rollout goes that a restart by Headwater began.
+// Health is the health of a rollout that Headwater started.
 type Health string
 
-// The healths.
+// The values of Health.
 const (
 	// Healthy: every pod is of the new pod template, available, and does not fail.
 	Healthy Health = "Healthy"
 	// Progressing: it is not complete yet.
 	Progressing Health = "Progressing"
-	// Stuck: it does not get on by itself, or its new pods fail.
+	// Stuck: it does not progress by itself, or its new pods fail.
 	Stuck Health = "Stuck"
 )
 
-// RolloutHealth is what JudgeRollout found.
+// RolloutHealth is the result of JudgeRollout.
 type RolloutHealth struct {
 	Health Health `json:"health"`
-	// Reason is why it is Stuck, or would be if it did not fail before the restart.
+	// Reason is why it is Stuck, or would be if it had not failed before the restart.
 	Reason workload.StuckReason `json:"reason,omitempty"`
-	// Pod is the first of the pods that fail, by name.
+	// Pod is the first failing pod, by name.
 	Pod string `json:"pod,omitempty"`
-	// FailedBefore is true where the workload was failing before the restart
-	// already, which is then not the cause.
+	// FailedBefore is true if the workload failed before the restart already, which is
+	// then not the cause.
 	FailedBefore bool `json:"failedBefore,omitempty"`
-	// Again is when time alone may change this; zero when it does not.
+	// Again is when passing time may change this; zero if it does not.
 	Again time.Time `json:"-"`
 }
 
-// JudgeRollout judges the rollout of w, which Headwater restarted at RestartedAt,
-// by its status and its pods. For kinds that report no missed deadline, it is Stuck
-// after RolloutPatience without a new pod.
+// JudgeRollout judges the rollout of w, which Headwater restarted at restartedAt, by
+// its status and its pods. In kinds without a progress deadline, a rollout is Stuck
+// after RolloutTimeout without a new pod.
 //
-// A workload that was failing before the restart is not Stuck: one that was
-// unavailable since before, or of which a pod fails that is older than the restart.
-// Neither are pods counted that came long after the rollout, or that ran for long
-// before they began to crash.
+// A workload that failed before the restart is not Stuck: it was unavailable since
+// before, or one of its older pods fails. Pods that were created long after the rollout
+// do not count, nor pods that ran for long before they crashed.
 func JudgeRollout(w *workload.Workload, pods []*workload.Pod, restartedAt, now time.Time) RolloutHealth {
 	old, recent := splitByRestart(pods, restartedAt)
 	complete := len(old) == 0
@@ -64,7 +63,7 @@ func JudgeRollout(w *workload.Workload, pods []*workload.Pod, restartedAt, now t
 	return found
 }
 
-// progress judges a rollout that is not complete, whose new pods do not fail.
+// progress judges an incomplete rollout whose new pods do not fail.
 func progress(w *workload.Workload, recent []*workload.Pod, restartedAt, now time.Time) RolloutHealth {
 	r := w.Rollout
 	if r != nil && r.FailedAt != 0 && r.FailedAt >= restartedAt.Unix() {
@@ -73,29 +72,27 @@ func progress(w *workload.Workload, recent []*workload.Pod, restartedAt, now tim
 	if r != nil && (!r.ReplacesPods() || hasDeadline(w.Kind)) {
 		return RolloutHealth{Health: Progressing}
 	}
-	deadline := LastBound(recent, restartedAt).Add(workload.RolloutPatience)
+	deadline := LastBound(recent, restartedAt).Add(workload.RolloutTimeout)
 	if !now.Before(deadline) {
 		return RolloutHealth{Health: Stuck, Reason: workload.StuckNoProgress}
 	}
 	return RolloutHealth{Health: Progressing, Again: deadline}
 }
 
-// failedBefore reports whether w was failing before the restart; old are its pods
-// that are older.
+// failedBefore reports whether w failed before the restart. old are its older pods.
 func failedBefore(w *workload.Workload, old []*workload.Pod, restartedAt, now time.Time) bool {
 	failing, _ := firstFailing(old, now)
 	unavailable := w.Rollout != nil && w.Rollout.UnavailableAt != 0 && w.Rollout.UnavailableAt < restartedAt.Unix()
 	return failing != nil || unavailable
 }
 
-// hasDeadline reports whether the controller of such workloads reports a missed
-// progress deadline.
+// hasDeadline reports whether workloads of kind k report an exceeded progress deadline.
 func hasDeadline(k kinds.Kind) bool {
 	return kinds.IsKnown(k) && k != kinds.KindStatefulSet && k != kinds.KindDaemonSet
 }
 
-// splitByRestart are the pods that run, those that were bound before the restart
-// and those after it. Terminating pods do not matter.
+// splitByRestart returns the running pods that were bound before and after the restart.
+// Terminating pods do not count.
 func splitByRestart(pods []*workload.Pod, restartedAt time.Time) (old, recent []*workload.Pod) {
 	second := restartedAt.Truncate(time.Second)
 	for _, pod := range pods {
@@ -110,14 +107,14 @@ func splitByRestart(pods []*workload.Pod, restartedAt time.Time) (old, recent []
 	return old, recent
 }
 
-// ofRollout are those of recent that a rollout at RestartedAt started: each was
-// bound within RolloutPatience of the one before. What came later was evicted, or
-// scaled up, long after the rollout.
+// ofRollout returns those of recent that the rollout started: each was bound within
+// RolloutTimeout of the previous one. Later pods replaced evicted ones, or were scaled
+// up.
 func ofRollout(recent []*workload.Pod, restartedAt time.Time) []*workload.Pod {
 	slices.SortFunc(recent, func(a, b *workload.Pod) int { return a.BoundAt.Compare(b.BoundAt) })
 	last := restartedAt
 	for i, pod := range recent {
-		if pod.BoundAt.Sub(last) > workload.RolloutPatience {
+		if pod.BoundAt.Sub(last) > workload.RolloutTimeout {
 			return recent[:i]
 		}
 		last = pod.BoundAt
@@ -137,7 +134,7 @@ func LastBound(pods []*workload.Pod, restartedAt time.Time) time.Time {
 	return last
 }
 
-// firstFailing is the first of pods that fails, by name; nil when none does.
+// firstFailing returns the first failing pod, by name; nil if none fails.
 func firstFailing(pods []*workload.Pod, now time.Time) (first *workload.Pod, reason workload.StuckReason) {
 	for _, pod := range pods {
 		if is := pod.Failing(now); is != "" && (first == nil || pod.Name < first.Name) {

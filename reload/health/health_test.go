@@ -53,7 +53,7 @@ func TestJudgingARollout(t *testing.T) {
 	}{
 		"a rollout whose pods come":           {deployment(asIs), []*workload.Pod{old, recent}, time.Hour, RolloutHealth{Health: Progressing}},
 		"one that is complete":                {deployment(complete), []*workload.Pod{recent}, time.Hour, RolloutHealth{Health: Healthy}},
-		"one that is paused":                  {deployment(func(r *workload.Rollout) { r.Still = true }), []*workload.Pod{old}, time.Hour, RolloutHealth{Health: Progressing}},
+		"one that is paused":                  {deployment(func(r *workload.Rollout) { r.Paused = true }), []*workload.Pod{old}, time.Hour, RolloutHealth{Health: Progressing}},
 		"one that exceeded its deadline":      {deployment(func(r *workload.Rollout) { r.FailedAt = second(restarted + time.Minute) }), []*workload.Pod{old}, time.Hour, RolloutHealth{Health: Stuck, Reason: workload.StuckDeadline}},
 		"one that exceeded it before":         {deployment(func(r *workload.Rollout) { r.FailedAt = second(restarted - time.Minute) }), []*workload.Pod{old}, time.Hour, RolloutHealth{Health: Progressing}},
 		"one complete after it exceeded it":   {deployment(func(r *workload.Rollout) { complete(r); r.FailedAt = second(restarted + time.Minute) }), []*workload.Pod{recent}, time.Hour, RolloutHealth{Health: Healthy}},
@@ -173,10 +173,10 @@ func TestWhyOldPodsRunOn(t *testing.T) {
 		health RolloutHealth
 		want   KeptReason
 	}{
-		"a Deployment that is paused":             {&workload.Workload{Kind: kinds.KindDeployment, Rollout: &workload.Rollout{Still: true}}, RolloutHealth{}, KeptPaused},
-		"a StatefulSet under OnDelete":            {&workload.Workload{Kind: kinds.KindStatefulSet, Rollout: &workload.Rollout{Still: true}}, RolloutHealth{}, KeptOnDelete},
-		"a StatefulSet up to its partition":       {&workload.Workload{Kind: kinds.KindStatefulSet, Rollout: &workload.Rollout{Replicas: 3, Kept: 1, Updated: 2}}, RolloutHealth{}, KeptPartition},
-		"one that is not there yet":               {&workload.Workload{Kind: kinds.KindStatefulSet, Rollout: &workload.Rollout{Replicas: 3, Kept: 1, Updated: 1}}, RolloutHealth{}, ""},
+		"a Deployment that is paused":             {&workload.Workload{Kind: kinds.KindDeployment, Rollout: &workload.Rollout{Paused: true}}, RolloutHealth{}, KeptPaused},
+		"a StatefulSet under OnDelete":            {&workload.Workload{Kind: kinds.KindStatefulSet, Rollout: &workload.Rollout{Paused: true}}, RolloutHealth{}, KeptOnDelete},
+		"a StatefulSet up to its partition":       {&workload.Workload{Kind: kinds.KindStatefulSet, Rollout: &workload.Rollout{Replicas: 3, Partitioned: 1, Updated: 2}}, RolloutHealth{}, KeptPartition},
+		"one that is not there yet":               {&workload.Workload{Kind: kinds.KindStatefulSet, Rollout: &workload.Rollout{Replicas: 3, Partitioned: 1, Updated: 1}}, RolloutHealth{}, ""},
 		"a Deployment whose pods a quota refuses": {&workload.Workload{Kind: kinds.KindDeployment, Rollout: &workload.Rollout{Refused: true}}, RolloutHealth{}, KeptRefused},
 		"one that is stuck":                       {&workload.Workload{Kind: kinds.KindDeployment, Rollout: &workload.Rollout{}}, RolloutHealth{Reason: workload.StuckDeadline}, "ProgressDeadlineExceeded"},
 		"a CronJob, of which a job runs":          {&workload.Workload{Kind: kinds.KindCronJob}, RolloutHealth{}, KeptJob},

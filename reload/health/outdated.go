@@ -8,25 +8,25 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// KeptReason says why pods that run older data are not replaced.
+// KeptReason says why pods with older data are not replaced.
 type KeptReason string
 
-// The reasons beside those of StuckReason. Without any they are being replaced.
+// The reasons, besides those of StuckReason. Empty means that they are being replaced.
 const (
-	// KeptPaused: the rollout of the workload is paused.
+	// KeptPaused: the rollout is paused.
 	KeptPaused KeptReason = "Paused"
-	// KeptOnDelete: by its update strategy its owner deletes the pods.
+	// KeptOnDelete: the update strategy is OnDelete.
 	KeptOnDelete KeptReason = "OnDelete"
-	// KeptPartition: the partition of its update strategy keeps them.
+	// KeptPartition: the partition of the update strategy keeps them.
 	KeptPartition KeptReason = "Partition"
-	// KeptRefused: new pods are refused, as by a quota or a policy.
+	// KeptRefused: new pods are refused, for example by a quota or a policy.
 	KeptRefused KeptReason = "ReplicaFailure"
-	// KeptJob: they are of a job, which ends with what it started with.
+	// KeptJob: they belong to a Job, whose pods keep their data until they end.
 	KeptJob KeptReason = "JobRunning"
 )
 
-// keptBy says why pods of w that are older than its restart run on; health is what
-// was found of its rollout.
+// keptBy returns why pods of w that are older than its restart still run. health is the
+// health of its rollout.
 func keptBy(w *workload.Workload, health RolloutHealth) KeptReason {
 	r := w.Rollout
 	switch {
@@ -34,22 +34,22 @@ func keptBy(w *workload.Workload, health RolloutHealth) KeptReason {
 		return KeptJob
 	case r == nil:
 		return KeptReason(health.Reason)
-	case r.Still && (w.Kind == kinds.KindStatefulSet || w.Kind == kinds.KindDaemonSet):
+	case r.Paused && (w.Kind == kinds.KindStatefulSet || w.Kind == kinds.KindDaemonSet):
 		return KeptOnDelete
-	case r.Still:
+	case r.Paused:
 		return KeptPaused
 	case r.Refused:
 		return KeptRefused
-	case r.Kept > 0 && r.Updated >= r.Replicas-r.Kept:
+	case r.Partitioned > 0 && r.Updated >= r.Replicas-r.Partitioned:
 		return KeptPartition
 	default:
 		return KeptReason(health.Reason)
 	}
 }
 
-// outdated counts the pods that run, and those of them that started before the
-// restart at RestartedAt, and before the data was written at ChangedAt, where that
-// is known. In the second of that a stamp tells.
+// outdated counts all running pods, and the old ones, which were bound before the
+// restart and before the data was written. For pods bound in that same second, the
+// stamp decides.
 func outdated(pods []*workload.Pod, restartedAt, changedAt time.Time) (old, all int) {
 	since := restartedAt
 	if !changedAt.IsZero() && changedAt.Before(since) {
@@ -69,20 +69,20 @@ func outdated(pods []*workload.Pod, restartedAt, changedAt time.Time) (old, all 
 	return old, all
 }
 
-// RolloutState is how far the last restart of a workload is.
+// RolloutState is the state of the last restart of a workload.
 type RolloutState struct {
 	RolloutHealth
 
-	// Pods run, of which PodsBehind started before the restart, and so have older
-	// data.
+	// Pods is the number of running pods. PodsBehind of them started before the restart
+	// and have older data.
 	Pods       int `json:"pods"`
 	PodsBehind int `json:"podsBehind"`
 	// Kept is why those are not replaced; see KeptReason and StuckReason.
 	Kept KeptReason `json:"kept,omitempty"`
 }
 
-// StateOf is nil for a workload that Headwater did not restart. Where somebody
-// else wrote the pod template since, the health of the rollout is not Headwater's.
+// StateOf returns nil for a workload that Headwater did not restart. If somebody else
+// wrote the pod template since, it does not report the health of their rollout.
 func StateOf(w *workload.Workload, pods []*workload.Pod, changedAt, now time.Time) *RolloutState {
 	restartedAt := mark.ParseTime(w.Annotations[mark.RestartedAt])
 	if restartedAt.IsZero() {

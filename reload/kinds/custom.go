@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CustomKind names a kind that Headwater does not know from the start.
+// CustomKind is a kind in the configuration.
 type CustomKind struct {
 	// Group is empty for the core group.
 	Group   string `json:"group"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
-	// Resource is the plural name, for kinds whose plural is irregular. It is for
-	// people and lists of permissions; the API server tells what objects are read by.
+	// Resource is the plural name, for irregular plurals. It is used in messages and in
+	// RBAC rules; to read objects, Headwater asks the API server.
 	Resource string `json:"resource"`
 }
 
-// WorkloadKind declares a kind whose objects hold a pod template.
+// WorkloadKind declares a kind whose objects have a pod template.
 type WorkloadKind struct {
 	CustomKind
-	// Template is the path to it, keys joined by dots.
+	// Template is the path to it: keys joined by dots.
 	Template string `json:"template"`
 }
 
@@ -37,11 +37,10 @@ func (k CustomKind) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 }
 
-// ConsumerKind is what the kind is called among the consumers.
+// ConsumerKind returns the Kind of the objects.
 func (k CustomKind) ConsumerKind() Kind { return Of(k.groupVersionKind().GroupKind()) }
 
-// resource is the plural name that people know the kind by. The library would
-// have a Gateway be one of gatewaies.
+// resource returns the plural name. The library would guess gatewaies for Gateway.
 func (k CustomKind) resource() string {
 	guess, _ := meta.UnsafeGuessKindToResource(k.groupVersionKind())
 	if singular := strings.ToLower(k.Kind); vowelAndY.MatchString(singular) {
@@ -57,9 +56,9 @@ func (k CustomKind) Info() *Info {
 
 // Info describes the kind, with the path to its pod template.
 func (k WorkloadKind) Info() *Info {
-	form := k.CustomKind.Info()
-	form.Template, _ = splitPath(cmp.Or(k.Template, defaultTemplate)) // Validate told what is wrong with it
-	return form
+	info := k.CustomKind.Info()
+	info.Template, _ = splitPath(cmp.Or(k.Template, defaultTemplate)) // Validate reports a bad path
+	return info
 }
 
 var (
@@ -118,10 +117,10 @@ func ValidateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorL
 // IsKnown reports whether Headwater supports kind without a declaration.
 func IsKnown(kind Kind) bool {
 	_, typed := Typed[kind]
-	return typed || slices.ContainsFunc(Known(), func(form *Info) bool { return form.ConsumerKind() == kind })
+	return typed || slices.ContainsFunc(Known(), func(info *Info) bool { return info.ConsumerKind() == kind })
 }
 
-// splitPath reads a path of keys joined by dots; one more dot may lead it.
+// splitPath parses keys joined by dots, with or without a leading dot.
 func splitPath(text string) ([]string, error) {
 	keys := strings.Split(strings.TrimPrefix(text, "."), ".")
 	for _, key := range keys {
@@ -135,7 +134,7 @@ func splitPath(text string) ([]string, error) {
 	return keys, nil
 }
 
-// IsReserved reports whether key begins no path that Headwater may write to.
+// IsReserved reports whether paths that start with key must not be written.
 func IsReserved(key string) bool {
 	return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, key)
 }

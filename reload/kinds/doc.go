@@ -1,6 +1,6 @@
-// Package kinds says which kinds of objects consume Secrets and ConfigMaps: those
-// that Headwater knows, and those that the configuration declares.
+// Package kinds defines the kinds of objects that consume Secrets and ConfigMaps:
+// built-in ones, and those that the configuration declares.
 //
-// In: the configuration. Out: a [Kind], and an [Info] with where the pod template
-// is. The package is pure.
+// In: the configuration. Out: a [Kind], and an [Info] with the path to the pod
+// template. The package is pure.
 package kinds

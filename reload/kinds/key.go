@@ -4,7 +4,7 @@ import (
 	"cmp"
 )
 
-// Key names one consumer: the smallest unit that can fail alone.
+// Key identifies one consumer, which is reconciled by itself.
 type Key struct {
 	Kind            Kind
 	Namespace, Name string

@@ -9,22 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// WorkloadKinds is the order in which workloads are listed.
+// WorkloadKinds returns the workload kinds of every cluster, in the order in which they
+// are listed.
 func WorkloadKinds() []Kind {
 	return []Kind{KindDeployment, KindStatefulSet, KindDaemonSet, KindCronJob}
 }
 
-// KindJob is no kind of consumer: the pods of Jobs are consumers. A Job is read to
-// see whether its owner counts on Reloader, which deletes and recreates it.
+// KindJob is not a kind of consumer: the pods of Jobs are. A Job is read only to report
+// that Reloader would recreate it.
 const KindJob Kind = "Job.batch"
 
-// Kind is a kind of consumer: of those that Headwater knows from the start the
-// plain name, of any other the name, a dot and its API group.
+// Kind is a kind of consumer: the plain name for kinds of every cluster, and otherwise
+// the name, a dot and the API group.
 type Kind string
 
-// The kinds of consumers that are known from the start. All but KindPod are
-// workloads: they have a pod template, and are restarted by a stamp on it. The
-// stamp on a CronJob runs nothing: it says what the jobs from then on read.
+// The built-in kinds of consumers. All but KindPod are workloads: they have a pod
+// template, and are restarted by a stamp on it. The stamp on a CronJob starts nothing;
+// it records what later Jobs read.
 const (
 	KindDeployment  Kind = "Deployment"
 	KindStatefulSet Kind = "StatefulSet"
@@ -38,10 +39,10 @@ const (
 	KindDeploymentConfig Kind = "DeploymentConfig.apps.openshift.io"
 )
 
-// Of names a kind of consumer.
+// Of returns the Kind of a group and kind.
 func Of(kind schema.GroupKind) Kind {
-	for _, form := range Typed {
-		if form.GroupKind() == kind {
+	for _, info := range Typed {
+		if info.GroupKind() == kind {
 			return Kind(kind.Kind)
 		}
 	}
@@ -50,32 +51,31 @@ func Of(kind schema.GroupKind) Kind {
 
 // GroupKind is the inverse of Of.
 func (k Kind) GroupKind() schema.GroupKind {
-	if form, typed := Typed[k]; typed {
-		return form.GroupKind()
+	if info, typed := Typed[k]; typed {
+		return info.GroupKind()
 	}
 	return schema.ParseGroupKind(string(k))
 }
 
-// Info says what the objects of one kind look like to Headwater.
+// Info describes the objects of one kind.
 type Info struct {
-	// GroupVersionKind is how they are read and written.
+	// GroupVersionKind is the version by which they are read and written.
 	schema.GroupVersionKind
-	// Resource is the plural name; of a kind that is not known from the start it is
-	// a guess, and the API server is asked when it serves the kind.
+	// Resource is the plural name. For declared kinds it is a guess until the API
+	// server serves the kind.
 	Resource string
-	// Template is the path to the pod template. Without one the stamp goes on
-	// the object itself.
+	// Template is the path to the pod template. Without one, the object itself is
+	// stamped.
 	Template []string
 }
 
-// ConsumerKind names the kind of the objects.
-func (f *Info) ConsumerKind() Kind { return Of(f.GroupKind()) }
+// ConsumerKind returns the Kind of the objects.
+func (i *Info) ConsumerKind() Kind { return Of(i.GroupKind()) }
 
 // PodTemplate returns the path to the pod template in most kinds of workload.
 func PodTemplate() []string { return []string{"spec", "template"} }
 
-// Typed are those of the kinds that every cluster has. They are never
-// modified.
+// Typed are the kinds that every cluster has. The map must not be modified.
 var Typed = map[Kind]*Info{
 	KindDeployment:  {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Resource: "deployments", Template: PodTemplate()},
 	KindStatefulSet: {GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Template: PodTemplate()},
@@ -84,8 +84,7 @@ var Typed = map[Kind]*Info{
 	KindPod:         {GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods"},
 }
 
-// Known are those of the kinds that are known from the start, but that a
-// cluster may lack.
+// Known returns the built-in kinds that a cluster may not have.
 func Known() []*Info {
 	return []*Info{
 		{
@@ -99,8 +98,8 @@ func Known() []*Info {
 	}
 }
 
-// Optional are those of all workloads that a cluster may lack, the
-// declared ones included.
+// Optional returns all workload kinds that a cluster may not have, including declared
+// ones.
 func Optional(declared []WorkloadKind) []*Info {
 	forms := Known()
 	for _, kind := range declared {
@@ -109,11 +108,11 @@ func Optional(declared []WorkloadKind) []*Info {
 	return forms
 }
 
-// Names are what people may call the kind.
-func (f *Info) Names() []string {
+// Names returns the names that users may give for the kind.
+func (i *Info) Names() []string {
 	var names []string
-	for _, name := range []string{strings.ToLower(f.Kind), f.Resource} {
-		names = append(names, name, name+"."+f.Group)
+	for _, name := range []string{strings.ToLower(i.Kind), i.Resource} {
+		names = append(names, name, name+"."+i.Group)
 	}
 	return names
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// headwaterOptIn is what an owner asks of Headwater: to reload the workload for
-// all that its pods consume, when it is said how, or for what is listed alone.
+// headwaterOptIn is an opt-in by Headwater's annotations. It covers every consumed
+// object if how is set, and otherwise the objects in on.
 type headwaterOptIn struct {
 	how spec.Action
 	on  []object.Ref

@@ -11,8 +11,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/suggest"
 )
 
-// UnknownOn are the annotations of an object and its pod template that have
-// Headwater's prefix and mean nothing.
+// UnknownOn returns the annotations of an object and its pod template that have
+// Headwater's prefix but an unknown name, sorted.
 func UnknownOn(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) []string {
 	unknown := append(mark.Unknown(meta.Annotations), mark.Unknown(template.Annotations)...)
 	slices.Sort(unknown)

@@ -9,12 +9,12 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// SectionOptIn is what a section of reload.namespaces asks for a workload. What
-// the workload's owner asks, and a rule that governs the object, come first.
+// SectionOptIn is an opt-in by a section of reload.namespaces. Annotations of the owner
+// and rules take precedence.
 type SectionOptIn struct {
 	Section spec.Section
-	// reloader is what the owner says to Reloader, where that counts; it may be
-	// nil. ignores says that objects may tell Reloader to ignore them.
+	// reloader is the owner's opt-in to Reloader, if enabled; nil otherwise. ignores
+	// says that objects may exclude themselves by Reloader's annotation.
 	reloader *ReloaderOptIn
 	ignores  bool
 }
@@ -29,13 +29,13 @@ func (a SectionOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bo
 	return a.wants(ref, mode, tags) && a.exclusionReason(ref, tags) == ""
 }
 
-// wants is matches, but for what exclusionReason says.
+// wants is matches without the exclusions.
 func (a SectionOptIn) wants(ref object.Ref, mode refs.Mode, _ mark.Tags) bool {
 	return mode != refs.Listed && a.Section.Covers(ref) && (a.reloader == nil || !a.reloader.declines[ref.Kind])
 }
 
-// exclusionReason returns why nothing is done for the object although the section covers
-// it: what Reloader does not reload under its flag --auto-reload-all.
+// exclusionReason returns why the object is not reloaded although the section covers
+// it. The rules are those of Reloader's flag --auto-reload-all.
 func (a SectionOptIn) exclusionReason(ref object.Ref, tags mark.Tags) spec.Reason {
 	switch {
 	case a.reloader != nil:
@@ -47,8 +47,8 @@ func (a SectionOptIn) exclusionReason(ref object.Ref, tags mark.Tags) spec.Reaso
 	}
 }
 
-// GovernedBy is w with what those of sections ask that are about a workload of this
-// namespace, unless its owner says Off.
+// GovernedBy returns w with the opt-ins of the sections that select the workload. The
+// annotation Off disables them.
 func (w Preferences) GovernedBy(sections []spec.Section, namespace string, namespaceLabels map[string]string) Preferences {
 	if w.How == spec.None {
 		return w
@@ -61,7 +61,7 @@ func (w Preferences) GovernedBy(sections []spec.Section, namespace string, names
 	return w
 }
 
-// ReadLabels reports whether the labels of objects that are read are needed.
+// ReadLabels reports whether a section selects objects by label.
 func ReadLabels(sections []spec.Section) bool {
 	return slices.ContainsFunc(sections, func(s spec.Section) bool { return s.Objects != nil })
 }

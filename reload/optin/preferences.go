@@ -14,43 +14,41 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Preferences are what the owner of a consumer says about it: its labels, which
-// rules select by, and annotations.
+// Preferences are what the owner of a consumer sets by labels and annotations.
 type Preferences struct {
 	Labels labels.Set
-	// pace is that of restarts that no rule governs.
+	// Pace applies to restarts that no rule governs.
 	Pace spec.Pace
-	// how applies instead of a rule's action; empty leaves it to the rule.
+	// How overrides the rule's action; empty keeps it.
 	How spec.Action
-	// keys are the only ones that count; nil means all.
+	// keys are the only relevant keys; nil means all.
 	keys []string
-	// asks are what it is reloaded for without a rule.
+	// Asks are the opt-ins: reasons to reload without a rule.
 	Asks []OptIn
-	// named and patterns are what other tools are told to reload it for beside
-	// what its pods consume.
+	// Named and Patterns list objects by annotations of other tools, whether pods
+	// consume them or not.
 	Named    []object.Ref
 	Patterns []Pattern
-	// MinInterval is the least time between two restarts; 0 leaves it open.
+	// MinInterval is the least time between two restarts; 0 means no preference.
 	MinInterval time.Duration
-	// reloader is what the owner says to Reloader, where that counts, and ignores
-	// says that objects may tell Reloader to ignore them; see SectionOptIn.
+	// reloader and ignores are used by SectionOptIn.
 	reloader *ReloaderOptIn
 	ignores  bool
 }
 
-// Fault is an annotation that is ignored, wholly or in part, since it cannot be
-// read or honoured.
+// Fault is an annotation that is ignored, entirely or in part, because it is invalid or
+// not supported.
 type Fault struct {
 	Annotation, Problem string
 	InPart              bool
 }
 
-// reloadOff is what None is called in the annotation.
+// reloadOff is the annotation value for None.
 const reloadOff = "Off"
 
-// ReadPreferences reads the wishes on a consumer. Who says something to Headwater says
-// nothing to other tools.
-func ReadPreferences(meta *metav1.ObjectMeta, theirs *ThirdParty, settings spec.Settings) (Preferences, []Fault) {
+// ReadPreferences reads the preferences of a consumer. Headwater's annotations take
+// precedence: if there are any, those of other tools are ignored.
+func ReadPreferences(meta *metav1.ObjectMeta, thirdParty *ThirdParty, settings spec.Settings) (Preferences, []Fault) {
 	of := Preferences{Labels: meta.Labels, Pace: settings.Pace(), ignores: settings.Honours(spec.Reloader)}
 	var faults []Fault
 	read := func(annotation string, parse func(value string) error) {
@@ -71,14 +69,14 @@ func ReadPreferences(meta *metav1.ObjectMeta, theirs *ThirdParty, settings spec.
 	case of.How != "" || own.on != nil:
 		own.how = of.How
 		of.Asks = []OptIn{own}
-	case theirs != nil:
-		faults = append(faults, of.applyThirdParty(theirs, settings)...)
+	case thirdParty != nil:
+		faults = append(faults, of.applyThirdParty(thirdParty, settings)...)
 	}
 	return of, faults
 }
 
-// InheritFrom is w for a workload that another is stamped for: where that one's owner
-// says something to Headwater, it holds for both.
+// InheritFrom returns w for a workload that is restarted through its owner top.
+// Headwater annotations of top apply to both.
 func (w Preferences) InheritFrom(top Preferences) Preferences {
 	if top.How != "" {
 		w.How, w.Asks = top.How, top.Asks
@@ -90,19 +88,19 @@ func (w Preferences) InheritFrom(top Preferences) Preferences {
 	return w
 }
 
-// applyThirdParty adds what the owner tells the tools that are honoured.
-func (w *Preferences) applyThirdParty(theirs *ThirdParty, settings spec.Settings) []Fault {
+// applyThirdParty adds the opt-ins to other tools that are enabled.
+func (w *Preferences) applyThirdParty(thirdParty *ThirdParty, settings spec.Settings) []Fault {
 	var faults []Fault
 	if settings.Honours(spec.Reloader) {
-		w.Asks = append(w.Asks, theirs.reloader)
-		w.Named, w.Patterns = theirs.reloader.Names, theirs.reloader.Patterns
-		w.MinInterval, w.reloader = theirs.reloader.pause, theirs.reloader
-		faults = theirs.reloader.faults
+		w.Asks = append(w.Asks, thirdParty.reloader)
+		w.Named, w.Patterns = thirdParty.reloader.Names, thirdParty.reloader.Patterns
+		w.MinInterval, w.reloader = thirdParty.reloader.pause, thirdParty.reloader
+		faults = thirdParty.reloader.faults
 	}
-	if settings.Honours(spec.Wave) && theirs.wave.asked {
-		w.Asks = append(w.Asks, theirs.wave)
-		w.Named = slices.Concat(w.Named, theirs.wave.extras)
-		faults = slices.Concat(faults, theirs.wave.faults)
+	if settings.Honours(spec.Wave) && thirdParty.wave.asked {
+		w.Asks = append(w.Asks, thirdParty.wave)
+		w.Named = slices.Concat(w.Named, thirdParty.wave.extras)
+		faults = slices.Concat(faults, thirdParty.wave.faults)
 	}
 	return faults
 }
@@ -118,9 +116,8 @@ func parseAction(value string) (spec.Action, error) {
 	}
 }
 
-// OptInFor returns the first of the asks that covers r, which is ref and bears
-// tags; nil when none does. What a rule governs, the configuration asks for by
-// that rule alone.
+// OptInFor returns the first opt-in that covers r, a reference to ref with these tags;
+// nil if there is none. Sections do not apply to objects that a rule governs.
 func (w Preferences) OptInFor(r refs.Reference, ref object.Ref, tags mark.Tags, ruled bool) OptIn {
 	for _, asked := range w.Asks {
 		if asked.matches(ref, r.Mode, tags) && (!ruled || asked.Tool() != spec.Sections) {
@@ -130,7 +127,8 @@ func (w Preferences) OptInFor(r refs.Reference, ref object.Ref, tags mark.Tags, 
 	return nil
 }
 
-// ExclusionReason returns why r, which no ask covers, is not covered after all.
+// ExclusionReason returns why an opt-in that would match r is suppressed; empty if
+// there is none.
 func (w Preferences) ExclusionReason(r refs.Reference, ref object.Ref, tags mark.Tags) spec.Reason {
 	for _, asked := range w.Asks {
 		sparing, is := asked.(interface {
@@ -144,8 +142,8 @@ func (w Preferences) ExclusionReason(r refs.Reference, ref object.Ref, tags mark
 	return ""
 }
 
-// ReferencesTo are those of references that are to ref, and the one by which
-// other tools are told of it.
+// ReferencesTo returns the references to ref, including a listing by other tools'
+// annotations.
 func (w Preferences) ReferencesTo(ref object.Ref, references []refs.Reference) []refs.Reference {
 	var found []refs.Reference
 	for _, r := range references {
@@ -159,7 +157,8 @@ func (w Preferences) ReferencesTo(ref object.Ref, references []refs.Reference) [
 	return found
 }
 
-// Narrowed is r with the keys that count, and false when none of them does.
+// Narrowed returns r limited to the relevant keys, and false if it consumes none of
+// them.
 func (w Preferences) Narrowed(r refs.Reference) (refs.Reference, bool) {
 	switch {
 	case w.keys == nil:
@@ -176,10 +175,9 @@ func (w Preferences) Narrowed(r refs.Reference) (refs.Reference, bool) {
 	return r, true
 }
 
-// Listed are the references that the owner of a workload lists for Headwater
-// beside those of its pods.
+// Listed returns a reference for each object in the annotation reload-on.
 func Listed(meta *metav1.ObjectMeta) []refs.Reference {
-	objects, _ := mark.ParseReloadOn(meta.Namespace, meta.Annotations[mark.ReloadOn]) // a fault is told by ReadPreferences
+	objects, _ := mark.ParseReloadOn(meta.Namespace, meta.Annotations[mark.ReloadOn]) // ReadPreferences reports faults
 	references := make([]refs.Reference, 0, len(objects))
 	for _, ref := range objects {
 		references = append(references, ListedReference(ref))
@@ -187,7 +185,7 @@ func Listed(meta *metav1.ObjectMeta) []refs.Reference {
 	return references
 }
 
-// ListedReference is that of an object that an owner lists. No pod needs it to
+// ListedReference is the reference to an object that an owner lists. No pod needs it to
 // start.
 func ListedReference(ref object.Ref) refs.Reference {
 	return refs.Reference{Kind: ref.Kind, Name: ref.Name, Mode: refs.Listed, Optional: true}

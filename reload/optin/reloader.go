@@ -17,25 +17,25 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// The bounds of patterns, which anybody may write: in characters, no name being
-// longer than 253, and in steps of the compiled form of all of a workload's.
+// The limits of patterns, which every workload owner can write: in characters (no name
+// is longer than 253), and in steps of the compiled patterns of one workload.
 const (
 	maxPattern      = 512
 	maxPatternSteps = 2000
 )
 
-// ReloaderOptIn is what an owner asks of Reloader, which restarts.
+// ReloaderOptIn is an opt-in by Reloader's annotations.
 type ReloaderOptIn struct {
-	// auto, search and excluded are by kind of object.
+	// Auto, Search and excluded are by kind of object.
 	Auto, Search map[object.Kind]bool
-	// declines says that auto is false, and not left out.
+	// declines says that auto is set to false explicitly.
 	declines map[object.Kind]bool
 	excluded map[object.Kind][]string
-	// classes is true where auto is about SecretProviderClasses, too.
+	// Classes is true if auto also covers SecretProviderClasses.
 	Classes  bool
 	Names    []object.Ref
 	Patterns []Pattern
-	// steps are what it takes at most to match all patterns, per character.
+	// steps is the cost per character of matching all patterns.
 	steps int
 	// pause is the least time between two restarts.
 	pause  time.Duration
@@ -62,8 +62,9 @@ func ReadReloader(kind kinds.Kind, namespace string, annotations, template map[s
 	return a
 }
 
-// WhoSays returns the annotations that count for one kind of object, which those
-// that are typed are about: those of the pod template when the workload has none.
+// WhoSays returns the annotations that apply to one kind of object: those of the
+// workload, or those of its pod template if the workload has none. typed are the
+// annotations specific to the kind.
 func WhoSays(annotations, template map[string]string, typed ...string) map[string]string {
 	for _, key := range append(typed, mark.ReloaderAuto, mark.ReloaderSearch) {
 		if _, says := annotations[key]; says {
@@ -73,7 +74,7 @@ func WhoSays(annotations, template map[string]string, typed ...string) map[strin
 	return template
 }
 
-// UnseenClasses is why nothing is done for a SecretProviderClass.
+// UnseenClasses is why SecretProviderClasses are not supported.
 const UnseenClasses = "Headwater does not see what a Secrets Store CSI driver mounts"
 
 func (a *ReloaderOptIn) readClasses(says map[string]string) {
@@ -110,8 +111,8 @@ func (a *ReloaderOptIn) readKind(kind object.Kind, namespace string, says map[st
 	}
 }
 
-// readPattern anchors a pattern as Reloader does, which is not the same for one
-// with alternatives.
+// readPattern anchors a pattern like Reloader does. For alternatives, each anchor
+// applies to one alternative only.
 func (a *ReloaderOptIn) readPattern(item string) (*regexp.Regexp, error) {
 	if len(item) > maxPattern {
 		return nil, fmt.Errorf("the pattern %.40q… is longer than %d characters", item, maxPattern)
@@ -138,7 +139,7 @@ func (a *ReloaderOptIn) readBool(says map[string]string, key string) bool {
 	return value
 }
 
-// fault adds what is wrong with an annotation, once for all kinds.
+// fault adds a problem of an annotation, once for all kinds.
 func (a *ReloaderOptIn) fault(annotation, problem string) {
 	if found := (Fault{Annotation: annotation, Problem: problem}); !slices.Contains(a.faults, found) {
 		a.faults = append(a.faults, found)
@@ -155,17 +156,16 @@ func (a *ReloaderOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) 
 	return a.wants(ref, mode, tags) && a.exclusionReason(ref, tags) == ""
 }
 
-// wants is matches, but for what exclusionReason says.
+// wants is matches without the exclusions.
 func (a *ReloaderOptIn) wants(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {
 	if a.lists(ref) {
 		return true
 	}
-	consumed := mode != refs.Listed // or else another tool lists it
+	consumed := mode != refs.Listed // otherwise another tool lists it
 	return consumed && (a.Auto[ref.Kind] || a.Search[ref.Kind] && tags.Match)
 }
 
-// exclusionReason returns why nothing is done for the object, whatever the owner wants
-// otherwise.
+// exclusionReason returns why the object is excluded, whatever else the owner asks for.
 func (a *ReloaderOptIn) exclusionReason(ref object.Ref, tags mark.Tags) spec.Reason {
 	switch {
 	case tags.Ignore:

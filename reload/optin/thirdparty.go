@@ -13,17 +13,17 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// OptIn is what is asked for a workload, of one tool.
+// OptIn is a reason to reload a workload without a rule.
 type OptIn interface {
 	Tool() spec.Tool
-	// action is how to reload; empty where the owner leaves that open.
+	// Action is how to reload; empty means no preference.
 	Action() spec.Action
-	// covers reports whether a change of ref, which bears tags, is to reload the
-	// workload that consumes it in mode.
+	// matches reports whether a change of ref, which has these tags, reloads a workload
+	// that consumes it in mode.
 	matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool
 }
 
-// Pattern is one by which an owner lists objects of a kind.
+// Pattern lists objects of one kind by a regular expression.
 type Pattern struct {
 	kind object.Kind
 	name *regexp.Regexp
@@ -34,17 +34,17 @@ func (p Pattern) Matches(ref object.Ref) bool {
 	return p.kind == ref.Kind && p.name.MatchString(ref.Name)
 }
 
-// ThirdParty is what the owner of a workload tells other tools than Headwater,
-// whether these are honoured or not.
+// ThirdParty is what the owner of a workload sets by annotations of other tools,
+// whether they are enabled or not.
 type ThirdParty struct {
-	// annotations and template are those of the workload and of its pods.
+	// annotations are those of the workload, template those of its pods.
 	annotations, template map[string]string
 	reloader              *ReloaderOptIn
 	wave                  *waveOptIn
 }
 
-// ReadThirdParty reads the annotations of a workload and of its pod template; nil
-// when there are none for other tools.
+// ReadThirdParty reads the annotations of a workload and of its pod template; nil if
+// other tools have none there.
 func ReadThirdParty(kind kinds.Kind, namespace string, annotations, template map[string]string) *ThirdParty {
 	annotations, template = mark.ForTools(annotations), mark.ForTools(template)
 	if annotations == nil && template == nil {
@@ -56,7 +56,7 @@ func ReadThirdParty(kind kinds.Kind, namespace string, annotations, template map
 	}
 }
 
-// DisabledTools are the tools that the owner speaks to and that are not honoured.
+// DisabledTools returns the tools whose annotations are used but not enabled.
 func (f *ThirdParty) DisabledTools(settings spec.Settings) (tools []spec.Tool) {
 	if f == nil {
 		return nil
@@ -76,7 +76,7 @@ func (f *ThirdParty) DisabledTools(settings spec.Settings) (tools []spec.Tool) {
 	return tools
 }
 
-// Equal reports whether f and other say the same.
+// Equal reports whether f and other have the same annotations.
 func (f *ThirdParty) Equal(other *ThirdParty) bool {
 	if f == nil || other == nil {
 		return f == other
@@ -84,7 +84,7 @@ func (f *ThirdParty) Equal(other *ThirdParty) bool {
 	return maps.Equal(f.annotations, other.annotations) && maps.Equal(f.template, other.template)
 }
 
-// Lists are the objects that the owner names.
+// Lists returns the objects that the owner lists by name.
 func (f *ThirdParty) Lists() []object.Ref {
 	if f == nil {
 		return nil
@@ -92,7 +92,7 @@ func (f *ThirdParty) Lists() []object.Ref {
 	return slices.Concat(f.reloader.Names, f.wave.extras)
 }
 
-// Patterns are those by which the owner lists objects.
+// Patterns returns the patterns by which the owner lists objects.
 func (f *ThirdParty) Patterns() []Pattern {
 	if f == nil {
 		return nil
@@ -100,8 +100,7 @@ func (f *ThirdParty) Patterns() []Pattern {
 	return f.reloader.Patterns
 }
 
-// items are what is between the commas of value, blanks and what is empty left
-// out.
+// items splits value at commas, and drops blanks and empty items.
 func items(value string) []string {
 	var found []string
 	for item := range strings.SplitSeq(value, ",") {

@@ -13,7 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// waveOptIn is what an owner asks of Wave, which restarts.
+// waveOptIn is an opt-in by Wave's annotations.
 type waveOptIn struct {
 	asked  bool
 	extras []object.Ref
@@ -48,8 +48,8 @@ func (a *waveOptIn) readExtras(kind object.Kind, namespace string, list []string
 	}
 }
 
-// readExtra reads NAME or NAMESPACE/NAME. Wave would look into any namespace;
-// Headwater reads none for a workload but its own.
+// readExtra parses NAME or NAMESPACE/NAME. Wave accepts any namespace; Headwater only
+// the workload's own.
 func readExtra(namespace, item string) (string, error) {
 	of, name, qualified := strings.Cut(item, "/")
 	if !qualified {

@@ -10,10 +10,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// References returns what the pods of spec consume, one Reference per object
-// and mode, in a fixed order. Pull secrets, also those that the API server
-// copies from a ServiceAccount into a pod, are among them. A volume that no container mounts is consumed by
-// nobody.
+// References returns what pods of this spec consume: one Reference per object and mode,
+// in a fixed order. It includes pull secrets, also those that the API server adds from
+// a ServiceAccount. It omits volumes that no container mounts.
 func References(spec *corev1.PodSpec) []Reference {
 	volumes := make(map[string][]volumeSource, len(spec.Volumes))
 	for i := range spec.Volumes {
@@ -47,13 +46,13 @@ func PullSecret(named corev1.LocalObjectReference) Reference {
 	return Reference{Kind: object.Secret, Name: named.Name, Mode: ImagePull, Optional: true}
 }
 
-// ReferenceList collects what was found, with repeats.
+// ReferenceList collects references, with duplicates.
 type ReferenceList []Reference
 
 // Add appends a reference. It ignores one without a name.
 func (r *ReferenceList) Add(reference Reference) {
 	if reference.Name == "" {
-		return // the API server accepts it, but there is no such object
+		return // the API server accepts an empty name, but no such object exists
 	}
 	*r = append(*r, reference)
 }
@@ -94,8 +93,8 @@ func (r *ReferenceList) addEnvFrom(sources []corev1.EnvFromSource) {
 	}
 }
 
-// addMount takes a subPathExpr for the whole volume: what it expands to is
-// known in the container only.
+// addMount counts a subPathExpr as the whole volume, because it is expanded only in the
+// container.
 func (r *ReferenceList) addMount(mount corev1.VolumeMount, sources []volumeSource) {
 	mode := Volume
 	if mount.SubPath != "" || mount.SubPathExpr != "" {
@@ -114,16 +113,16 @@ func (r *ReferenceList) addMount(mount corev1.VolumeMount, sources []volumeSourc
 	}
 }
 
-// readOnce says that the container of r ends before the pod is ready, so that it
-// reads each file once.
+// readOnce marks a reference of a container that ends before the pod is ready, so that
+// it reads each file once.
 func (r *Reference) readOnce() {
 	if r.Mode == Volume {
 		r.Mode = InitVolume
 	}
 }
 
-// Merged sorts the references and makes one of those that differ only in their
-// keys or in what is required.
+// Merged sorts the references, and merges those that differ only in their keys or in
+// what is required.
 func (r ReferenceList) Merged() []Reference {
 	slices.SortStableFunc(r, compareObjectAndMode)
 	var merged []Reference
@@ -147,10 +146,10 @@ func (r ReferenceList) Merged() []Reference {
 	return merged
 }
 
-// containerRole says what a container is to its pod.
+// containerRole is the role of a container in its pod.
 type containerRole string
 
-// The roles, as they follow the name of a container that is shown to people.
+// The roles, as suffixes of container names in output.
 const (
 	roleApp containerRole = ""
 	// roleInit runs to its end before the app containers start.
@@ -188,8 +187,8 @@ func initRole(container *corev1.Container) containerRole {
 	return roleInit
 }
 
-// containerName is how a container is shown to people. Names are few in a
-// cluster, so each is kept in memory once.
+// containerName is the name of a container in output. Clusters have few distinct names,
+// so each is kept in memory once.
 func containerName(container *corev1.Container, role containerRole) string {
 	return unique.Make(container.Name + string(role)).Value()
 }

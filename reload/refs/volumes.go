@@ -12,17 +12,17 @@ import (
 
 const secretsStoreDriver = "secrets-store.csi.k8s.io"
 
-// volumeSource is a Secret or ConfigMap that a volume is made of.
+// volumeSource is a Secret or ConfigMap in a volume.
 type volumeSource struct {
 	kind     object.Kind
 	name     string
 	optional bool
-	// mode is CSI or Mount for what only the volume's driver gets, Provided for
-	// what it mounts, and empty for what the kubelet does.
+	// mode is CSI or Mount for data that only the volume's driver reads, Provided for
+	// data that it mounts, and empty for volumes of the kubelet.
 	mode Mode
-	// items maps keys to paths; empty means every key at its own name.
+	// items maps keys to paths; empty means every key under its own name.
 	items []corev1.KeyToPath
-	// projected is true where the volume may have a path from another source.
+	// projected is true if another source of the volume may provide a path.
 	projected bool
 }
 
@@ -50,7 +50,7 @@ func sourcesOf(volume *corev1.Volume) []volumeSource {
 	return sources
 }
 
-// filesOf is what the kubelet makes files of.
+// filesOf returns a source whose files the kubelet writes.
 func filesOf(kind object.Kind, name string, optional *bool, items []corev1.KeyToPath) volumeSource {
 	return volumeSource{kind: kind, name: name, optional: ptr.Deref(optional, false), items: items}
 }
@@ -71,8 +71,8 @@ func projected(projections []corev1.VolumeProjection) []volumeSource {
 	return sources
 }
 
-// mountSecret is the Secret that volume, of an in-tree type or a FlexVolume, is
-// mounted with.
+// mountSecret returns the Secret that mounts volume, of an in-tree type or a
+// FlexVolume.
 func mountSecret(volume *corev1.Volume) string {
 	var ref *corev1.LocalObjectReference
 	switch {
@@ -94,8 +94,8 @@ func mountSecret(volume *corev1.Volume) string {
 	return ptr.Deref(ref, corev1.LocalObjectReference{}).Name
 }
 
-// keysUnder returns the keys that a mount of subPath shows, and false when it
-// shows none of this source. An empty subPath is the whole volume.
+// keysUnder returns the keys that a mount of subPath shows, and false if it shows none
+// of this source. An empty subPath shows the whole volume.
 func (s volumeSource) keysUnder(subPath string) (keys []string, some bool) {
 	subPath = path.Clean(subPath)
 	whole := subPath == "." || strings.HasPrefix(subPath, "..")
@@ -114,8 +114,8 @@ func (s volumeSource) keysUnder(subPath string) (keys []string, some bool) {
 	return keys, len(keys) > 0
 }
 
-// required returns the keys that must be there for a mount that shows keys: of
-// a volume with items every one, shown or not.
+// required returns the keys that must exist for a mount that shows keys. For a volume
+// with items, these are all items, shown or not.
 func (s volumeSource) required(keys []string) []string {
 	switch {
 	case s.optional, s.projected && len(s.items) == 0:

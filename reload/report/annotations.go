@@ -12,33 +12,33 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// EmitMisspelt reports the annotations of w with Headwater's prefix that mean
-// nothing, if anybody would read the right ones.
+// EmitMisspelt reports the annotations of w with Headwater's prefix and an unknown
+// name, if the correct ones would have an effect.
 func (r *Reporter) EmitMisspelt(w *workload.Workload, decision decide.Decision) {
 	var faults []optin.Fault
-	if r.honoured().OptsIn() || decision.Rule != "" {
+	if r.currentSettings().OptsIn() || decision.Rule != "" {
 		faults = w.Misspelt()
 	}
 	text := ""
 	for _, fault := range faults {
 		text += fault.Annotation + fault.Problem
 	}
-	if say, _ := r.Repeats.ShouldEmit(w.Key(), misspelt, text); say {
+	if say, _ := r.Repeats.ShouldEmit(w.Key(), topicMisspelt, text); say {
 		for _, fault := range faults {
 			r.events.Record(unknownReload(w, fault))
 		}
 	}
 }
 
-// EmitIgnoredAnnotations tells the owner of w which of its annotations mean nothing, as
-// far as anybody would heed them. Of what is wrong with one, the first counts.
+// EmitIgnoredAnnotations reports the annotations of w that are invalid, if valid ones
+// would have an effect. Of several problems of one annotation it reports the first.
 func (r *Reporter) EmitIgnoredAnnotations(w *workload.Workload, decision decide.Decision) {
-	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, r.honoured())
+	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, r.currentSettings())
 	faults = slices.Concat(faults, (&gather.Gatherer{Caches: r.Caches}).TooMany(w.Namespace, of), w.Unseen(of))
 	problems := map[string]optin.Fault{}
 	for _, fault := range faults {
 		_, known := problems[fault.Annotation]
-		if !known && (r.honoured().OptsIn() || decision.Rule != "" || fault.Annotation == mark.ReloadOn) {
+		if !known && (r.currentSettings().OptsIn() || decision.Rule != "" || fault.Annotation == mark.ReloadOn) {
 			problems[fault.Annotation] = fault
 		}
 	}
@@ -49,8 +49,8 @@ func (r *Reporter) EmitIgnoredAnnotations(w *workload.Workload, decision decide.
 	}
 }
 
-// EmitNoTemplate tells the owner of w that it cannot be restarted, since it holds
-// no pod template that Headwater knows of.
+// EmitNoTemplate reports that w cannot be restarted, because it has no pod template
+// that Headwater can stamp.
 func (r *Reporter) EmitNoTemplate(w *workload.Workload) {
 	if !w.NoTemplate {
 		return
@@ -66,12 +66,12 @@ func (r *Reporter) EmitNoTemplate(w *workload.Workload) {
 		event.Note = "It is never restarted, since its pod template is that of a " + string(w.TemplateFrom.Kind) +
 			"; add that kind to reload.workloads in Headwater's configuration"
 	}
-	if say, _ := r.Repeats.ShouldEmit(w.Key(), templateless, event.Note); say {
+	if say, _ := r.Repeats.ShouldEmit(w.Key(), topicNoTemplate, event.Note); say {
 		r.events.Record(event)
 	}
 }
 
 func (r *Reporter) unsupported(kind kinds.Kind) bool {
-	_, sight := r.consumers.Lookup("", workload.Owner{Kind: kind})
-	return sight == workload.OwnerUnsupported
+	_, lookup := r.consumers.Lookup("", workload.Owner{Kind: kind})
+	return lookup == workload.OwnerUnsupported
 }

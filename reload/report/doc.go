@@ -1,7 +1,7 @@
-// Package report tells people and metrics what was done.
+// Package report reports what was done: to users by Events, and to metrics and logs.
 //
-//	Decision and its outcome ──▶ Reporter ──▶ Events, log lines, metrics, the page
+//	Decision and its result ──▶ Reporter ──▶ Events, log lines, metrics, the page
 //
-// What concerns a thousand consumers becomes one summary on the object that changed.
-// No value of a Secret or ConfigMap ever gets here.
+// What concerns many consumers becomes one summary on the object that changed. No value
+// of a Secret or ConfigMap reaches this package.
 package report

@@ -16,20 +16,17 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// maxNamed bounds the objects that a note names: the API server refuses notes
-// of more than 1 KiB, and a name may have 253 characters.
+// maxNamed limits the objects that a note names: the API server refuses notes above 1
+// KiB, and a name may have 253 characters.
 const maxNamed = 2
 
-// maxMissing is that bound for what is missing, where the name of a key is
-// added to the object's, and where there is more to say.
+// maxMissing is the limit for longer notes, and for missing keys, which are named with
+// their object.
 const maxMissing = 1
 
-// misspelt is the topic of EmitMisspelt.
-const misspelt = "misspelt"
-
 func about(one workload.Consumer) events.Event {
-	form := one.Info()
-	return events.Event{About: events.Reference(form.GroupVersion().String(), form.Kind, one)}
+	info := one.Info()
+	return events.Event{About: events.Reference(info.GroupVersion().String(), info.Kind, one)}
 }
 
 func restarted(w workload.Consumer, decision decide.Decision) events.Event {
@@ -48,8 +45,8 @@ func restarted(w workload.Consumer, decision decide.Decision) events.Event {
 	return event
 }
 
-// MayReadOld says what new pods do not bring about for what was immutable. See
-// https://github.com/kubernetes/kubernetes/issues/131589.
+// mayReadOld reports that new pods may read old data of an object that was immutable.
+// See https://github.com/kubernetes/kubernetes/issues/131589.
 func mayReadOld(w workload.Consumer, rule string, old []string) events.Event {
 	event := about(w)
 	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
@@ -59,7 +56,7 @@ func mayReadOld(w workload.Consumer, rule string, old []string) events.Event {
 	return event
 }
 
-// someOf names the first most of names, and counts the rest.
+// someOf joins at most most of names, and counts the rest.
 func someOf(names []string, most int) string {
 	text := strings.Join(names[:min(most, len(names))], ", ")
 	if more := len(names) - most; more > 0 {
@@ -68,7 +65,7 @@ func someOf(names []string, most int) string {
 	return text
 }
 
-// reloaded is about an object that changed.
+// reloaded is the summary on an object that changed.
 func reloaded(one summary, about *corev1.ObjectReference) events.Event {
 	event := events.Event{About: about, Rule: one.Rule, Reason: "Reloaded", Action: "Reload", Note: one.note}
 	if one.Rule != "" {
@@ -77,7 +74,7 @@ func reloaded(one summary, about *corev1.ObjectReference) events.Event {
 	return event
 }
 
-// failed is about a write that the API server answered so.
+// failed reports a write that the API server refused with this answer.
 func failed(to workload.Consumer, decision decide.Decision, answer string) events.Event {
 	event := about(to)
 	event.Warning, event.Persisting, event.Rule = true, true, decision.Rule
@@ -134,20 +131,11 @@ func ignoredAnnotation(about *corev1.ObjectReference, fault optin.Fault) events.
 	}
 }
 
-// templateless is the topic of EmitNoTemplate.
-const templateless = "bare"
-
-// SomeName shortens a name to what an Event has room for.
+// SomeName truncates a name to fit into an Event.
 func SomeName(name string) string {
 	const most = 300
 	return cut.To(name, most)
 }
-
-// failing is the topic of Failed.
-const failing = "failing"
-
-// reverted is the topic of EmitReverted.
-const reverted = "reverted"
 
 func restartUndone(w *workload.Workload, due decide.Decision) events.Event {
 	event := about(w)
@@ -163,7 +151,7 @@ func restartUndone(w *workload.Workload, due decide.Decision) events.Event {
 	return event
 }
 
-func stampReverted(w *workload.Workload, stranger *workload.Owner) events.Event {
+func stampReverted(w *workload.Workload, unsupported *workload.Owner) events.Event {
 	event := about(w)
 	event.Warning, event.Persisting = true, true
 	event.Reason, event.Action = "StampReverted", "Restart"
@@ -173,13 +161,13 @@ func stampReverted(w *workload.Workload, stranger *workload.Owner) events.Event 
 	}
 	event.Note = "What Headwater wrote on it was taken off again, most likely by " + by +
 		": some of its pods may run with old data. It is not tried again before the next change"
-	if stranger != nil {
-		event.Note += "; if a " + string(stranger.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"
+	if unsupported != nil {
+		event.Note += "; if a " + string(unsupported.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"
 	}
 	return event
 }
 
-// notRestarted is about what consumes data that changed, and cannot be restarted.
+// notRestarted reports a consumer of changed data that cannot be restarted.
 func notRestarted(about corev1.ObjectReference, read []decide.Input) events.Event {
 	return events.Event{
 		About: &about, Warning: true, Rule: decide.FirstRule(read), Reason: "NotRestarted", Action: "Restart",
@@ -187,7 +175,7 @@ func notRestarted(about corev1.ObjectReference, read []decide.Input) events.Even
 	}
 }
 
-// replaceIt says how people have the new data read.
+// replaceIt says how to make pods read the new data.
 func replaceIt(about corev1.ObjectReference) string {
 	switch kind := workload.KeyAbout(about).Kind; kind {
 	case kinds.KindPod:

@@ -27,18 +27,18 @@ func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
 	told := Repeats{Now: func() time.Time { return now }}
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
 	says := func(about, text string) bool { say, _ := told.ShouldEmit(k, about, text); return say }
-	require.False(t, says(Waiting, ""), "nothing to say")
-	require.True(t, says(Waiting, "one"))
-	require.False(t, says(Waiting, "one"), "said already")
+	require.False(t, says(TopicWaiting, ""), "nothing to say")
+	require.True(t, says(TopicWaiting, "one"))
+	require.False(t, says(TopicWaiting, "one"), "said already")
 	require.True(t, says(mark.Reload, "one"), "about something else")
-	require.True(t, says(Waiting, "two"))
-	told.Clear(k, Waiting)
-	require.True(t, says(Waiting, "two"), "it began anew")
+	require.True(t, says(TopicWaiting, "two"))
+	told.Clear(k, TopicWaiting)
+	require.True(t, says(TopicWaiting, "two"), "it began anew")
 	told.Forget(k)
-	require.True(t, says(Waiting, "two"))
+	require.True(t, says(TopicWaiting, "two"))
 	require.True(t, says(mark.Reload, "one"))
 	now = now.Add(again.After)
-	say, news := told.ShouldEmit(k, Waiting, "two")
+	say, news := told.ShouldEmit(k, TopicWaiting, "two")
 	require.True(t, say && !news, "it lasts")
 }
 

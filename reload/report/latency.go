@@ -10,9 +10,9 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// ChangeTimeOfClone is when the change was made that a change of a clone brings: that
-// of its source, if it was written since the clone was before, or now, where the
-// clone alone changed. It is zero for a clone that was there already.
+// ChangeTimeOfClone returns when the change was made that a clone delivers: the change
+// of its source, if that was written after the previous version of the clone, or else
+// now. It is zero for a clone that existed when it was first seen.
 func (r *Reporter) ChangeTimeOfClone(change informers.Change[*object.Digested], of object.Ref, now time.Time) time.Time {
 	switch {
 	case change.Added:
@@ -24,11 +24,11 @@ func (r *Reporter) ChangeTimeOfClone(change informers.Change[*object.Digested], 
 	if source == nil || !change.Old.ChangedAt.Before(source.ChangedAt()) {
 		return now
 	}
-	return r.Sights.ChangedAt(source)
+	return r.SourceChanges.ChangedAt(source)
 }
 
-// dataWrittenAt is when the data of ref was last written, of a clone that of its
-// source, in whole seconds; unknown where nobody tells.
+// dataWrittenAt returns when the data of ref, or of a clone's source, was last written,
+// in whole seconds. It returns unknown if no cache knows.
 func (r *Reporter) dataWrittenAt(ref object.Ref, unknown time.Time) time.Time {
 	clone, cloned := r.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
 	if cloned {
@@ -50,9 +50,9 @@ func (r *Reporter) dataWrittenAt(ref object.Ref, unknown time.Time) time.Time {
 	return at
 }
 
-// ObserveLatency records how long a consumer took to be given what changed at made.
-// Where that is zero, since nobody saw it, the changed objects tell. What is
-// merely put on record has no change to count from.
+// ObserveLatency records the time from the change, at made, until now. If made is zero,
+// because the change was not observed, the write times of the changed objects count.
+// Adopting a baseline follows no change, so it is not recorded.
 func (r *Reporter) ObserveLatency(decision decide.Decision, made time.Time) {
 	if decision.Step != spec.StepRestart && decision.Step != spec.StepRefresh {
 		return
@@ -66,6 +66,6 @@ func (r *Reporter) ObserveLatency(decision decide.Decision, made time.Time) {
 			}
 		}
 	}
-	took := max(0, now.Sub(made)) // the API server's clock may be ahead
+	took := max(0, now.Sub(made)) // the API server's clock may run ahead
 	r.metrics.latency.WithLabelValues(string(decision.Step)).Observe(took.Seconds())
 }

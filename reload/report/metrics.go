@@ -16,7 +16,7 @@ const (
 	PostFailed = "failed"
 )
 
-// Metrics counts what was done and how long it took.
+// Metrics are the metrics of reload.
 type Metrics struct {
 	actions  *prometheus.CounterVec
 	reverted *prometheus.CounterVec
@@ -24,7 +24,7 @@ type Metrics struct {
 	Waiting  *prometheus.GaugeVec
 	Breaker  *prometheus.CounterVec
 	Posts    *prometheus.CounterVec
-	// stuck and becameStuck are of the rollouts that Headwater began.
+	// stuck and becameStuck are about rollouts that Headwater started.
 	stuck       *prometheus.GaugeVec
 	becameStuck *prometheus.CounterVec
 }
@@ -68,7 +68,7 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 		}, []string{"rule", "reason"}),
 	}
 	for _, result := range []string{PostDelivered, PostFailed} {
-		m.Posts.WithLabelValues(result) // there from the start, so that the first increase is seen
+		m.Posts.WithLabelValues(result) // initialize to 0, so that the first increase is visible
 	}
 	return m
 }
@@ -83,7 +83,7 @@ const (
 func (m *Metrics) record(decision decide.Decision, result string) {
 	action := decision.Step
 	if action == spec.StepHold {
-		action = spec.StepRestart // which is what is held
+		action = spec.StepRestart // the restart is what is held
 	}
 	m.actions.WithLabelValues(decision.Rule, string(action), string(decision.Reason), result).Inc()
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Observer is told of the controller's work as it is done, to show it. It must
-// not wait.
+// Observer receives the controller's work as it happens, to display it. It must not
+// block.
 type Observer interface{ Reloaded(reloaded Reloaded) }
 
-// Reloaded is something done for a consumer whose data changed; by names alone.
+// Reloaded is an action for a consumer whose data changed. It contains only names.
 type Reloaded struct {
 	Step spec.Step
-	// Consumer is as Kind/namespace/name.
+	// Consumer has the form Kind/namespace/name.
 	Consumer string
-	// Rule is empty where the owner of the consumer asks.
+	// Rule is empty for an opt-in.
 	Rule string
 	// Changed names objects.
 	Changed []string
 }
 
-// notifyObserver tells of what a change has brought about. That data was adopted, or a
-// kubelet asked once more, is no news.
+// notifyObserver passes on restarts and refreshes. Adopted baselines and confirmations
+// are not shown.
 func (r *Reporter) notifyObserver(k kinds.Key, decision decide.Decision) {
 	if r.observer == nil {
 		return

@@ -12,14 +12,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/admission"
 )
 
-// Overtaken reports whether somebody else wrote, replaced or deleted the consumer
-// at the same moment. A webhook may refuse by the same codes.
+// Overtaken reports whether somebody else wrote, replaced or deleted the consumer at
+// the same time. Webhooks may refuse with the same codes, which does not count.
 func Overtaken(err error) bool {
 	return (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || UIDRefused(err)) && !admission.Refused(err)
 }
 
-// UIDRefused reports whether another object has taken the name of the one that
-// was to be patched: to the API server the patch looks like a change of UID.
+// UIDRefused reports whether another object has taken the name of the patched one. To
+// the API server, the patch looks like a change of the UID.
 func UIDRefused(err error) bool {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) || refusal.Status().Details == nil {
@@ -30,16 +30,16 @@ func UIDRefused(err error) bool {
 	})
 }
 
-// refusal returns what the API server answered to a write that it, a policy or a
-// webhook refuses, or for which a webhook could not be asked. All else passes.
+// refusal returns the API server's answer if it, a policy or a webhook refuses a write,
+// or if a webhook could not be called. Other errors are temporary.
 func refusal(err error) (answer string, refused bool) {
 	answer, code := AnswerIn(err)
 	return answer, code/100 == 4 && !apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// AnswerIn is the reason, the code and the fields of an answer of the API server.
-// Its text is left out: the API server, or a webhook, may have put the value
-// into it that it refuses. Of any other error the code is 0.
+// AnswerIn returns the reason, the code and the fields of an API server's answer. It
+// omits the message, because the API server or a webhook may quote the refused value in
+// it. For any other error the code is 0.
 func AnswerIn(err error) (answer string, code int32) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -9,39 +9,50 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// Repeats remembers what owners were told, so that they hear it once, and again while
-// it lasts. It is lost with the process, and with it no more than that an Event is
-// repeated.
+// Repeats remembers which problems were reported on consumers, so that each is reported
+// once, and repeated while it persists. Losing it with the process only repeats Events.
 type Repeats struct {
 	Now func() time.Time
 
-	mu   sync.Mutex
-	said again.Memory[topic]
+	mu     sync.Mutex
+	memory again.Memory[topicKey]
 }
 
-type topic struct {
+// The topics of a consumer, besides the names of annotations. Each is reported by the
+// Emit method of that name; topicFailed by Failed.
+const (
+	TopicWaiting    = "waiting"
+	TopicStuck      = "stuck"
+	topicMisspelt   = "misspelt"
+	topicFailed     = "failing"
+	topicReverted   = "reverted"
+	topicNoTemplate = "bare"
+)
+
+// topicKey is one topic of one consumer.
+type topicKey struct {
 	kinds.Key
 	about string
 }
 
-// ShouldEmit reports whether text is to be said about this now, and whether it is news;
-// empty is nothing to say.
+// ShouldEmit reports whether to emit text about this topic now, and whether it is new.
+// An empty text clears the topic.
 func (t *Repeats) ShouldEmit(k kinds.Key, about, text string) (say, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if text == "" {
-		t.said.Forget(topic{k, about})
+		t.memory.Forget(topicKey{k, about})
 		return false, false
 	}
-	return t.said.Say(topic{k, about}, text, t.Now())
+	return t.memory.Say(topicKey{k, about}, text, t.Now())
 }
 
-// Clear says that there is nothing to say about this any more.
+// Clear records that the problem does not persist.
 func (t *Repeats) Clear(k kinds.Key, about string) { t.ShouldEmit(k, about, "") }
 
-// Forget drops what a consumer's owner was told.
+// Forget drops all topics of a consumer.
 func (t *Repeats) Forget(k kinds.Key) {
-	for _, about := range append(mark.WishAnnotations(), Waiting, failing, reverted, templateless, Stuck, misspelt) {
+	for _, about := range append(mark.WishAnnotations(), TopicWaiting, topicFailed, topicReverted, topicNoTemplate, TopicStuck, topicMisspelt) {
 		t.Clear(k, about)
 	}
 }

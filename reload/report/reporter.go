@@ -25,7 +25,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Reporter tells people, logs and metrics what was done to consumers, and what
+// Reporter reports in Events, logs and metrics what was done to consumers, and what
 // waits.
 type Reporter struct {
 	Caches    *informers.Caches
@@ -35,14 +35,14 @@ type Reporter struct {
 	reads     *gather.Reader
 	events    *events.Recorder
 	metrics   *Metrics
-	// onlooker, when there is one, is told of what was done.
+	// observer receives what was done; may be nil.
 	observer Observer
 	log      *zap.Logger
 	now      func() time.Time
 
-	Repeats Repeats
-	tallies *locked.Value[summaries]
-	Sights  track.SourceChangeTimes
+	Repeats       Repeats
+	summaries     *locked.Value[summaries]
+	SourceChanges track.SourceChangeTimes
 }
 
 // ReporterParams are what a Reporter needs.
@@ -54,7 +54,7 @@ type ReporterParams struct {
 	Reads     *gather.Reader
 	Events    *events.Recorder
 	Metrics   *Metrics
-	Onlooker  Observer
+	Observer  Observer
 	Log       *zap.Logger
 	Now       func() time.Time
 }
@@ -63,22 +63,22 @@ type ReporterParams struct {
 func NewReporter(p ReporterParams) *Reporter {
 	return &Reporter{
 		Caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
-		observer: p.Onlooker, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, tallies: locked.New(summaries{}),
+		observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, summaries: locked.New(summaries{}),
 	}
 }
 
-// honoured is what the file says about the wishes of owners.
-func (r *Reporter) honoured() spec.Settings { return r.settings.Load().Settings }
+// currentSettings returns the settings in force.
+func (r *Reporter) currentSettings() spec.Settings { return r.settings.Load().Settings }
 
-// Done tells what was done to a consumer.
+// Done reports what was done to a consumer.
 func (r *Reporter) Done(to workload.Consumer, decision decide.Decision) {
 	k := to.Key()
 	r.metrics.record(decision, resultDone)
-	r.Repeats.Clear(k, failing)
+	r.Repeats.Clear(k, topicFailed)
 	r.logDone(k, decision)
 	r.notifyObserver(k, decision)
-	if came, news := outcomeOf(to, decision.Step); news {
-		r.Count(r.Origins(decision.Causes), k, came)
+	if outcome, news := outcomeOf(to, decision.Step); news {
+		r.Count(r.Origins(decision.Causes), k, outcome)
 	}
 	switch {
 	case decision.Step == spec.StepRestart:
@@ -91,11 +91,11 @@ func (r *Reporter) Done(to workload.Consumer, decision decide.Decision) {
 	}
 }
 
-// EmitSummaries tells on the objects that changed what came of it; waiting counts
-// the restarts that wait because of each.
+// EmitSummaries reports, on objects that changed, what followed. waiting counts the
+// waiting restarts by object.
 func (r *Reporter) EmitSummaries(waiting func() map[decide.Cause]track.WaitCount) {
 	var due []summary
-	r.tallies.Use(func(t summaries) {
+	r.summaries.Use(func(t summaries) {
 		if len(t) > 0 {
 			due = t.take(r.now(), waiting())
 		}
@@ -105,8 +105,8 @@ func (r *Reporter) EmitSummaries(waiting func() map[decide.Cause]track.WaitCount
 	}
 }
 
-// emitOn records event about ref, unless its namespace is being deleted, where
-// nothing can be recorded any more.
+// emitOn records event about ref, unless its namespace is terminating: new Events are
+// refused there.
 func (r *Reporter) emitOn(ref object.Ref, event events.Event) {
 	if namespace, found := r.Caches.Namespaces.Get("", ref.Namespace); found && !namespace.Terminating {
 		event.About = r.reference(ref)
@@ -120,10 +120,10 @@ func (r *Reporter) EmitStuckBecause(cause decide.Cause, note string) {
 	r.emitOn(cause.Object, events.Event{Rule: cause.Rule, Warning: true, Persisting: true, Reason: "RolloutStuck", Action: "Reload", Note: note})
 }
 
-// EmitReverted tells the owner of w that what was written on it was taken off or
-// back, and counts it once per restart. text is empty where nothing was.
+// EmitReverted reports that somebody reverted what was written on w, and counts it once
+// per restart. text identifies the revert; empty if there is none.
 func (r *Reporter) EmitReverted(w *workload.Workload, due decide.Decision, text string) {
-	say, news := r.Repeats.ShouldEmit(w.Key(), reverted, text)
+	say, news := r.Repeats.ShouldEmit(w.Key(), topicReverted, text)
 	if !say {
 		return
 	}
@@ -138,9 +138,8 @@ func (r *Reporter) EmitReverted(w *workload.Workload, due decide.Decision, text 
 	}
 }
 
-// EmitNotRestarted reports consumers of changed data that nothing can restart. say
-// is false for no Event, where too many were recorded already. It reports whether
-// it recorded one.
+// EmitNotRestarted reports consumers of changed data that nothing can restart. say is
+// false if too many Events were recorded already. It reports whether it recorded one.
 func (r *Reporter) EmitNotRestarted(about corev1.ObjectReference, read []decide.Input, say bool) bool {
 	k := workload.KeyAbout(about)
 	r.Count(r.Origins(decide.CausesOf(read)), k, outcomeNotRestarted)
@@ -148,7 +147,7 @@ func (r *Reporter) EmitNotRestarted(about corev1.ObjectReference, read []decide.
 		return false
 	}
 	event := notRestarted(about, read)
-	if due, _ := r.Repeats.ShouldEmit(k, templateless, event.Note); !due {
+	if due, _ := r.Repeats.ShouldEmit(k, topicNoTemplate, event.Note); !due {
 		return false
 	}
 	r.log.Info("not restarted, there is no pod template", zap.Stringer("consumer", k), zap.Strings("changed", decide.Names(read)))
@@ -156,7 +155,7 @@ func (r *Reporter) EmitNotRestarted(about corev1.ObjectReference, read []decide.
 	return true
 }
 
-// EmitJob reports a Job that asks, by annotation, for what Headwater does not do.
+// EmitJob reports a Job that asks, by annotation, for what Headwater does not support.
 func (r *Reporter) EmitJob(k kinds.Key, job *batchv1.Job, annotation, problem string) {
 	event := ignoredAnnotation(events.Reference("batch/v1", "Job", job), optin.Fault{Annotation: annotation, Problem: problem})
 	if say, _ := r.Repeats.ShouldEmit(k, annotation, string(job.UID)); say {
@@ -182,8 +181,8 @@ func (r *Reporter) logDone(k kinds.Key, decision decide.Decision) {
 	}
 }
 
-// Failed counts a write that failed, and tells the owner of the consumer
-// where it does not pass by itself. The queue logs the error.
+// Failed counts a failed write, and reports it on the consumer if it is not temporary.
+// The queue logs the error.
 func (r *Reporter) Failed(to workload.Consumer, decision decide.Decision, err error) {
 	if Overtaken(err) {
 		return
@@ -193,7 +192,7 @@ func (r *Reporter) Failed(to workload.Consumer, decision decide.Decision, err er
 	if !refused {
 		return
 	}
-	say, news := r.Repeats.ShouldEmit(to.Key(), failing, string(decision.Step)+answer)
+	say, news := r.Repeats.ShouldEmit(to.Key(), topicFailed, string(decision.Step)+answer)
 	if news {
 		r.Count(r.Origins(decision.Causes), to.Key(), outcomeFailed)
 	}
@@ -202,8 +201,8 @@ func (r *Reporter) Failed(to workload.Consumer, decision decide.Decision, err er
 	}
 }
 
-// Origins are what people edit: the source of a clone that a rule governs, there
-// or not, and any other object itself.
+// Origins returns the objects that users edit: the source of a clone, or the object
+// itself if no rule governs it.
 func (r *Reporter) Origins(causes []decide.Cause) []decide.Cause {
 	var origins []decide.Cause
 	for _, cause := range causes {
@@ -225,11 +224,11 @@ func (r *Reporter) Origins(causes []decide.Cause) []decide.Cause {
 }
 
 // Count adds the result that a change of the objects had for k to their summaries.
-func (r *Reporter) Count(origins []decide.Cause, k kinds.Key, came outcomeKind) {
-	r.tallies.Use(func(t summaries) { t.add(origins, k, came, r.now()) })
+func (r *Reporter) Count(origins []decide.Cause, k kinds.Key, outcome outcomeKind) {
+	r.summaries.Use(func(t summaries) { t.add(origins, k, outcome, r.now()) })
 }
 
-// reference names ref, with its UID where that is known: kubectl describe selects
+// reference returns a reference to ref, with its UID if known: kubectl describe selects
 // Events by UID, kubectl events --for by kind and name.
 func (r *Reporter) reference(ref object.Ref) *corev1.ObjectReference {
 	named := object.NewMeta(ref)

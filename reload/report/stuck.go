@@ -17,9 +17,6 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Stuck is the topic of EmitStuck.
-const Stuck = "stuck"
-
 func rolloutStuck(w *workload.Workload, one Watched) events.Event {
 	event := about(w)
 	event.Rule, event.Warning, event.Persisting, event.Reason, event.Action = one.Rule, true, true, "RolloutStuck", "Restart"
@@ -43,13 +40,13 @@ func causeNames(causes []decide.Cause) []string {
 	return names
 }
 
-// whyStuck says for people what reason means.
+// whyStuck describes reason for users.
 func whyStuck(reason workload.StuckReason) string {
 	switch reason {
 	case workload.StuckDeadline:
 		return "it exceeded its progress deadline (" + string(reason) + ")"
 	case workload.StuckNoProgress:
-		return "no pod was replaced for " + fmt.Sprint(workload.RolloutPatience.Minutes()) + " minutes"
+		return "no pod was replaced for " + fmt.Sprint(workload.RolloutTimeout.Minutes()) + " minutes"
 	case workload.StuckCrashing, workload.StuckConfig, workload.StuckNotCreated, workload.StuckNotRun, workload.StuckImagePull, workload.StuckInvalidImage:
 		return "its new pods fail (" + string(reason) + ")"
 	}
@@ -73,26 +70,25 @@ func stuckNote(of stuckOf) string {
 	return note + ". Of the first, " + whyStuck(of.reason)
 }
 
-// RolloutWatch remembers the rollouts that Headwater began, until they are Healthy
-// and have been for a while. A new leader finds them again by what is written on
-// the workloads.
+// RolloutWatch tracks the rollouts that Headwater started, until they have been healthy
+// for RolloutTimeout. A new leader finds them by the annotations of workloads.
 type RolloutWatch struct {
 	gauge   *prometheus.GaugeVec
 	counter *prometheus.CounterVec
 
-	mu      sync.Mutex
-	watched map[kinds.Key]*Watched
-	told    map[decide.Cause]toldStuck
+	mu       sync.Mutex
+	watched  map[kinds.Key]*Watched
+	reported map[decide.Cause]reportedStuck
 }
 
-// Watched is one rollout.
+// Watched is one watched rollout.
 type Watched struct {
 	RestartedAt time.Time
 	Rule        string
-	// causes are the objects that people edited; nil is not known.
+	// Causes are the objects that users edited; nil means unknown.
 	Causes []decide.Cause
-	// changed is true when its workload or a pod has changed since it was judged
-	// last, which time alone asks for at due.
+	// changed is true if its workload or a pod changed since it was last judged. Due is
+	// when to judge it anyway.
 	changed bool
 	Due     time.Time
 	Health  health.RolloutHealth
@@ -100,11 +96,11 @@ type Watched struct {
 
 // NewRolloutWatch allocates a RolloutWatch that reports to the gauges of m.
 func NewRolloutWatch(m *Metrics) *RolloutWatch {
-	return &RolloutWatch{gauge: m.stuck, counter: m.becameStuck, watched: map[kinds.Key]*Watched{}, told: map[decide.Cause]toldStuck{}}
+	return &RolloutWatch{gauge: m.stuck, counter: m.becameStuck, watched: map[kinds.Key]*Watched{}, reported: map[decide.Cause]reportedStuck{}}
 }
 
-// Begin watches the rollout of a restart. The former one of k, stuck or not, is
-// over.
+// Begin watches the rollout of a restart. It replaces the watch of an earlier restart
+// of k.
 func (r *RolloutWatch) Begin(k kinds.Key, restartedAt time.Time, rule string, causes []decide.Cause) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +108,7 @@ func (r *RolloutWatch) Begin(k kinds.Key, restartedAt time.Time, rule string, ca
 	r.watched[k] = &Watched{RestartedAt: restartedAt, Rule: rule, Causes: causes, changed: true}
 }
 
-// Changed has the rollout of k judged, if it is watched.
+// Changed marks the rollout of k, if watched, to be judged.
 func (r *RolloutWatch) Changed(k kinds.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +117,7 @@ func (r *RolloutWatch) Changed(k kinds.Key) {
 	}
 }
 
-// Take returns the rollouts that are to be judged at now.
+// Take returns the rollouts to judge at now.
 func (r *RolloutWatch) Take(now time.Time) map[kinds.Key]Watched {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,15 +131,14 @@ func (r *RolloutWatch) Take(now time.Time) map[kinds.Key]Watched {
 	return taken
 }
 
-// Judged records what was found of the rollout that began at RestartedAt, and when
-// time alone asks to judge it again. news is true when it was not stuck for that
-// reason before.
+// Judged stores the result for the rollout that started at RestartedAt, and when to
+// judge it again. news is true if it was not stuck for this reason before.
 func (r *RolloutWatch) Judged(k kinds.Key, found Watched, now time.Time) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one, known := r.watched[k]
 	if !known || !one.RestartedAt.Equal(found.RestartedAt) {
-		return false // another restart since
+		return false // another restart came in between
 	}
 	news = found.Health.Health == health.Stuck && (one.Health.Health != health.Stuck || one.Health.Reason != found.Health.Reason)
 	r.count(one, -1)
@@ -153,19 +148,19 @@ func (r *RolloutWatch) Judged(k kinds.Key, found Watched, now time.Time) (news b
 		r.counter.WithLabelValues(one.Rule, string(one.Health.Reason)).Inc()
 	}
 	if one.Health.Health == health.Stuck && (one.Due.IsZero() || one.Due.After(now.Add(again.After))) {
-		one.Due = now.Add(again.After) // to be told again
+		one.Due = now.Add(again.After) // to repeat the report
 	}
 	return news
 }
 
-// Forget ends the watch of k.
+// Forget stops watching k.
 func (r *RolloutWatch) Forget(k kinds.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(k)
 }
 
-// Clear ends all watches, as leading ends.
+// Clear stops all watches when leading ends.
 func (r *RolloutWatch) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +182,7 @@ func (r *RolloutWatch) count(one *Watched, by float64) {
 	}
 }
 
-// stuckOf are the workloads that are stuck because of one object, sorted.
+// stuckOf lists the workloads that are stuck because of one object, sorted.
 type stuckOf struct {
 	workloads []kinds.Key
 	reason    workload.StuckReason // of the first
@@ -214,43 +209,43 @@ func (r *RolloutWatch) byCause() map[decide.Cause]stuckOf {
 	return of
 }
 
-// toldStuck is what was told on an object last, and when; first is when it was
-// first found that there is anything to tell.
-type toldStuck struct {
+// reportedStuck is the last report about an object, and its time. first is when a
+// rollout was first found to be stuck.
+type reportedStuck struct {
 	note      string
 	first, at time.Time
 }
 
-// Notes returns what is to be told on objects at now: a little after the first
-// workload is stuck, after that no more often than each tallyPatience if it has
-// changed, and each again.After if not.
+// Notes returns the reports about objects that are due at now: shortly after the first
+// workload is stuck, then at most every summaryMaxDelay if the note changed, and every
+// again.After if not.
 func (r *RolloutWatch) Notes(now time.Time) map[decide.Cause]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	due, stuck := map[decide.Cause]string{}, r.byCause()
-	for cause := range r.told {
+	for cause := range r.reported {
 		if _, still := stuck[cause]; !still {
-			delete(r.told, cause)
+			delete(r.reported, cause)
 		}
 	}
 	for cause, of := range stuck {
-		last, known := r.told[cause]
+		last, known := r.reported[cause]
 		if !known {
 			last.first = now
 		}
 		note := stuckNote(of)
-		wait := tallyPatience
+		wait := summaryMaxDelay
 		switch {
 		case last.at.IsZero():
-			last.at, wait = last.first, tallyQuiet
+			last.at, wait = last.first, summaryQuiet
 		case note == last.note:
 			wait = again.After
 		}
 		if now.Sub(last.at) >= wait {
 			due[cause] = note
-			r.told[cause] = toldStuck{note, last.first, now}
+			r.reported[cause] = reportedStuck{note, last.first, now}
 		} else if !known {
-			r.told[cause] = toldStuck{first: now}
+			r.reported[cause] = reportedStuck{first: now}
 		}
 	}
 	return due
@@ -259,7 +254,7 @@ func (r *RolloutWatch) Notes(now time.Time) map[decide.Cause]string {
 // EmitStuck records an Event that the rollout of w is stuck, if one is due.
 func (r *Reporter) EmitStuck(w *workload.Workload, one Watched) {
 	event := rolloutStuck(w, one)
-	if say, _ := r.Repeats.ShouldEmit(w.Key(), Stuck, event.Note); say {
+	if say, _ := r.Repeats.ShouldEmit(w.Key(), TopicStuck, event.Note); say {
 		r.events.Record(event)
 	}
 }

@@ -28,17 +28,17 @@ func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
 	crash := health.RolloutHealth{Health: health.Stuck, Reason: workload.StuckCrashing}
 	stick(crash, birth)
 	require.Empty(t, watch.Notes(birth), "others may follow")
-	now := birth.Add(tallyQuiet)
+	now := birth.Add(summaryQuiet)
 	require.Equal(t, map[decide.Cause]string{cause: "100 workloads that were restarted for it do not complete their rollouts: " +
 		"Deployment/ns/w1000, Deployment/ns/w1001 and 98 more. Of the first, its new pods fail (CrashLoopBackOff)"}, watch.Notes(now))
 	watch.Forget(inNamespace("ns", "w1000"))
-	require.Empty(t, watch.Notes(now.Add(tallyPatience-1)), "no more often than that")
-	require.Contains(t, watch.Notes(now.Add(tallyPatience))[cause], "99 workloads")
-	require.Empty(t, watch.Notes(now.Add(2*tallyPatience)), "nothing has changed")
+	require.Empty(t, watch.Notes(now.Add(summaryMaxDelay-1)), "no more often than that")
+	require.Contains(t, watch.Notes(now.Add(summaryMaxDelay))[cause], "99 workloads")
+	require.Empty(t, watch.Notes(now.Add(2*summaryMaxDelay)), "nothing has changed")
 	for i := range 100 {
 		watch.Changed(inNamespace("ns", "w"+strconv.Itoa(1000+i)))
 	}
 	stick(health.RolloutHealth{Health: health.Healthy}, now)
 	require.Empty(t, watch.Notes(now.Add(time.Hour)), "it is over")
-	require.Empty(t, watch.told)
+	require.Empty(t, watch.reported)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// outcomeKind is what came of a change for one consumer.
+// outcomeKind is the result of a change for one consumer.
 type outcomeKind int
 
 const (
@@ -21,16 +21,16 @@ const (
 	outcomeAnnotated
 	outcomeRefreshed
 	outcomeFailed
-	// outcomeNotRestarted is of what no pod template is known of.
+	// outcomeNotRestarted: Headwater knows no pod template of the consumer.
 	outcomeNotRestarted
 	outcomes
-	// OutcomeWaits is counted by waits, for as long as it lasts.
+	// OutcomeWaits is counted by track.Waits while it lasts.
 	OutcomeWaits outcomeKind = -1
 )
 
-// outcomeOf is what a step that was carried out means to people. That data was
-// adopted, or a kubelet asked once more, is no news.
-func outcomeOf(to workload.Consumer, step spec.Step) (came outcomeKind, news bool) {
+// outcomeOf returns the reported result of a step. Adopted baselines and confirmations
+// are not reported.
+func outcomeOf(to workload.Consumer, step spec.Step) (outcome outcomeKind, news bool) {
 	switch {
 	case step == spec.StepRestart && to.Info().Template == nil:
 		return outcomeAnnotated, true
@@ -41,37 +41,35 @@ func outcomeOf(to workload.Consumer, step spec.Step) (came outcomeKind, news boo
 	}
 }
 
-// summaries sum up what came of the changes of objects until it is told, so that a
-// thousand consumers are one piece of news. They know no clock: the time is told.
-// They are lost with the process, and an object is dropped as soon as there is
-// nothing to tell of it.
+// summaries collects the results of changes by object, so that many consumers lead to
+// one Event. Callers pass the current time. All is lost with the process. An object is
+// dropped once there is nothing to report.
 type summaries map[decide.Cause]*summaryOf
 
-// summaryOf is that of one object.
+// summaryOf is the summary of one object.
 type summaryOf struct {
 	counts [outcomes]int
-	// consumers are the first maxNamed of them, more is true when there are
-	// others.
+	// consumers are the first maxNamed of them. more is true if there are others.
 	consumers []kinds.Key
 	more      bool
-	// first and last are when news came that were not told yet; zero without any.
+	// first and last are the times of unreported results; zero if there are none.
 	first, last time.Time
-	// told is true when all that waits was told of.
-	told bool
+	// waitingReported is true if everything that waits was reported.
+	waitingReported bool
 }
 
 const (
-	// tallyQuiet is how long nothing more comes before it is told: a debounce,
-	// and some. Those of a rule with a longer one are told apart from what is
-	// refreshed at once.
-	tallyQuiet = 3 * time.Second
-	// tallyPatience is how long it waits for what does not come to rest, and for
-	// the rest of those who wait.
-	tallyPatience = 5 * time.Minute
+	// summaryQuiet is how long no result must arrive before a report: the default
+	// debounce, and some more. Restarts with a longer debounce are reported separately
+	// from refreshes.
+	summaryQuiet = 3 * time.Second
+	// summaryMaxDelay is how long a report waits at most, and how often waiting
+	// restarts are reported.
+	summaryMaxDelay = 5 * time.Minute
 )
 
-// add takes in what came of changes of those objects for k.
-func (t summaries) add(causes []decide.Cause, k kinds.Key, came outcomeKind, now time.Time) {
+// add counts the result of changes of those objects for k.
+func (t summaries) add(causes []decide.Cause, k kinds.Key, outcome outcomeKind, now time.Time) {
 	for _, cause := range causes {
 		of := t[cause]
 		if of == nil {
@@ -82,8 +80,8 @@ func (t summaries) add(causes []decide.Cause, k kinds.Key, came outcomeKind, now
 			of.first = now
 		}
 		of.last = now
-		if came != OutcomeWaits {
-			of.counts[came]++
+		if outcome != OutcomeWaits {
+			of.counts[outcome]++
 		}
 		switch {
 		case slices.Contains(of.consumers, k):
@@ -95,13 +93,13 @@ func (t summaries) add(causes []decide.Cause, k kinds.Key, came outcomeKind, now
 	}
 }
 
-// summary is what is told of the consumers of one object.
+// summary is the report about one object.
 type summary struct {
 	decide.Cause
 	note string
 }
 
-// take returns what is due at now, while so many wait.
+// take returns the reports that are due at now. waits are the waiting restarts.
 func (t summaries) take(now time.Time, waits map[decide.Cause]track.WaitCount) []summary {
 	var due []summary
 	for cause, of := range t {
@@ -110,7 +108,7 @@ func (t summaries) take(now time.Time, waits map[decide.Cause]track.WaitCount) [
 			if note := of.text(wait); note != "" {
 				due = append(due, summary{cause, note})
 			}
-			*of = summaryOf{told: true}
+			*of = summaryOf{waitingReported: true}
 		}
 		if of.first.IsZero() && wait.Waiting == 0 {
 			delete(t, cause)
@@ -123,14 +121,14 @@ func (t *summaryOf) due(wait track.WaitCount, now time.Time) bool {
 	switch {
 	case t.first.IsZero():
 		return false
-	case t.told && wait.Waiting > 0:
-		return now.Sub(t.first) >= tallyPatience
+	case t.waitingReported && wait.Waiting > 0:
+		return now.Sub(t.first) >= summaryMaxDelay
 	default:
-		return now.Sub(t.last) >= tallyQuiet || now.Sub(t.first) >= tallyPatience
+		return now.Sub(t.last) >= summaryQuiet || now.Sub(t.first) >= summaryMaxDelay
 	}
 }
 
-// text is empty when by now there is nothing to tell.
+// text is empty if there is nothing to report.
 func (t *summaryOf) text(wait track.WaitCount) string {
 	var parts []string
 	count := func(n int, one, several string) {

@@ -13,12 +13,11 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// EmitWaiting tells the owner of w that its restart waits, for what, and until
-// when.
+// EmitWaiting reports that the restart of w waits, for what, and until when.
 func (r *Reporter) EmitWaiting(w *workload.Workload, due decide.Decision, wait decide.Wait) {
 	event := restartWaits(w, due, wait)
 	event.Persisting = true
-	say, news := r.Repeats.ShouldEmit(w.Key(), Waiting, event.Note)
+	say, news := r.Repeats.ShouldEmit(w.Key(), TopicWaiting, event.Note)
 	if !say {
 		return
 	}
@@ -34,9 +33,6 @@ func (r *Reporter) EmitWaiting(w *workload.Workload, due decide.Decision, wait d
 	r.events.Record(event)
 }
 
-// Waiting is the topic of EmitWaiting.
-const Waiting = "waiting"
-
 func restartWaits(w *workload.Workload, due decide.Decision, wait decide.Wait) events.Event {
 	if wait.Reason == decide.WaitMissing {
 		return restartHeld(w, due)
@@ -48,7 +44,7 @@ func restartWaits(w *workload.Workload, due decide.Decision, wait decide.Wait) e
 	return event
 }
 
-// WaitNote is the text that tells the owner of a workload what its restart waits for.
+// WaitNote describes for users what a restart waits for.
 func WaitNote(due decide.Decision, wait decide.Wait) string {
 	at := wait.Until.UTC().Format(time.RFC3339)
 	var why string

@@ -16,33 +16,33 @@ import (
 type Config struct {
 	Action    Action    `json:"action"`
 	Workloads Workloads `json:"workloads"`
-	// Debounce is how long a workload is left alone after the last of several
-	// changes, at most MaxDebounce after the first, so that they make one rollout.
+	// Debounce is how long a restart waits after a change, so that several changes
+	// cause one rollout. Further changes extend it, at most to MaxDebounce after the
+	// first.
 	Debounce *metav1.Duration `json:"debounce"`
-	// MinInterval is the least time between two restarts of one workload; it
-	// grows with those of the last hour. 0 is none.
+	// MinInterval is the least time between two restarts of one workload. It grows with
+	// the restarts of the last hour. 0 means none.
 	MinInterval *metav1.Duration `json:"minInterval"`
-	// MaxRestartsPerHour of one workload hold its next one; 0 is no limit.
+	// MaxRestartsPerHour limits the restarts of one workload; 0 means no limit.
 	MaxRestartsPerHour *int `json:"maxRestartsPerHour"`
 	// Then is what follows a refresh of pods.
 	Then Then `json:"then"`
-	// Targets are custom resources that use the object and hold no pod
-	// template.
+	// Targets are custom resources that use the object and hold no pod template.
 	Targets []Target `json:"targets,omitzero"`
 }
 
-// Then says how an application is told that its files are new.
+// Then says how an application learns that its files changed.
 type Then struct {
 	HTTPPost *HTTPPost `json:"httpPost,omitempty"`
 }
 
-// HTTPPost is a request without content to each pod that was refreshed.
+// HTTPPost is a POST request without a body to each refreshed pod.
 type HTTPPost struct {
 	Port int    `json:"port"`
 	Path string `json:"path"`
 }
 
-// Action says how consumers are made to pick a change up.
+// Action says how consumers pick up a change.
 type Action string
 
 // The actions. Auto chooses by how the value is consumed.
@@ -67,7 +67,7 @@ const (
 	defaultMaxRestartsPerHour = 10
 )
 
-// Default fills in every key that was left out.
+// Default sets every key that is missing.
 func (c *Config) Default() {
 	if c.Action == "" {
 		c.Action = Auto

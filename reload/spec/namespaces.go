@@ -12,7 +12,7 @@ import (
 )
 
 // NamespaceSection reloads all workloads of some namespaces for the Secrets and
-// ConfigMaps of their own namespace, as if the owner of each had asked for it.
+// ConfigMaps in their own namespace, as if each owner had opted in.
 type NamespaceSection struct {
 	rules.Namespaces
 
@@ -22,8 +22,8 @@ type NamespaceSection struct {
 	Objects   Objects   `json:"objects"`
 }
 
-// Objects selects Secrets and ConfigMaps: of Kinds, with a name that a pattern of
-// Include matches and none of Exclude does, and with labels that Selector matches.
+// Objects selects Secrets and ConfigMaps. An object must have one of Kinds, a name that
+// matches Include and not Exclude, and labels that match Selector.
 type Objects struct {
 	Kinds    []object.Kind         `json:"kinds"`
 	Include  []string              `json:"include"`
@@ -31,7 +31,7 @@ type Objects struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
-// Default fills in every key that was left out.
+// Default sets every key that is missing.
 func (n *NamespaceSection) Default() {
 	n.Namespaces.Default()
 	if n.Action == "" {
@@ -58,8 +58,7 @@ func (n NamespaceSection) Validate(at *field.Path) field.ErrorList {
 	return append(errs, n.Objects.named().Validate(objects)...)
 }
 
-// named is o without the kinds. Names of objects are selected as those of
-// namespaces are.
+// named returns o without the kinds. Object names are selected like namespace names.
 func (o Objects) named() rules.Namespaces {
 	return rules.Namespaces{Include: o.Include, Exclude: o.Exclude, Selector: o.Selector}
 }
@@ -71,11 +70,11 @@ type Section struct {
 	Action     Action
 	kinds      []object.Kind
 	names      rules.Matcher
-	// objects is nil where the labels of objects do not matter.
+	// Objects selects objects by label; nil selects all.
 	Objects labels.Selector
 }
 
-// CompileSections prepares sections that are defaulted and validated.
+// CompileSections compiles sections that are defaulted and validated.
 func CompileSections(sections []NamespaceSection) []Section {
 	var compiled []Section
 	for _, section := range sections {
@@ -90,7 +89,7 @@ func CompileSections(sections []NamespaceSection) []Section {
 	return compiled
 }
 
-// everything is the selector, or one that matches all where it is left out.
+// everything compiles selector; nil matches everything.
 func everything(selector *metav1.LabelSelector) labels.Selector {
 	if selector == nil {
 		return labels.Everything()
@@ -102,14 +101,13 @@ func everything(selector *metav1.LabelSelector) labels.Selector {
 	return compiled
 }
 
-// Selects reports whether the section is about workloads, with those labels, of
-// the namespace with this name and these labels.
+// Selects reports whether the section applies to a workload with these labels, in the
+// namespace with this name and these labels.
 func (s Section) Selects(namespace string, namespaceLabels map[string]string, workload labels.Set) bool {
 	return s.Namespaces.Matches(namespace, namespaceLabels) && s.workloads.Matches(workload)
 }
 
-// Covers reports whether the section is about ref, as far as its kind and name
-// tell.
+// Covers reports whether the kind and the name of ref match.
 func (s Section) Covers(ref object.Ref) bool {
 	return slices.Contains(s.kinds, ref.Kind) && s.names.Matches(ref.Name, nil)
 }

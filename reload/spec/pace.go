@@ -6,17 +6,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pace is how often one workload may be restarted.
+// Pace limits how often one workload is restarted.
 type Pace struct {
-	// Interval is the least time between two restarts; 0 is none.
+	// Interval is the least time between two restarts; 0 means none.
 	Interval time.Duration
-	// PerHour is the most restarts in any hour; 0 is no limit.
+	// PerHour is the most restarts in any hour; 0 means no limit.
 	PerHour int
-	// AfterUndo is the least time after a restart that somebody has taken back.
+	// AfterUndo is the least time after a restart that somebody reverted.
 	AfterUndo time.Duration
 }
 
-// newPace is the pace that the file sets; what is left out is no limit.
+// newPace returns the configured pace; nil means no limit.
 func newPace(interval *metav1.Duration, perHour *int) Pace {
 	var pace Pace
 	if interval != nil {
@@ -29,13 +29,13 @@ func newPace(interval *metav1.Duration, perHour *int) Pace {
 }
 
 const (
-	// fewRestarts within an hour leave the interval as it is.
+	// fewRestarts is how many restarts within an hour do not raise the interval.
 	fewRestarts = 3
-	// Slowest is how far it grows.
+	// Slowest is the longest interval.
 	Slowest = 10 * time.Minute
 )
 
-// And is a pace that is neither faster than p nor than other.
+// And combines the stricter limits of p and other.
 func (p Pace) And(other Pace) Pace {
 	if p.PerHour == 0 || other.PerHour != 0 && other.PerHour < p.PerHour {
 		p.PerHour = other.PerHour
@@ -44,9 +44,9 @@ func (p Pace) And(other Pace) Pace {
 	return p
 }
 
-// IntervalAfter is how long to wait after the last of several restarts within an
-// hour. It doubles with each beyond the first few: somebody at work is hardly
-// slowed down, a source that never comes to rest is.
+// IntervalAfter returns the interval after that many restarts within an hour. It
+// doubles with each restart beyond the first few. This hardly delays a person at work,
+// but slows down a source that keeps changing.
 func (p Pace) IntervalAfter(lately int) time.Duration {
 	interval := p.Interval
 	for range lately - fewRestarts {

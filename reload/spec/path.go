@@ -12,13 +12,13 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// FieldPath leads to a field of a custom resource: keys, and elements of lists,
+// FieldPath is the path to a field of a custom resource: keys, and elements of lists,
 // such as spec.containers[name=app].image.
 type FieldPath []pathStep
 
-// pathStep is a key and, where its value is a list, which element of it: the one
-// that has these texts under these keys. Those must be the list-map-keys of the
-// list in the schema of the kind.
+// pathStep is a key and, if its value is a list, which element of it: the one with
+// these values under these keys. The keys must be the list-map-keys of the list in the
+// schema of the kind.
 type pathStep struct {
 	key     string
 	element map[string]string
@@ -30,7 +30,7 @@ var (
 	indexPattern   = regexp.MustCompile(`^[0-9]+$`)
 )
 
-// ParseFieldPath reads a path; one more dot may lead it.
+// ParseFieldPath parses a path, with or without a leading dot.
 func ParseFieldPath(text string) (FieldPath, error) {
 	var path FieldPath
 	for _, part := range splitDots(strings.TrimPrefix(text, ".")) {
@@ -51,7 +51,7 @@ func ParseFieldPath(text string) (FieldPath, error) {
 	return path, nil
 }
 
-// splitDots splits at the dots outside of brackets.
+// splitDots splits text at the dots outside of brackets.
 func splitDots(text string) []string {
 	depth, from := 0, 0
 	var parts []string
@@ -116,7 +116,7 @@ func (p FieldPath) InList() bool {
 	return slices.ContainsFunc(p, func(step pathStep) bool { return step.element != nil })
 }
 
-// Text returns the text at p in object, and false where there is none.
+// Text returns the string at p in object, and false if there is none.
 func (p FieldPath) Text(object map[string]any) (string, bool) {
 	for i, step := range p {
 		value := object[step.key]
@@ -148,20 +148,19 @@ func (s pathStep) find(list any) (map[string]any, bool) {
 	return nil, false
 }
 
-// Set puts text at p into object, which holds nothing but what set put there.
+// Set writes text at p into object, which contains only what Set wrote.
 func (p FieldPath) Set(object map[string]any, text string) {
 	for i, step := range p {
 		if i == len(p)-1 {
 			object[step.key] = text
 			return
 		}
-		object = step.enter(object)
+		object = step.descend(object)
 	}
 }
 
-// enter returns what the step leads to in object, and makes it where it is not
-// there yet.
-func (s pathStep) enter(object map[string]any) map[string]any {
+// descend returns what the step leads to in object, and creates it if it is missing.
+func (s pathStep) descend(object map[string]any) map[string]any {
 	if s.element == nil {
 		next, is := object[s.key].(map[string]any)
 		if !is {
@@ -182,14 +181,14 @@ func (s pathStep) enter(object map[string]any) map[string]any {
 	return next
 }
 
-// ManagedKeys are the keys that lead to p in managed fields. They are described in
+// ManagedKeys returns the keys that lead to p in managed fields. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 func (p FieldPath) ManagedKeys() []string {
 	var keys []string
 	for _, step := range p {
 		keys = append(keys, "f:"+step.key)
 		if step.element != nil {
-			element, _ := json.Marshal(step.element) // texts by text
+			element, _ := json.Marshal(step.element) // a map of strings cannot fail
 			keys = append(keys, "k:"+string(element))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
-// LongestDebounce is that of the rules that may govern an object, and the default
-// for those alone whose owners ask.
+// LongestDebounce returns the longest debounce of the governing rules, or
+// DefaultDebounce if there are none.
 func LongestDebounce(governing []Rule) time.Duration {
 	if len(governing) == 0 {
 		return DefaultDebounce
@@ -41,20 +41,20 @@ func (r Rule) SelectsWorkload(of labels.Set) bool {
 	return r.workloads == nil || r.workloads.Matches(of)
 }
 
-// Rule is what this module sees of a rule.
+// Rule is the part of a rule that this module uses.
 type Rule struct {
 	rules.Base
 	Config
 	workloads       labels.Selector
 	CompiledTargets []CompiledTarget
-	// cloneName is nil for a rule without clones, and points to the empty
-	// string for one whose clones are named as their sources are.
+	// cloneName is nil for a rule without clones. It points to the empty string if
+	// clones have the name of their source.
 	cloneName *string
-	// ClonedTo are the namespaces that get clones.
+	// ClonedTo matches the namespaces that get clones.
 	ClonedTo rules.Matcher
 }
 
-// Compile prepares a validated section.
+// Compile compiles a validated section.
 func Compile(base rules.Base, config Config) (Rule, error) {
 	selector := labels.Everything()
 	if config.Workloads.Selector != nil {
@@ -74,15 +74,15 @@ func Compile(base rules.Base, config Config) (Rule, error) {
 	return rule, nil
 }
 
-// ClonedAs is r with clones of that name in the namespaces that to matches; empty:
-// named as their sources are.
+// ClonedAs returns r with clones of that name in the namespaces that to matches. An
+// empty name means the name of the source.
 func (r Rule) ClonedAs(name string, to rules.Matcher) Rule {
 	r.cloneName, r.ClonedTo = &name, to
 	return r
 }
 
-// NameIn is what r's object that has the name source in the source namespace is
-// called in namespace; empty: there is none.
+// NameIn returns the name that the object of r has in namespace, for the source with
+// the given name. It is empty if there is none.
 func (r Rule) NameIn(namespace, source string) string {
 	switch {
 	case namespace == r.Source.Namespace:
@@ -94,7 +94,7 @@ func (r Rule) NameIn(namespace, source string) string {
 	}
 }
 
-// SourceOf is the source of ref, which is one of r's objects: a source, or a clone.
+// SourceOf returns the source of ref, which is a source or a clone of r.
 func (r Rule) SourceOf(ref object.Ref) object.Ref {
 	if ref.Namespace != r.Source.Namespace && !r.BySelector() {
 		return r.Source.Ref()
@@ -102,11 +102,11 @@ func (r Rule) SourceOf(ref object.Ref) object.Ref {
 	return r.Source.Named(ref.Name)
 }
 
-// ObjectIn is the object of a rule with a named source in namespace: the source,
-// or its clone.
+// ObjectIn returns the object in namespace of a rule with a named source: the source or
+// its clone.
 func (r Rule) ObjectIn(namespace string) object.Ref {
 	return object.Ref{Kind: r.Source.Kind, Namespace: namespace, Name: r.NameIn(namespace, r.Source.Name)}
 }
 
-// Pace is the one that the rule sets for each workload.
+// Pace returns the limits that the rule sets for each workload.
 func (r Rule) Pace() Pace { return newPace(r.MinInterval, r.MaxRestartsPerHour) }

@@ -10,35 +10,34 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// Settings is the reload section of the whole file.
+// Settings is the global reload section of the configuration.
 type Settings struct {
-	// OptIn says that the owner of a workload may have it reloaded, by its
-	// annotations, for objects of its namespace that no rule covers.
+	// OptIn allows the owner of a workload to have it reloaded, by annotations, for
+	// objects in its namespace that no rule covers.
 	OptIn *bool `json:"optIn"`
-	// Namespaces are sections for all workloads of some namespaces.
+	// Namespaces are sections that reload all workloads of some namespaces.
 	Namespaces []NamespaceSection `json:"namespaces,omitzero"`
-	// Compatibility names other tools whose annotations are honoured as well.
+	// Compatibility names other tools whose annotations are honoured too.
 	Compatibility []Tool `json:"compatibility,omitzero"`
-	// MinInterval and MaxRestartsPerHour are those of a Rule, for workloads that
-	// are restarted without one.
+	// MinInterval and MaxRestartsPerHour apply to workloads that are restarted without
+	// a rule, as those of Config do with one.
 	MinInterval        *metav1.Duration `json:"minInterval"`
 	MaxRestartsPerHour *int             `json:"maxRestartsPerHour"`
-	// MaxConcurrentRollouts is how many of the workloads that Headwater
-	// restarted may be rolling out at a time, in the cluster and in one
-	// namespace. 0 is no limit.
+	// MaxConcurrentRollouts limits how many workloads that Headwater restarted roll out
+	// at once, in the cluster and in one namespace. 0 means no limit.
 	MaxConcurrentRollouts             *int `json:"maxConcurrentRollouts"`
 	MaxConcurrentRolloutsPerNamespace *int `json:"maxConcurrentRolloutsPerNamespace"`
-	// Windows are the only times in which restarts begin; none is always.
+	// Windows are the only times in which restarts start; empty means always.
 	Windows []Window `json:"windows,omitzero"`
-	// ConfirmRefreshAfter is how long after a refresh the kubelet is asked
-	// once more. 0 is never.
+	// ConfirmRefreshAfter is how long after a refresh the kubelet is made to refresh
+	// once more. 0 means never.
 	ConfirmRefreshAfter *metav1.Duration `json:"confirmRefreshAfter"`
-	// Workloads declares kinds that hold a pod template, beside those that are
-	// known from the start.
+	// Workloads declares kinds with a pod template that Headwater does not know by
+	// default.
 	Workloads []kinds.WorkloadKind `json:"workloads,omitzero"`
 }
 
-// Window is a time in which restarts may begin.
+// Window is a time in which restarts may start.
 type Window struct {
 	// Schedule is when it opens, as a cron expression of five fields.
 	Schedule string `json:"schedule"`
@@ -56,7 +55,7 @@ const (
 	defaultTimeZone                = "UTC"
 )
 
-// Default fills in every key that was left out.
+// Default sets every key that is missing.
 func (s *Settings) Default() {
 	if s.OptIn == nil {
 		s.OptIn = new(true)
@@ -107,16 +106,17 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 // OptsIn reports whether workloads may opt in by annotations.
 func (s Settings) OptsIn() bool { return s.OptIn != nil && *s.OptIn }
 
-// WithoutRules reports whether workloads may be reloaded for what no rule governs.
+// WithoutRules reports whether workloads may be reloaded for objects that no rule
+// governs.
 func (s Settings) WithoutRules() bool { return s.OptsIn() || len(s.Namespaces) > 0 }
 
-// Pace is that of workloads that are restarted without a rule.
+// Pace returns the limits for workloads that are restarted without a rule.
 func (s Settings) Pace() Pace { return newPace(s.MinInterval, s.MaxRestartsPerHour) }
 
-// Honours reports whether the annotations of tool count.
+// Honours reports whether the annotations of tool are enabled.
 func (s Settings) Honours(tool Tool) bool { return slices.Contains(s.Compatibility, tool) }
 
-// Compiled is Settings as Headwater works with it.
+// Compiled is Settings in the form that the controller uses.
 type Compiled struct {
 	Settings
 	MaxRollouts, MaxRolloutsPerNamespace int
@@ -125,7 +125,7 @@ type Compiled struct {
 	ConfirmAfter                         time.Duration
 }
 
-// Compile prepares s, which is defaulted and validated.
+// Compile compiles s, which must be defaulted and validated.
 func (s Settings) Compile() *Compiled {
 	return &Compiled{
 		Settings:                s,

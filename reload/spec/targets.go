@@ -15,20 +15,20 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// Target selects custom resources that are told of a change, in the namespaces
-// where the rule's clones, or its source, are.
+// Target selects custom resources to update after a change, in the namespaces of the
+// rule's source and clones.
 type Target struct {
 	kinds.CustomKind
-	// Selector is what labels they must have; nil: all of the kind.
+	// Selector matches the labels of the objects; nil matches all.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Annotate puts a stamp on the object, for its operator to see.
+	// Annotate stamps the object, so that its operator notices the change.
 	Annotate bool `json:"annotate,omitempty"`
-	// Set copies values into the object.
+	// Set copies values into fields of the object.
 	Set []SetField `json:"set,omitzero"`
-	// AllowSecretValues must be true to copy values of a Secret into objects
-	// that people read who may not read Secrets.
+	// AllowSecretValues must be true to copy values of a Secret, because users who may
+	// not read Secrets may be able to read the target.
 	AllowSecretValues bool `json:"allowSecretValues,omitempty"`
-	// Force takes fields over that somebody else's configuration holds.
+	// Force takes over fields that another applied configuration owns.
 	Force bool `json:"force,omitempty"`
 }
 
@@ -36,12 +36,12 @@ type Target struct {
 type SetField struct {
 	// From is a key of the rule's object in the namespace of the target.
 	From string `json:"from"`
-	// To is the path of the field: keys joined by dots, and elements of lists by
-	// the keys that tell them apart, as in spec.env[name=ca].value.
+	// To is the path of the field: keys joined by dots, and list elements by the keys
+	// that identify them, as in spec.env[name=ca].value.
 	To string `json:"to"`
 }
 
-// ValidateSource reports the targets that cannot work with that source.
+// ValidateSource reports the targets that cannot work with source.
 func (c Config) ValidateSource(at *field.Path, source rules.Source) field.ErrorList {
 	var errs field.ErrorList
 	for i, target := range c.Targets {
@@ -118,7 +118,7 @@ func overlap(a, b string) bool {
 type CompiledTarget struct {
 	Info     *kinds.Info
 	Selector labels.Selector
-	// fields is empty for one that is annotated.
+	// Fields is empty for a target that is annotated.
 	Fields []FieldFrom
 	Force  bool
 }
@@ -129,10 +129,10 @@ type FieldFrom struct {
 	Key  string
 }
 
-// Name is the path as people write it.
+// Name returns the path as text.
 func (f FieldFrom) Name() string { return f.Path.String() }
 
-// CompileTarget prepares a validated Target.
+// CompileTarget compiles a validated Target.
 func CompileTarget(t Target) (CompiledTarget, error) {
 	compiled := CompiledTarget{Info: t.Info(), Selector: labels.Everything(), Force: t.Force}
 	if t.Selector != nil {
@@ -151,7 +151,7 @@ func CompileTarget(t Target) (CompiledTarget, error) {
 	return compiled, nil
 }
 
-// Annotates reports whether the objects get a stamp rather than values.
+// Annotates reports whether the objects are stamped instead of set.
 func (t CompiledTarget) Annotates() bool { return len(t.Fields) == 0 }
 
 // TargetsOf returns the targets of all rules, with their rules.

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Windows are the times in which restarts may begin; none means always.
+// Windows are the times in which restarts may start; empty means always.
 type Windows []openings
 
-// openings are those of one Window.
+// openings is a compiled Window.
 type openings struct {
 	schedule cron.Schedule
 	stays    time.Duration
 }
 
-// OpensNext returns when the next window opens, in now's own location. Inside
-// of a window, and where there are none, that is the zero time.
+// OpensNext returns when the next window opens, in now's location. It is zero inside a
+// window, and if there are no windows.
 func (w Windows) OpensNext(now time.Time) time.Time {
 	var next time.Time
 	for _, window := range w {
-		// The first opening that is not over.
+		// The first opening that has not ended.
 		opens := window.schedule.Next(now.Add(-window.stays))
 		switch {
 		case opens.IsZero():
@@ -36,7 +36,7 @@ func (w Windows) OpensNext(now time.Time) time.Time {
 	return next
 }
 
-// compileWindows prepares windows that were validated.
+// compileWindows compiles validated windows.
 func compileWindows(all []Window) Windows {
 	var compiled Windows
 	for _, window := range all {
@@ -53,7 +53,7 @@ func (w Window) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("duration"), w.Duration.Duration.String(),
 			"must be between "+minWindow.String()+" and "+maxWindow.String()))
 	}
-	// Local is what the machine that Headwater happens to run on has.
+	// Local depends on the machine that Headwater runs on.
 	if _, err := time.LoadLocation(w.TimeZone); err != nil || strings.EqualFold(w.TimeZone, "local") {
 		errs = append(errs, field.Invalid(at.Child("timeZone"), w.TimeZone, "write a name of the IANA database, such as Europe/Berlin"))
 		w.TimeZone = defaultTimeZone
@@ -74,9 +74,9 @@ var (
 	errNever   = errors.New("never comes")
 )
 
-// parse reads the schedule in the window's time zone.
+// parse parses the schedule in the window's time zone.
 func (w Window) parse() (cron.Schedule, error) {
-	// The parser would take a time zone and seconds between two openings, too.
+	// The parser also accepts a time zone and intervals.
 	if strings.Contains(w.Schedule, "TZ=") || strings.HasPrefix(w.Schedule, "@every") {
 		return nil, errNotCron
 	}
@@ -91,7 +91,7 @@ func (w Window) parse() (cron.Schedule, error) {
 	if schedule.Location, err = time.LoadLocation(w.TimeZone); err != nil {
 		return nil, err
 	}
-	// It looks five years ahead; from here on that includes a 29 February.
+	// The parser searches five years ahead; this start includes a 29 February.
 	if schedule.Next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, errNever
 	}

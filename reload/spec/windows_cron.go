@@ -7,8 +7,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronFields are the fields of a cron expression, in their order, and what each
-// may be.
+// cronFields are the fields of a cron expression in order, with their valid values.
 var cronFields = []struct{ name, values string }{
 	{"minute", "0 to 59"},
 	{"hour", "0 to 23"},
@@ -17,7 +16,7 @@ var cronFields = []struct{ name, values string }{
 	{"day of the week", "0 (Sunday) to 6, or SUN to SAT"},
 }
 
-// wrongCron says what is wrong with a schedule that cannot be parsed.
+// wrongCron explains why a schedule cannot be parsed.
 func wrongCron(schedule string) error {
 	written := strings.Fields(schedule)
 	if len(written) != len(cronFields) {

@@ -8,13 +8,13 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// FirstLooks are the workloads that this leader has seen and not yet decided about,
-// by their UID. Only then can their pods have missed a change: from then on the
-// leader sees each. A rule or an annotation that asks later begins with a first
+// FirstLooks are the workloads that this leader has seen but not yet decided about, by
+// UID. Only their pods can have missed a change, because the leader observes later
+// ones. If a rule or an annotation selects a workload later, that starts with a first
 // sight.
 type FirstLooks struct{ due sync.Map } // from key to types.UID
 
-// Observe adds a workload that is new to this leader.
+// Observe adds a workload that this leader sees for the first time.
 func (f *FirstLooks) Observe(change informers.Change[*workload.Workload]) {
 	if change.Added || !change.Deleted && change.Old.UID != change.New.UID {
 		f.due.Store(change.New.Key(), change.New.UID)
@@ -27,7 +27,7 @@ func (f *FirstLooks) Has(w *workload.Workload) bool {
 	return found && uid == w.UID
 }
 
-// Over says that what was decided at the first look at w was carried out.
+// Over removes w after its first decision was carried out.
 func (f *FirstLooks) Over(w *workload.Workload) { f.due.CompareAndDelete(w.Key(), w.UID) }
 
 // Forget drops a deleted workload.

@@ -9,13 +9,13 @@ import (
 	"github.com/headwater-k8s/headwater/reload/decide"
 )
 
-// KeyChanges remember when which keys of objects changed that pods consume, so
-// that a pod which mounts other keys is not refreshed. They are lost with the
-// process: then the time of the object's last write counts for every key.
+// KeyChanges records when keys of consumed objects changed, so that pods that mount
+// other keys are not refreshed. It is lost with the process: then the last write of the
+// object counts for every key.
 type KeyChanges struct {
 	mu      sync.Mutex
 	objects map[object.Ref]*decide.KeyTimes
-	// deleted are of objects that may be created again at once.
+	// deleted are objects that may be recreated at once.
 	deleted map[object.Ref]deletion
 	pruned  time.Time
 }
@@ -25,14 +25,13 @@ type deletion struct {
 	at      time.Time
 }
 
-// Version is what is compared of one version of an object.
+// Version is the compared part of one version of an object.
 type Version struct {
 	Digests   object.Digests
 	changedAt time.Time
 }
 
-// Write notes that an object was changed from before to after, and returns the
-// keys that differ.
+// Write records a change of an object, and returns the keys that differ.
 func (c *KeyChanges) Write(ref object.Ref, before, after Version, now time.Time) []string {
 	keys := decide.ChangedKeys(before.Digests, after.Digests)
 	if len(keys) == 0 && before.changedAt.Equal(after.changedAt) {
@@ -53,7 +52,7 @@ func (c *KeyChanges) Write(ref object.Ref, before, after Version, now time.Time)
 	return keys
 }
 
-// Forget says that nothing is known of the keys of an object any more.
+// Forget drops what is known of an object's keys.
 func (c *KeyChanges) Forget(ref object.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +60,7 @@ func (c *KeyChanges) Forget(ref object.Ref) {
 	delete(c.deleted, ref)
 }
 
-// Remove notes that an object was deleted, and had these keys.
+// Remove records that an object with these keys was deleted.
 func (c *KeyChanges) Remove(ref object.Ref, had object.Digests, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,9 +72,9 @@ func (c *KeyChanges) Remove(ref object.Ref, had object.Digests, now time.Time) {
 	c.deleted[ref] = deletion{had, now}
 }
 
-// Create notes that an object was created, and returns the keys that differ from
-// those of the one that was deleted just before. When the keys were written is
-// not known: a kubelet may have emptied the files in between.
+// Create records that an object was created. It returns the keys that differ from those
+// of the object deleted just before. When they were written is unknown, because a
+// kubelet may have emptied the files in between.
 func (c *KeyChanges) Create(ref object.Ref, has object.Digests) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,9 +87,8 @@ func (c *KeyChanges) Create(ref object.Ref, has object.Digests) []string {
 	return decide.ChangedKeys(before.digests, has)
 }
 
-// Last returns when any of keys of an object was last written, nil meaning all of
-// them; latest, when the object was written, where that is not known. So it is
-// for nil KeyChanges.
+// Last returns when any of keys of an object was last written; nil means all keys. If
+// that is unknown, or c is nil, it returns latest, the time of the object's last write.
 func (c *KeyChanges) Last(ref object.Ref, keys []string, latest time.Time) time.Time {
 	if c == nil {
 		return latest
@@ -103,7 +101,8 @@ func (c *KeyChanges) Last(ref object.Ref, keys []string, latest time.Time) time.
 	return latest
 }
 
-// prune drops what every kubelet has seen by itself: no pod is refreshed for it.
+// prune drops changes that every kubelet has seen by itself, so that no pod is
+// refreshed for them.
 func (c *KeyChanges) prune(now time.Time) {
 	if now.Sub(c.pruned) < decide.KubeletSync {
 		return
@@ -117,8 +116,8 @@ func (c *KeyChanges) prune(now time.Time) {
 	maps.DeleteFunc(c.deleted, func(_ object.Ref, last deletion) bool { return now.Sub(last.at) > decide.KubeletSync })
 }
 
-// VersionOf is what is compared of a clone, or of an object that was read; nil
-// for none.
+// VersionOf returns the version of a clone, or of an object that was read; nil for
+// none.
 func VersionOf(one *object.Digested) *Version {
 	if one == nil {
 		return nil
@@ -126,7 +125,7 @@ func VersionOf(one *object.Digested) *Version {
 	return &Version{one.Digests, one.ChangedAt}
 }
 
-// VersionOfSource returns what is compared of a source; nil for none.
+// VersionOfSource returns the version of a source; nil for none.
 func VersionOfSource(one *object.Full) *Version {
 	if one == nil {
 		return nil

@@ -8,31 +8,30 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Pending remembers the consumers of objects that were seen to change, until
-// they were dealt with. It is lost with the process, and with it no more than
-// a debounce and a value of the latency metric.
+// Pending records the consumers of objects that changed, until they are reconciled.
+// Losing it with the process costs at most a debounce and a value of the latency
+// metric.
 type Pending struct {
 	mu      sync.Mutex
 	changes map[kinds.Key]pendingChange
 }
 
 type pendingChange struct {
-	// made is when the first change was made; zero for what was there already
-	// when it was first seen.
+	// made is when the first change was made; zero for an object that existed when it
+	// was first seen.
 	made time.Time
-	// burst is when the first of those was seen that are put off together; zero
-	// once nothing puts them off any more.
+	// burst is when the first change of the current burst was seen; zero if the
+	// debounce no longer delays the restart.
 	burst time.Time
-	// due is when the consumer may be restarted for it.
+	// due is when the debounce ends.
 	due time.Time
-	// template is the resourceVersion at which the pod template of the consumer
-	// was seen to be written after that; empty if it was not.
+	// template is the resourceVersion at which the pod template was written after that;
+	// empty if that was not observed.
 	template string
 }
 
-// Add remembers a change that was made at that time and is seen now. If an earlier
-// one still waits, the restart is put off again, but not for ever: a consumer whose
-// objects keep changing is restarted MaxDebounce after the first change.
+// Add records a change that was made at made and is seen now. It extends the debounce
+// of an earlier change, at most to spec.MaxDebounce after the first change.
 func (p *Pending) Add(k kinds.Key, made, now time.Time, debounce time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,7 @@ func (p *Pending) Add(k kinds.Key, made, now time.Time, debounce time.Duration) 
 	p.changes[k] = change
 }
 
-// and is s and another change, which is seen now.
+// and returns s combined with another change, which is seen now.
 func (s pendingChange) and(made, now time.Time, debounce time.Duration) pendingChange {
 	if made.Before(s.made) {
 		s.made = made
@@ -66,19 +65,18 @@ func (s pendingChange) and(made, now time.Time, debounce time.Duration) pendingC
 	return s
 }
 
-// Postponed says that the restart of k waits for something other than the
-// debounce: the next change is the first of another burst.
+// Postponed records that the restart of k waits for something other than the debounce.
+// The next change starts a new burst.
 func (p *Pending) Postponed(k kinds.Key) {
 	p.update(k, func(change *pendingChange) { change.burst = time.Time{} })
 }
 
-// Rewritten remembers that the pod template of k was written, if a change waits
-// to be dealt with.
+// Rewritten records that the pod template of k was written, if a change is pending.
 func (p *Pending) Rewritten(k kinds.Key, version string) {
 	p.update(k, func(change *pendingChange) { change.template = version })
 }
 
-// update changes what waits for k, if anything does.
+// update changes the pending change of k, if there is one.
 func (p *Pending) update(k kinds.Key, with func(*pendingChange)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,16 +92,17 @@ func (p *Pending) of(k kinds.Key) pendingChange {
 	return p.changes[k]
 }
 
-// Debounce returns how long a restart of k has to wait.
+// Debounce returns how long the debounce still delays a restart of k.
 func (p *Pending) Debounce(k kinds.Key, now time.Time) time.Duration {
 	return max(0, p.of(k).due.Sub(now))
 }
 
-// Template returns the version at which the pod template of k was last seen to
-// be written since the first change; empty if it was not.
+// Template returns the resourceVersion at which the pod template of k was last written
+// since the first pending change; empty if that was not observed.
 func (p *Pending) Template(k kinds.Key) string { return p.of(k).template }
 
-// Done returns when the first change was made, if one was; see seen.made.
+// Done removes the pending change of k, and returns when it was made; zero if that was
+// not observed.
 func (p *Pending) Done(k kinds.Key) (made time.Time, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,33 +11,34 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Rollouts counts the rollouts that Headwater began and that are in progress, and
-// holds the restarts that would be too many. What earlier leaders began follows
-// from the workloads that are cached at the start; what waits comes back by
-// itself. A decision costs the logarithm of how many wait at most.
+// Rollouts counts the rollouts in progress that Headwater started, and queues restarts
+// above the limits. A new leader learns about earlier rollouts from the cached
+// workloads, and waiting restarts are queued again. The cost of a decision is
+// logarithmic in the number of waiting restarts.
 type Rollouts struct {
 	settings *live.Value[*spec.Compiled]
-	// wake is called for a workload that may begin, after the lock is released.
+	// wake is called for a workload whose restart may start, after the lock is
+	// released.
 	wake func(kinds.Key)
 	now  func() time.Time
 
 	mu sync.Mutex
-	// leading is true once what earlier leaders began was seen.
+	// leading is true once the rollouts of earlier leaders were observed.
 	leading     bool
 	running     map[kinds.Key]running
 	inNamespace map[string]int
 	line        *line
-	// perNamespace is the limit that the line is arranged by.
+	// perNamespace is the limit by which the line is ordered.
 	perNamespace int
-	// woken are to be woken once the lock is released.
+	// woken are the workloads to wake once the lock is released.
 	woken []kinds.Key
 }
 
-// running is one rollout that counts.
+// running is one counted rollout.
 type running struct {
 	until time.Time
-	// version is the resourceVersion that began it; older sights of the
-	// workload say nothing about it. Empty: it is about to be begun.
+	// version is the resourceVersion of the restart. Older versions of the workload are
+	// ignored. It is empty before the restart is written.
 	version string
 }
 
@@ -50,7 +51,7 @@ func NewRollouts(settings *live.Value[*spec.Compiled], wake func(kinds.Key), now
 	}
 }
 
-// lock also follows a change of the limits.
+// lock also applies changed limits.
 func (r *Rollouts) lock() {
 	r.mu.Lock()
 	if most := r.settings.Load().MaxRolloutsPerNamespace; most != r.perNamespace {
@@ -61,7 +62,7 @@ func (r *Rollouts) lock() {
 	}
 }
 
-// unlock wakes those who may begin.
+// unlock wakes the workloads whose restart may start.
 func (r *Rollouts) unlock() {
 	woken := r.woken
 	r.woken = nil
@@ -71,8 +72,8 @@ func (r *Rollouts) unlock() {
 	}
 }
 
-// Admit reports whether a restart of k may begin. If so it counts from now on,
-// until leave or observe says that it does not; if not, k waits and is woken.
+// Admit reports whether a restart of k may start. If so, it counts until Leave or
+// Observe ends it. If not, k is queued and woken later.
 func (r *Rollouts) Admit(k kinds.Key, replicas int32) bool {
 	r.lock()
 	defer r.unlock()
@@ -81,28 +82,27 @@ func (r *Rollouts) Admit(k kinds.Key, replicas int32) bool {
 		return false
 	}
 	r.line.remove(k, r.roomIn(k.Namespace))
-	r.put(k, running{until: r.now().Add(workload.RolloutPatience)})
+	r.put(k, running{until: r.now().Add(workload.RolloutTimeout)})
 	return true
 }
 
-// HasRoom reports whether a restart of k may begin. The caller holds the lock, or
-// shares r with nobody.
+// HasRoom reports whether a restart of k may start. The caller must hold the lock, or
+// be the only user of r.
 func (r *Rollouts) HasRoom(k kinds.Key) bool {
 	_, counts := r.running[k]
 	return counts || r.room() && r.roomIn(k.Namespace)
 }
 
-// Began says that k, which was admitted, was restarted by a write of that
-// version.
+// Began records that the admitted restart of k was written with that version.
 func (r *Rollouts) Began(k kinds.Key, version string) {
 	r.lock()
 	defer r.unlock()
 	if last, counts := r.running[k]; counts && last.version == "" {
-		r.put(k, running{until: r.now().Add(workload.RolloutPatience), version: version})
+		r.put(k, running{until: r.now().Add(workload.RolloutTimeout), version: version})
 	}
 }
 
-// Leave says that k is not restarted now, whether it waited or was admitted.
+// Leave removes k, queued or admitted, because it is not restarted now.
 func (r *Rollouts) Leave(k kinds.Key) {
 	r.lock()
 	defer r.unlock()
@@ -112,34 +112,34 @@ func (r *Rollouts) Leave(k kinds.Key) {
 	}
 }
 
-// Observe takes the cached state of a workload into account: until when its
-// rollout counts, and the version that says so. That is its owner's to write, so
-// it may end what was admitted, and never prolong it; it adds only what an earlier
-// leader can have begun.
+// Observe applies the cached state of a workload: until when its rollout counts, by the
+// workload's annotations, and its resourceVersion. Annotations are writable by users,
+// so they can only end what was admitted, not extend it. They add only rollouts that an
+// earlier leader may have started.
 func (r *Rollouts) Observe(k kinds.Key, until time.Time, version string) {
 	r.lock()
 	defer r.unlock()
 	last, counts := r.running[k]
-	underWay := until.After(r.now()) && !until.After(r.now().Add(workload.RolloutPatience))
+	inProgress := until.After(r.now()) && !until.After(r.now().Add(workload.RolloutTimeout))
 	switch {
 	case counts && (last.version == "" || object.NewerThan(last.version, version)):
-	case counts && underWay:
+	case counts && inProgress:
 		r.put(k, running{last.until, version})
 	case counts:
 		r.drop(k)
-	case underWay && !r.leading && r.roomIn(k.Namespace):
+	case inProgress && !r.leading && r.roomIn(k.Namespace):
 		r.put(k, running{until, version})
 	}
 }
 
-// Lead says that all there was at the start was observed.
+// Lead records that all existing workloads were observed.
 func (r *Rollouts) Lead() {
 	r.lock()
 	defer r.unlock()
 	r.leading = true
 }
 
-// Gone forgets a workload.
+// Gone removes a deleted workload.
 func (r *Rollouts) Gone(k kinds.Key) {
 	r.lock()
 	defer r.unlock()
@@ -147,7 +147,7 @@ func (r *Rollouts) Gone(k kinds.Key) {
 	r.drop(k)
 }
 
-// Expire ends what has counted for too long.
+// Expire drops rollouts that have counted for too long.
 func (r *Rollouts) Expire() {
 	r.lock()
 	defer r.unlock()
@@ -166,7 +166,7 @@ func (r *Rollouts) put(k kinds.Key, state running) {
 	r.running[k] = state
 }
 
-// drop frees the place of k, for the next workloads that wait for it.
+// drop stops counting k, and admits waiting workloads in its place.
 func (r *Rollouts) drop(k kinds.Key) {
 	if _, counts := r.running[k]; !counts {
 		return
@@ -177,13 +177,13 @@ func (r *Rollouts) drop(k kinds.Key) {
 	}
 	r.line.arrange(k.Namespace, r.roomIn(k.Namespace))
 	for r.room() {
-		next, found := r.line.next(r.now().Add(-workload.RolloutPatience))
+		next, found := r.line.next(r.now().Add(-workload.RolloutTimeout))
 		if !found {
 			return
 		}
 		r.line.remove(next, true)
-		// It keeps the place until it is looked at.
-		r.put(next, running{until: r.now().Add(workload.RolloutPatience)})
+		// It counts until it is reconciled.
+		r.put(next, running{until: r.now().Add(workload.RolloutTimeout)})
 		r.woken = append(r.woken, next)
 	}
 }

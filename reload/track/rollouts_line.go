@@ -8,18 +8,17 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// line are the workloads that wait until there is room for their rollout, in the
-// order in which they may begin. Every change of it, and every look at the first,
-// costs the logarithm of how many wait at most.
+// line holds the workloads that wait until a limit permits their rollout, in the order
+// in which they may start. The cost of each operation is logarithmic in their number.
 type line struct {
 	waiting map[kinds.Key]inLine
-	// namespaces has a place for each namespace of a workload that waits.
+	// namespaces orders the waiting workloads of each namespace.
 	namespaces map[string]orders[kinds.Key]
-	// open are the namespaces in which there is room, by the first of each.
+	// open orders the namespaces below their limit, by their first workload.
 	open orders[string]
 }
 
-// inLine is a workload that may not begin yet.
+// inLine is a waiting workload.
 type inLine struct {
 	replicas int32
 	since    time.Time
@@ -38,8 +37,8 @@ func newLine() *line {
 	return l
 }
 
-// add has k wait from now on, if it does not yet. room says whether its namespace
-// has room.
+// add queues k, if it is not queued. room says whether its namespace is below its
+// limit.
 func (l *line) add(k kinds.Key, replicas int32, now time.Time, room bool) {
 	since := now
 	if before, waits := l.waiting[k]; waits {
@@ -53,7 +52,7 @@ func (l *line) add(k kinds.Key, replicas int32, now time.Time, room bool) {
 	l.arrange(k.Namespace, room)
 }
 
-// remove has k wait no more.
+// remove takes k out of the line.
 func (l *line) remove(k kinds.Key, room bool) {
 	if _, waits := l.waiting[k]; !waits {
 		return
@@ -63,7 +62,7 @@ func (l *line) remove(k kinds.Key, room bool) {
 	l.arrange(k.Namespace, room)
 }
 
-// arrange puts namespace where it belongs, after its workloads or its room changed.
+// arrange updates the position of namespace after its workloads or its limit changed.
 func (l *line) arrange(namespace string, room bool) {
 	of, waits := l.namespaces[namespace]
 	switch {
@@ -77,9 +76,9 @@ func (l *line) arrange(namespace string, room bool) {
 	}
 }
 
-// next is the first of the workloads that wait and have room: the smallest one, but
-// the oldest once that has waited since long, so that small ones do not keep a
-// large one waiting.
+// next returns the workload that may start first: the smallest one, or the oldest if
+// that has waited since long or before, so that small workloads do not delay a large
+// one forever.
 func (l *line) next(long time.Time) (first kinds.Key, found bool) {
 	if l.open.bySince.Len() == 0 {
 		return kinds.Key{}, false
@@ -99,7 +98,7 @@ func (l *line) older(a, b kinds.Key) bool {
 	return cmp.Or(l.waiting[a].since.Compare(l.waiting[b].since), a.Compare(b)) < 0
 }
 
-// orders rank the same members twice.
+// orders ranks the same members by size and by age.
 type orders[T comparable] struct{ bySize, bySince *ranking[T] }
 
 func newOrders[T comparable](smaller, older func(a, b T) bool) orders[T] {
@@ -116,14 +115,14 @@ func (o orders[T]) remove(one T) {
 	o.bySince.remove(one)
 }
 
-// ranking is a heap that knows the place of each of its members.
+// ranking is a heap that knows the index of each member.
 type ranking[T comparable] struct {
 	less func(a, b T) bool
 	all  []T
 	at   map[T]int
 }
 
-// put adds one, or moves it to where it belongs by now.
+// put adds one, or updates its position.
 func (r *ranking[T]) put(one T) {
 	if at, known := r.at[one]; known {
 		heap.Fix(r, at)
@@ -132,7 +131,7 @@ func (r *ranking[T]) put(one T) {
 	}
 }
 
-// remove does not look at how one compares any more.
+// remove does not compare one, whose data may be gone.
 func (r *ranking[T]) remove(one T) {
 	if at, known := r.at[one]; known {
 		heap.Remove(r, at)

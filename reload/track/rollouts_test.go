@@ -103,7 +103,7 @@ func TestNobodyTakesPlacesByWhatTheyWriteOnTheirWorkloads(t *testing.T) {
 		leading bool
 		counted int
 	}{
-		"begun an hour ahead":                           {birth.Add(time.Hour + workload.RolloutPatience), false, 0},
+		"begun an hour ahead":                           {birth.Add(time.Hour + workload.RolloutTimeout), false, 0},
 		"begun long ago":                                {birth.Add(-time.Second), false, 0},
 		"begun before this leader, as many as can be":   {birth.Add(time.Minute), false, 10},
 		"begun under this leader, who did not begin it": {birth.Add(time.Minute), true, 0},
@@ -129,8 +129,8 @@ func TestNobodyKeepsAPlaceByWhatTheyWriteOnTheirWorkload(t *testing.T) {
 	require.True(t, r.Admit(a, 1))
 	r.Began(a, "10")
 	require.False(t, r.Admit(b, 1))
-	*clock = clock.Add(workload.RolloutPatience - time.Second)
-	r.Observe(a, clock.Add(workload.RolloutPatience), "11") // as if it began just now
+	*clock = clock.Add(workload.RolloutTimeout - time.Second)
+	r.Observe(a, clock.Add(workload.RolloutTimeout), "11") // as if it began just now
 	*clock = clock.Add(time.Second)
 	r.Expire()
 	require.Equal(t, []kinds.Key{b}, *woken)
@@ -143,7 +143,7 @@ func TestALargeWorkloadDoesNotWaitForEver(t *testing.T) {
 	require.True(t, r.Admit(running, 1))
 	require.False(t, r.Admit(large, 100))
 	for i := 0; len(*woken) == 0 || (*woken)[len(*woken)-1] != large; i++ {
-		require.LessOrEqual(t, clock.Sub(birth), workload.RolloutPatience)
+		require.LessOrEqual(t, clock.Sub(birth), workload.RolloutTimeout)
 		small := inNamespace("x", fmt.Sprint("small", i))
 		require.False(t, r.Admit(small, 1))
 		require.False(t, r.Admit(large, 100), "asking again is no new beginning")
@@ -156,9 +156,9 @@ func TestALargeWorkloadDoesNotWaitForEver(t *testing.T) {
 func TestARolloutThatNeverEndsDoesNotCountForEver(t *testing.T) {
 	r, woken, clock := limited(1, 0)
 	a, b := inNamespace("x", "a"), inNamespace("x", "b")
-	r.Observe(a, clock.Add(workload.RolloutPatience), "10") // as a new leader sees it
+	r.Observe(a, clock.Add(workload.RolloutTimeout), "10") // as a new leader sees it
 	require.False(t, r.Admit(b, 1))
-	*clock = clock.Add(workload.RolloutPatience - time.Second)
+	*clock = clock.Add(workload.RolloutTimeout - time.Second)
 	r.Expire()
 	require.Empty(t, *woken)
 	*clock = clock.Add(time.Second)

@@ -9,10 +9,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// SourceChangeTimes remember when the data of sources was seen to change, so that how long
-// a change took counts from there, and not from the write of its clone. They
-// are lost with the process; the API server's own date, in whole seconds, then
-// stands in for them.
+// SourceChangeTimes records when the data of sources was seen to change, so that
+// latency counts from there and not from the write of the clone. It is lost with the
+// process: then the API server's time of the write counts, in whole seconds.
 type SourceChangeTimes struct{ seen sync.Map } // from object.Ref to time.Time
 
 // Observe records the time of a change of a source's data.
@@ -26,7 +25,7 @@ func (s *SourceChangeTimes) Observe(change informers.Change[*object.Full], now t
 	}
 }
 
-// ChangedAt is when source was seen to change; else when it was written.
+// ChangedAt returns when source was seen to change, or else when it was written.
 func (s *SourceChangeTimes) ChangedAt(source *object.Full) time.Time {
 	if value, found := s.seen.Load(source.Ref()); found {
 		at, _ := value.(time.Time)
@@ -35,8 +34,8 @@ func (s *SourceChangeTimes) ChangedAt(source *object.Full) time.Time {
 	return source.ChangedAt()
 }
 
-// ChangeTimeOfSource is when a change of a source was made: now, as it is seen, or,
-// where the source was there already, zero.
+// ChangeTimeOfSource returns when a change of a source was made: now, or zero if the
+// source existed when it was first seen.
 func ChangeTimeOfSource(change informers.Change[*object.Full], now time.Time) time.Time {
 	if change.Added {
 		return time.Time{}

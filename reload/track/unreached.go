@@ -11,15 +11,15 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// Unreached remembers the pods that nothing can restart, and that consume an
-// object which was seen to change, until that was reported. It is lost with the
-// process: a start reports nothing, and `headwater consumers` shows such pods.
+// Unreached records pods that nothing can restart and that consume a changed object,
+// until that is reported. It is lost with the process: `headwater consumers` still
+// shows such pods.
 type Unreached struct {
 	mu      sync.Mutex
 	waiting map[corev1.ObjectReference]*UnreachedPods
 }
 
-// UnreachedPods are those of one controller, or one pod that has none.
+// UnreachedPods are the pods of one controller, or one pod without a controller.
 type UnreachedPods struct {
 	About   corev1.ObjectReference
 	due     time.Time
@@ -27,8 +27,8 @@ type UnreachedPods struct {
 	Changed decide.KeysOf
 }
 
-// Add notes that a pod, of which people hear through about, consumes ref, of which
-// these keys changed. What changes until due is reported together.
+// Add records that a pod, which is reported on about, consumes ref, whose keys changed.
+// Changes until due are reported together.
 func (u *Unreached) Add(about corev1.ObjectReference, pod kinds.Key, ref object.Ref, keys []string, due time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

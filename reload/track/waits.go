@@ -11,18 +11,18 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Waiting is a restart that does not begin yet; by names alone.
+// Waiting is a restart that waits. It contains only names.
 type Waiting struct {
 	decide.Wait
 
-	// Consumer is as Kind/namespace/name.
+	// Consumer has the form Kind/namespace/name.
 	Consumer string
-	// Rule is empty where the owner of the consumer asks, and may be so for
-	// WaitMissing where nobody does.
+	// Rule is empty for an opt-in. For WaitMissing it can also be empty if nothing
+	// governs the object.
 	Rule string
-	// Changed, and for WaitMissing Missing, name objects.
+	// Changed names objects. Missing does so for WaitMissing.
 	Changed, Missing []string
-	// Since is when it began to wait for that.
+	// Since is when it started to wait for this reason.
 	Since time.Time
 }
 
@@ -37,8 +37,8 @@ func (w *Waits) All() []Waiting {
 	return all
 }
 
-// Waits remember which restarts wait, for what, and because of which objects.
-// They are lost with the process, which finds them again.
+// Waits records which restarts wait, for what, and because of which objects. It is lost
+// with the process; the next leader finds them again.
 type Waits struct {
 	gauge *prometheus.GaugeVec
 
@@ -51,12 +51,12 @@ type Waiter struct {
 	Waiting
 
 	Causes []decide.Cause
-	// RecordedAt is what it was of the workload when it began to wait. What is
-	// noted on it meanwhile leaves what it waits for as it was recorded.
+	// RecordedAt is that of the workload when it started to wait. Baselines written
+	// since keep the checksums that the restart is based on.
 	RecordedAt time.Time
 }
 
-// WaitCount is how many wait for what is missing, and for their time.
+// WaitCount counts restarts that are held for missing objects, and others that wait.
 type WaitCount struct{ Held, Waiting int }
 
 // NewWaits allocates Waits, and sets gauge to 0 for every reason.
@@ -67,20 +67,21 @@ func NewWaits(gauge *prometheus.GaugeVec) *Waits {
 	return &Waits{gauge: gauge, waiters: map[kinds.Key]Waiter{}}
 }
 
-// Begin reports whether k did not wait for that reason before.
+// Begin records a waiting restart, and reports whether k did not wait for that reason
+// before.
 func (w *Waits) Begin(k kinds.Key, one Waiter) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, waits := w.waiters[k]
-	again := waits && last.Reason == one.Reason
+	unchanged := waits && last.Reason == one.Reason
 	if waits {
 		one.RecordedAt = last.RecordedAt
 	}
-	if again {
+	if unchanged {
 		one.Since = last.Since
 	}
 	w.waiters[k] = one
-	if again {
+	if unchanged {
 		return false
 	}
 	if waits {
@@ -90,7 +91,7 @@ func (w *Waits) Begin(k kinds.Key, one Waiter) bool {
 	return true
 }
 
-// End says that k does not wait.
+// End removes k.
 func (w *Waits) End(k kinds.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,14 +104,15 @@ func (w *Waits) End(k kinds.Key) {
 // Has reports whether k waits.
 func (w *Waits) Has(k kinds.Key) bool { return w.Reason(k) != "" }
 
-// Reason is what k waits for; empty when it does not.
+// Reason returns why k waits; empty if it does not.
 func (w *Waits) Reason(k kinds.Key) decide.WaitReason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiters[k].Reason
 }
 
-// RecordedAt is when that was recorded of one which its restart is for.
+// RecordedAt returns when the baseline was written that a restart of the workload is
+// based on.
 func (w *Waits) RecordedAt(one *workload.Workload) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +122,7 @@ func (w *Waits) RecordedAt(one *workload.Workload) time.Time {
 	return one.RecordedAt
 }
 
-// ByCause counts those who wait because of each object.
+// ByCause counts the waiting restarts by the objects that caused them.
 func (w *Waits) ByCause() map[decide.Cause]WaitCount {
 	w.mu.Lock()
 	defer w.mu.Unlock()

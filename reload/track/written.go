@@ -13,27 +13,27 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// Written are what this leader wrote on consumers. Until the caches show a write, it
-// stands in for them, so that a consumer that is reconciled meanwhile is not patched
-// twice. What was written on a workload counts for as long as the leader leads, even
-// if somebody takes it off again or puts an earlier one in its place. The writes are
-// lost with the process; the next leader goes by what is on the workload.
+// Written records what this leader wrote on consumers. Until the caches show a write,
+// the recorded one is used, so that a consumer reconciled meanwhile is not patched
+// twice. Writes on workloads count while the leader runs, even if somebody reverts
+// them. All is lost with the process; the next leader reads what is written on the
+// workload.
 type Written struct {
 	mu    sync.Mutex
 	byKey map[kinds.Key]*written
 }
 
-// written is what is remembered of one consumer.
+// written is what is recorded of one consumer.
 type written struct {
 	uid types.UID
-	// version is the resourceVersion that the write gave it, and annotations what it
-	// set, those with a nil value removed; nil once the caches have shown it.
+	// version is the resourceVersion of the write. annotations are those that it set,
+	// with nil for removed ones; nil once the caches show the write.
 	version     string
 	annotations map[string]*string
 	record      *decide.Record
 }
 
-// of returns what was written on k, when that is still the object with this UID.
+// of returns what was written on k, if k still has this UID.
 func (w *Written) of(k kinds.Key, uid types.UID) *written {
 	if last := w.byKey[k]; last != nil && last.uid == uid {
 		return last
@@ -41,8 +41,7 @@ func (w *Written) of(k kinds.Key, uid types.UID) *written {
 	return nil
 }
 
-// Expect remembers that these annotations of k were set, those with a nil value
-// removed.
+// Expect records that these annotations of k were set, or removed if nil.
 func (w *Written) Expect(k kinds.Key, uid types.UID, version string, annotations map[string]*string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,8 +55,7 @@ func (w *Written) Expect(k kinds.Key, uid types.UID, version string, annotations
 	w.byKey[k] = one
 }
 
-// Read returns the annotation of the cached object meta, or what was written
-// after that.
+// Read returns an annotation of the cached object meta, or of a newer write.
 func (w *Written) Read(k kinds.Key, meta metav1.Object, annotation string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +70,7 @@ func (w *Written) Read(k kinds.Key, meta metav1.Object, annotation string) strin
 	return meta.GetAnnotations()[annotation]
 }
 
-// shown drops what the caches have shown.
+// shown drops a write that the caches show.
 func (w *Written) shown(k kinds.Key, last *written) {
 	if last.annotations = nil; last.record == nil {
 		delete(w.byKey, k)
@@ -84,8 +82,7 @@ func (w *written) pending(meta metav1.Object) bool {
 	return object.NewerThan(w.version, meta.GetResourceVersion())
 }
 
-// Waiting reports whether the cached object meta is older than what was written
-// of k.
+// Waiting reports whether the cached object meta is older than the last write on k.
 func (w *Written) Waiting(k kinds.Key, meta metav1.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +90,7 @@ func (w *Written) Waiting(k kinds.Key, meta metav1.Object) bool {
 	return last != nil && last.pending(meta)
 }
 
-// Record returns what was recorded of w; found is false when nothing was.
+// Record returns the record of a workload; found is false if there is none.
 func (w *Written) Record(of *workload.Workload) (known decide.Record, found bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,8 +101,8 @@ func (w *Written) Record(of *workload.Workload) (known decide.Record, found bool
 	return *last.record, true
 }
 
-// Seed records what an earlier leader wrote on of, unless this one has written since.
-// It returns what is recorded.
+// Seed stores the record of an earlier leader, unless this one has written since. It
+// returns the stored record.
 func (w *Written) Seed(of *workload.Workload, now decide.Record) decide.Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +113,7 @@ func (w *Written) Seed(of *workload.Workload, now decide.Record) decide.Record {
 	return now
 }
 
-// Keep records what was just written on of.
+// Keep stores the record of a write that just happened.
 func (w *Written) Keep(of *workload.Workload, now decide.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,8 +133,8 @@ func (w *Written) put(of *workload.Workload, now decide.Record) {
 	last.record = &now
 }
 
-// Observe notes that no pod of an earlier pod template is left: a restart that is
-// taken back later starts pods that read the data of then.
+// Observe notes that no pod of an earlier pod template is left. If the restart is
+// reverted after that, new pods read the current data.
 func (w *Written) Observe(of *workload.Workload, rollout *workload.Rollout) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +156,7 @@ func (w *Written) Forget(k kinds.Key) {
 	delete(w.byKey, k)
 }
 
-// Clear drops everything: another leader may have written since.
+// Clear drops everything, because another leader may have written since.
 func (w *Written) Clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

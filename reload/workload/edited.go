@@ -9,10 +9,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// EditedSince reports whether the pod template at path was written by somebody else
-// after the last restart that annotations tell of: the rollout in progress is then
-// theirs. It goes by the times of the field managers that own anything of the
-// template, which are in whole seconds.
+// EditedSince reports whether another field manager wrote the pod template at path
+// after the last restart in annotations: the rollout in progress is then not
+// Headwater's. It compares the times of the field managers that own fields of the
+// template, in whole seconds.
 func EditedSince(entries []metav1.ManagedFieldsEntry, annotations map[string]string, path []string) bool {
 	restartedAt := mark.ParseTime(annotations[mark.RestartedAt])
 	if restartedAt.IsZero() || len(path) == 0 {

@@ -10,57 +10,55 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// OwnerLookup is what the caches know of an object that an owner reference names.
+// OwnerLookup is what the caches know of an object in an owner reference.
 type OwnerLookup string
 
-// The sights.
+// The results of a lookup.
 const (
-	// OwnerFound: it is there.
+	// OwnerFound: it exists.
 	OwnerFound OwnerLookup = "Found"
-	// OwnerNotFound: its kind is read, and it is not there.
+	// OwnerNotFound: its kind is cached, and it does not exist.
 	OwnerNotFound OwnerLookup = "Gone"
-	// OwnerNotSynced: its kind is still being read.
+	// OwnerNotSynced: the cache of its kind is not synced yet.
 	OwnerNotSynced OwnerLookup = "Unread"
-	// OwnerUnsupported: its kind is none whose pod template Headwater knows, or can
-	// read.
+	// OwnerUnsupported: Headwater cannot read its kind, or knows no pod template in it.
 	OwnerUnsupported OwnerLookup = "Strange"
 )
 
-// RootOwner says who has the say about the pod template of a workload.
+// RootOwner is the workload whose pod template decides for a workload.
 type RootOwner struct {
-	// top is the highest owner that Headwater may stamp; the workload itself
-	// when there is none above it.
+	// Root is the highest owner that Headwater may stamp, or the workload itself.
 	Root *Workload
-	// unread is true when that cannot be told yet.
+	// NotSynced is true if an owner is not known yet.
 	NotSynced bool
-	// stranger is the controller of top, if its kind is a strange one: it may
-	// take a stamp off again.
+	// Unsupported is the controller of Root if Headwater does not support its kind.
+	// That controller may revert the stamp.
 	Unsupported *Owner
 }
 
-// maxOwners bounds the walk: owner references may be made to go in a circle.
+// maxOwners limits the walk, because owner references can form a circle.
 const maxOwners = 8
 
 // FindRootOwner walks from w up to the highest owner that holds a pod template. An
 // owner resets the pod template of what it controls, so the stamp must be written
 // there. lookup finds an owner in the namespace of w.
-func FindRootOwner(w *Workload, look func(Owner) (*Workload, OwnerLookup)) RootOwner {
+func FindRootOwner(w *Workload, lookup func(Owner) (*Workload, OwnerLookup)) RootOwner {
 	s := RootOwner{Root: w}
 	for range maxOwners {
 		above := s.Root.Owner
 		if above == nil {
 			return s
 		}
-		owner, sight := look(*above)
+		owner, result := lookup(*above)
 		switch {
-		case sight == OwnerNotSynced:
+		case result == OwnerNotSynced:
 			s.NotSynced = true
 			return s
-		case sight == OwnerUnsupported, sight == OwnerFound && !owner.Templated():
+		case result == OwnerUnsupported, result == OwnerFound && !owner.Templated():
 			s.Unsupported = above
 			return s
-		case sight == OwnerNotFound, owner.UID != above.UID:
-			return s // what is left of one that is being deleted
+		case result == OwnerNotFound, owner.UID != above.UID:
+			return s // its owner is being deleted
 		}
 		s.Root = owner
 	}
@@ -77,8 +75,8 @@ type Owner struct {
 // String formats the owner as Kind/name.
 func (o Owner) String() string { return string(o.Kind) + "/" + o.Name }
 
-// controllerOf is the controller of the object of meta. The API server lets an
-// object name itself, which is none.
+// controllerOf returns the controller of an object. The API server accepts a reference
+// of an object to itself, which does not count.
 func controllerOf(meta *metav1.ObjectMeta) *Owner {
 	controller := metav1.GetControllerOfNoCopy(meta)
 	if controller == nil || controller.UID == meta.UID {
@@ -88,6 +86,6 @@ func controllerOf(meta *metav1.ObjectMeta) *Owner {
 }
 
 func kindOfOwner(reference *metav1.OwnerReference) kinds.Kind {
-	version, _ := schema.ParseGroupVersion(reference.APIVersion) // an odd one is a kind that nobody knows
+	version, _ := schema.ParseGroupVersion(reference.APIVersion) // an invalid version leads to an unknown kind
 	return unique.Make(kinds.Of(version.WithKind(reference.Kind).GroupKind())).Value()
 }

@@ -33,12 +33,12 @@ func (p *Pod) Running() bool {
 	return p.Bound && p.DeletionTimestamp == nil && p.Phase != corev1.PodSucceeded && p.Phase != corev1.PodFailed
 }
 
-// PodController is what a pod says of its controller. The pods of one controller
-// share it.
+// PodController is the controller reference of a pod. Pods of one controller share it
+// in memory.
 type PodController = unique.Handle[corev1.ObjectReference]
 
-// controllerKept returns the controller of pod; none for the kinds that every
-// cluster has and that Headwater restarts.
+// controllerKept returns the controller of pod; none for the built-in kinds that
+// Headwater restarts.
 func controllerKept(pod *corev1.Pod, workload kinds.Kind) (none PodController) {
 	controller := metav1.GetControllerOfNoCopy(pod)
 	switch {
@@ -50,35 +50,36 @@ func controllerKept(pod *corev1.Pod, workload kinds.Kind) (none PodController) {
 	})
 }
 
-// KeyAbout is the key of the object that ref names.
+// KeyAbout returns the key of the object that ref names.
 func KeyAbout(ref corev1.ObjectReference) kinds.Key {
-	version, _ := schema.ParseGroupVersion(ref.APIVersion) // an odd one is a kind that nobody knows
+	version, _ := schema.ParseGroupVersion(ref.APIVersion) // an invalid version leads to an unknown kind
 	return kinds.Key{Kind: kinds.Of(version.WithKind(ref.Kind).GroupKind()), Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Pod is what is kept of a pod.
+// Pod is what the cache keeps of a pod.
 type Pod struct {
 	metav1.ObjectMeta
 	References []refs.Reference
 	// Bound is true once the pod has a node.
 	Bound bool
-	// Trouble, Crashes and CrashedAt are what its containers say; see PodTrouble.
+	// Trouble, Crashes and CrashedAt are read from the container statuses; see
+	// PodTrouble.
 	Trouble   Trouble
 	Crashes   uint16
 	CrashedAt uint32
-	// BoundAt is when it got the node, in whole seconds.
+	// BoundAt is when the pod was bound to its node, in whole seconds.
 	BoundAt time.Time
-	// StartedAt is when the first of its containers started, by the clock of its
-	// node in whole seconds; zero while none has.
+	// StartedAt is when the first of its containers started, by the node's clock in
+	// whole seconds; zero if none has.
 	StartedAt time.Time
 	IP        string
 	Phase     corev1.PodPhase
-	// Owner is that controller when it may be a workload, else empty. For a pod
-	// of a Deployment or CronJob it is told by the name of the ReplicaSet or Job
-	// between the two.
+	// OwnerKind and OwnerName are the workload that may own the pod, else empty. For
+	// pods of a Deployment or CronJob they come from the name of the ReplicaSet or Job
+	// in between.
 	OwnerKind kinds.Kind
 	OwnerName string
-	// Controller is what the pod names as its controller; see controllerKept.
+	// Controller is the controller reference of the pod; see controllerKept.
 	Controller PodController
 }
 
@@ -89,7 +90,7 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 		return nil, fmt.Errorf("object of type %T is no pod", obj)
 	}
 	refs := slices.DeleteFunc(keeps(o.Namespace, &o.Spec), func(r refs.Reference) bool {
-		return r.Through != "" // what the ServiceAccount gave is in the pod itself
+		return r.Through != "" // the API server added it to the pod itself
 	})
 	if len(refs) == 0 {
 		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
@@ -113,8 +114,8 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 	}, nil
 }
 
-// boundAt is when the API server gave pod its node; of a pod that was made with
-// one, when it was made.
+// boundAt returns when the API server bound pod to its node. A pod that was created
+// with a node was bound at its creation.
 func boundAt(pod *corev1.Pod) time.Time {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
@@ -124,8 +125,7 @@ func boundAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// StartedAt is the earliest time at which a container of pod started that runs, or
-// has ended for good.
+// StartedAt returns the earliest start of a container of pod that runs or has ended.
 func StartedAt(pod *corev1.Pod) (first time.Time) {
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		var at time.Time
@@ -142,9 +142,9 @@ func StartedAt(pod *corev1.Pod) (first time.Time) {
 	return first
 }
 
-// owner returns the workload that made the pod. A ReplicaSet is named after
-// its Deployment or Rollout and the hash of the pod template, which labels the
-// pod, and a Job after its CronJob.
+// owner returns the workload that created the pod. A ReplicaSet has the name of its
+// Deployment or Rollout and the hash of the pod template, which is a label of the pod.
+// A Job has the name of its CronJob and a number.
 func owner(pod *corev1.Pod) (kinds.Kind, string) {
 	controller := metav1.GetControllerOfNoCopy(pod)
 	if controller == nil {
@@ -175,8 +175,8 @@ func owner(pod *corev1.Pod) (kinds.Kind, string) {
 	return "", ""
 }
 
-// scheduledFrom is the CronJob that a Job of that name is from, if it was made by
-// schedule: such a name ends in the minute, counted from 1970, that it was due.
+// scheduledFrom returns the CronJob of a Job with that name if the schedule created it:
+// such a name ends in the scheduled minute, counted from 1970.
 func scheduledFrom(job string) string {
 	at := strings.LastIndexByte(job, '-')
 	if at < 0 {

@@ -25,24 +25,23 @@ func (w *Workload) Key() kinds.Key {
 	return kinds.Key{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 }
 
-// Relevant reports whether there may be something to do about w, or about what
-// it controls.
+// Relevant reports whether w, or a workload that it owns, may need action.
 func (w *Workload) Relevant() bool {
 	return len(w.References) > 0 || len(w.Annotations) > 0 || w.ThirdParty != nil || w.custom != nil || w.unknown != nil
 }
 
-// IsFollowed reports whether Headwater was there for the whole life of w: it was
-// installed before w was created, or w carries a trace of an earlier look. What
-// pods of w missed is then a change, and no first sight. Both times are by the API
-// server's clock; in the same second w counts as the older one, since an
-// installation restarts nothing.
+// IsFollowed reports whether Headwater has followed w for its whole life: it was
+// installed before w was created, or w has annotations of it. Data that pods of w
+// missed is then a change, and not a first sight. Both times are by the API server's
+// clock. In the same second w counts as older, because an installation must not restart
+// anything.
 func (w *Workload) IsFollowed(installed time.Time) bool {
 	traced := w.Annotations[mark.Baseline] != "" || w.Annotations[mark.RestartedAt] != "" || w.Stamp != 0
 	return traced || !installed.IsZero() && w.CreationTimestamp.After(installed)
 }
 
-// LostStamp reports whether w was restarted, and bears no stamp of it: what is
-// recorded since may not be what its pods run.
+// LostStamp reports whether w was restarted but has no stamp. Its pods may not run the
+// data that the baseline records.
 func (w *Workload) LostStamp() bool {
 	return w.IsOwnStamp() && w.Annotations[mark.RestartedAt] != "" && w.Stamp == 0 && w.Rollout != nil
 }
@@ -54,24 +53,24 @@ func (p *Pod) Reads(r refs.Reference) bool {
 	})
 }
 
-// Failing says why p fails now; empty when it does not. A pod that ran for long
-// and then began to crash does not fail because of how it was started.
+// Failing returns why p fails now; empty if it does not. A pod that crashes after
+// running for long does not count.
 func (p *Pod) Failing(now time.Time) StuckReason {
 	crashed := time.Unix(int64(p.CrashedAt), 0)
 	switch {
-	case p.Crashes > 0 && crashed.Sub(p.BoundAt) > time.Duration(p.Crashes)*RolloutPatience:
+	case p.Crashes > 0 && crashed.Sub(p.BoundAt) > time.Duration(p.Crashes)*RolloutTimeout:
 		return ""
 	case p.Trouble != 0:
 		return p.Trouble.Reason()
-	case p.Crashes > crashesForgiven && now.Sub(crashed) < crashRemembered:
+	case p.Crashes > crashesIgnored && now.Sub(crashed) < crashRemembered:
 		return StuckCrashing
 	default:
 		return ""
 	}
 }
 
-// Recovers is when p, which fails now, stops to if nothing happens; zero if it does
-// not.
+// Recovers returns when p, which fails now, stops counting as failing if nothing else
+// happens; zero if it does not.
 func (p *Pod) Recovers() time.Time {
 	if p.Trouble != 0 {
 		return time.Time{}
@@ -79,8 +78,8 @@ func (p *Pod) Recovers() time.Time {
 	return time.Unix(int64(p.CrashedAt), 0).UTC().Add(crashRemembered)
 }
 
-// Misspelt are the annotations of w that nobody reads, though their prefix says
-// that they are for Headwater.
+// Misspelt returns a fault for each annotation of w with Headwater's prefix and an
+// unknown name.
 func (w *Workload) Misspelt() []optin.Fault {
 	var faults []optin.Fault
 	for _, annotation := range w.unknown {
@@ -89,8 +88,8 @@ func (w *Workload) Misspelt() []optin.Fault {
 	return faults
 }
 
-// Unseen are the annotations of w that ask for more than Headwater does, for what
-// its pods mount.
+// Unseen returns the annotations of w that ask for more than Headwater supports, for
+// what its pods mount.
 func (w *Workload) Unseen(of optin.Preferences) []optin.Fault {
 	for _, asked := range of.Asks {
 		reloader, is := asked.(*optin.ReloaderOptIn)
@@ -106,22 +105,21 @@ func (w *Workload) Unseen(of optin.Preferences) []optin.Fault {
 	return nil
 }
 
-// StampReverted reports whether the stamp of the last restart was taken off w: by the
-// owner, or by the schema of a declared kind, which may drop what it does not
-// know.
+// StampReverted reports whether the stamp of the last restart was removed from w: by
+// its owner, or by a schema that drops unknown fields.
 func (w *Workload) StampReverted(restartedAt string) bool {
 	return !w.IsOwnStamp() && !w.IsTarget() && restartedAt != "" && w.Stamp == 0
 }
 
-// IsOwnStamp reports whether w keeps what is written on its pod template, unless a
-// person or a tool takes it off: nothing controls w, and its kind keeps annotations.
+// IsOwnStamp reports whether a stamp on w stays until a person or a tool removes it: w
+// has no controller, and its kind keeps annotations.
 func (w *Workload) IsOwnStamp() bool {
 	declared := w.custom != nil && !kinds.IsKnown(w.Kind)
 	return w.Owner == nil && !declared
 }
 
-// StartedAfter reports whether pod got its node in a later second than written,
-// which may be unknown.
+// StartedAfter reports whether pod was bound in a later second than written; false if
+// written is unknown.
 func (p *Pod) StartedAfter(written time.Time) bool {
 	return !written.IsZero() && p.BoundAt.Truncate(time.Second).After(written)
 }
@@ -132,9 +130,8 @@ func (w *Workload) Preferences(settings spec.Settings) optin.Preferences {
 	return of
 }
 
-// IsTarget reports whether w is an object of a kind without pod templates, that
-// some rule annotates. In all else it is a workload: it has a baseline, and a
-// stamp, on itself.
+// IsTarget reports whether w is of a kind without a pod template, and annotated by a
+// rule. Its baseline and stamp are annotations of the object itself.
 func (w *Workload) IsTarget() bool { return w.custom != nil && w.custom.Template == nil }
 
 // Templated reports whether w holds a pod template.

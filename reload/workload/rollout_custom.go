@@ -15,8 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
-// rollingCustom are the fields of a Deployment that other kinds took over to say
-// how far they are rolled out.
+// rollingCustom has the fields of a Deployment's status that other kinds use too.
 type rollingCustom struct {
 	Metadata struct {
 		Generation int64 `json:"generation"`
@@ -26,13 +25,13 @@ type rollingCustom struct {
 		Paused   bool   `json:"paused"`
 	} `json:"spec"`
 	Status struct {
-		// ObservedGeneration is a text in Argo's Rollout.
+		// ObservedGeneration is a string in Argo's Rollout.
 		ObservedGeneration *intstr.IntOrString `json:"observedGeneration"`
 		Replicas           *int32              `json:"replicas"`
 		UpdatedReplicas    *int32              `json:"updatedReplicas"`
 		AvailableReplicas  *int32              `json:"availableReplicas"`
-		// WorkloadObservedGeneration is that of the object whose pod template an
-		// Argo Rollout borrows; see https://argo-rollouts.readthedocs.io/en/stable/migrating/.
+		// WorkloadObservedGeneration is that of the object whose pod template an Argo
+		// Rollout uses; see https://argo-rollouts.readthedocs.io/en/stable/migrating/.
 		WorkloadObservedGeneration *intstr.IntOrString `json:"workloadObservedGeneration"`
 		Conditions                 []rollingCondition  `json:"conditions"`
 	} `json:"status"`
@@ -45,8 +44,8 @@ type rollingCondition struct {
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime"`
 }
 
-// read takes in what a condition says of r.
-func (r *Rollout) read(c rollingCondition) {
+// readCondition applies a condition to r.
+func (r *Rollout) readCondition(c rollingCondition) {
 	since := c.LastTransitionTime.Unix()
 	if c.LastTransitionTime.IsZero() {
 		since = 0
@@ -62,10 +61,9 @@ func (r *Rollout) read(c rollingCondition) {
 	}
 }
 
-// customRollout reads the rollout of an object of a kind that a cluster may lack;
-// nil where it does not say how far it is, or in a way of its own. Of the kinds
-// that are known from the start a count that is left out is zero; of any other
-// it is one that the kind may not have.
+// customRollout reads the rollout of a kind that a cluster may not have; nil if its
+// status does not show it. A missing count is zero in built-in kinds. In declared kinds
+// it means that the kind has no such field.
 func customRollout(custom *unstructured.Unstructured, template *corev1.PodTemplateSpec, kind kinds.Kind) *Rollout {
 	var is rollingCustom
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, &is); err != nil {
@@ -81,9 +79,10 @@ func customRollout(custom *unstructured.Unstructured, template *corev1.PodTempla
 	return r
 }
 
-// borrowingRollout reads that of a Rollout that borrows its pod template. Its
-// generations are those of the object that it borrows from, of which it has
-// observed none while its own status is behind; nil where it does not say.
+// borrowingRollout reads the rollout of an Argo Rollout that uses the pod template of
+// another object. Generations are those of that object. While the Rollout's own status
+// is outdated, the observed generation is zero. It returns nil if the status does not
+// show it.
 func borrowingRollout(custom *unstructured.Unstructured) *Rollout {
 	var is rollingCustom
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, &is); err != nil {
@@ -100,20 +99,20 @@ func borrowingRollout(custom *unstructured.Unstructured) *Rollout {
 	return r
 }
 
-// rollout is what is says but of its template and generations.
+// rollout returns the rollout without template and generations.
 func (is *rollingCustom) rollout() *Rollout {
 	updated := ptr.Deref(is.Status.UpdatedReplicas, 0)
 	r := &Rollout{
-		Replicas: ptr.Deref(is.Spec.Replicas, 1), Still: is.Spec.Paused,
+		Replicas: ptr.Deref(is.Spec.Replicas, 1), Paused: is.Spec.Paused,
 		Updated: updated, Old: ptr.Deref(is.Status.Replicas, 0) - updated, Available: ptr.Deref(is.Status.AvailableReplicas, 0),
 	}
 	for _, condition := range is.Status.Conditions {
-		r.read(condition)
+		r.readCondition(condition)
 	}
 	return r
 }
 
-// generationIn is a generation that a status speaks of; 0 when it does not say.
+// generationIn parses a generation of a status; 0 if it has none.
 func generationIn(generation *intstr.IntOrString) int64 {
 	if generation == nil {
 		return 0
@@ -125,11 +124,11 @@ func generationIn(generation *intstr.IntOrString) int64 {
 	return observed
 }
 
-// rolloutAborted is the Argo controller's word for a rollout that was given up.
+// rolloutAborted is a reason of the Argo Rollouts controller.
 const rolloutAborted = "RolloutAborted"
 
-// stalled reports whether c says that nothing gets on: by itself, or before
-// somebody has a look, as at a step of a canary.
+// stalled reports whether c says that the rollout does not progress, or waits for a
+// person, as at a step of a canary.
 func (c rollingCondition) stalled() bool {
 	switch c.Type {
 	case string(appsv1.DeploymentProgressing):
@@ -141,7 +140,7 @@ func (c rollingCondition) stalled() bool {
 	}
 }
 
-// gaveUp reports whether the reason of c says that the controller gave up.
+// gaveUp reports whether the controller gave up.
 func (c rollingCondition) gaveUp() bool {
 	return c.Reason == progressDeadlineExceeded || c.Reason == rolloutAborted
 }

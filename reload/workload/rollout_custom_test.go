@@ -55,7 +55,7 @@ spec: {replicas: 3, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: b
 		"a status of another shape":              {argo, spec + "status: {observedGeneration: '4', replicas: {ready: 3}}", nil},
 		"one that is paused": {
 			argo, "metadata: {generation: 4}\nspec: {replicas: 3, paused: true, template: {}}\nstatus: {observedGeneration: '4', replicas: 3, updatedReplicas: 3, availableReplicas: 3}",
-			with(func(r *Rollout) { r.Still = true }),
+			with(func(r *Rollout) { r.Paused = true }),
 		},
 		"one that waits at a step": {
 			argo, spec + "status: {observedGeneration: '4', replicas: 3, updatedReplicas: 3, availableReplicas: 3, conditions: [{type: Paused, status: 'True', lastUpdateTime: x}]}",

@@ -78,7 +78,7 @@ func TestHowFarARolloutIs(t *testing.T) {
 
 			w.Annotations = map[string]string{mark.RestartedAt: mark.FormatTime(birth)}
 			if test.underWay {
-				require.Equal(t, birth.Add(RolloutPatience), w.CountsUntil())
+				require.Equal(t, birth.Add(RolloutTimeout), w.CountsUntil())
 			} else {
 				require.Zero(t, w.CountsUntil())
 			}
@@ -91,8 +91,8 @@ func TestWhoseNewTemplateLetsPodsBe(t *testing.T) {
 	require.False(t, none.MayKeepPods())
 	require.False(t, (&Rollout{Replicas: 3}).MayKeepPods())
 	require.False(t, (&Rollout{}).MayKeepPods(), "pods of a workload without replicas go")
-	require.True(t, (&Rollout{Replicas: 3, Still: true}).MayKeepPods(), "paused, or OnDelete")
-	require.True(t, (&Rollout{Replicas: 3, Kept: 1}).MayKeepPods(), "a partition")
+	require.True(t, (&Rollout{Replicas: 3, Paused: true}).MayKeepPods(), "paused, or OnDelete")
+	require.True(t, (&Rollout{Replicas: 3, Partitioned: 1}).MayKeepPods(), "a partition")
 }
 
 func progressing(d *appsv1.Deployment, status corev1.ConditionStatus, reason string) {

@@ -8,18 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// StuckReason says why a rollout is Stuck, in Kubernetes' own terms where it has
-// one. It is a label of metrics.
+// StuckReason says why a rollout is stuck, in Kubernetes' own terms if there are any.
+// It is a label value of metrics.
 type StuckReason string
 
 // The reasons.
 const (
 	// StuckDeadline: the controller of the workload reports it.
 	StuckDeadline StuckReason = "ProgressDeadlineExceeded"
-	// StuckNoProgress: of a kind that has no progress deadline, no pod was replaced
-	// for RolloutPatience.
+	// StuckNoProgress: no pod was replaced for RolloutTimeout, in a kind without a
+	// progress deadline.
 	StuckNoProgress StuckReason = "NoProgress"
-	// The others are what a kubelet says of a container that waits.
+	// The others are reasons that kubelets give for waiting containers.
 	StuckCrashing     StuckReason = "CrashLoopBackOff"
 	StuckConfig       StuckReason = "CreateContainerConfigError"
 	StuckNotCreated   StuckReason = "CreateContainerError"
@@ -36,38 +36,35 @@ func StuckReasons() []StuckReason {
 }
 
 const (
-	// crashesForgiven is how many times the containers of a pod may end before that
-	// counts: what they need may start a little later than they do.
-	crashesForgiven = 1
-	// crashRemembered is for how long a pod that crashed more often counts as
-	// failing while its containers run: longer than the longest pause of a kubelet
-	// between two attempts.
+	// crashesForgiven is how many crashes of a pod do not count: what it needs may
+	// start a little later.
+	crashesIgnored = 1
+	// crashRemembered is how long a pod that crashed more often counts as failing while
+	// its containers run. It exceeds the longest back-off of a kubelet.
 	crashRemembered = 6 * time.Minute
 )
 
-// Trouble is the StuckReason of a pod in one byte: its place in StuckReasons, from
-// 1; 0 is none.
+// Trouble is the StuckReason of a pod in one byte: its index in StuckReasons, from 1; 0
+// means none.
 type Trouble uint8
 
 // Reason is the inverse of TroubleOf. t must not be 0.
 func (t Trouble) Reason() StuckReason { return StuckReasons()[t-1] }
 
-// TroubleOf reads why a container does not run from the reason of its waiting
-// state.
+// TroubleOf maps the reason of a waiting container.
 func TroubleOf(waiting string) Trouble {
 	reason := StuckReason(waiting)
 	switch waiting {
-	case "ErrImagePull", "ErrImageNeverPull": // in turns with the other
+	case "ErrImagePull", "ErrImageNeverPull": // alternates with ImagePullBackOff
 		reason = StuckImagePull
-	case string(StuckDeadline), string(StuckNoProgress): // what no kubelet says
+	case string(StuckDeadline), string(StuckNoProgress): // kubelets do not report these
 		return 0
 	}
 	return Trouble(slices.Index(StuckReasons(), reason) + 1) //nolint:gosec // a few
 }
 
-// PodTrouble is what the containers of a pod say: why the first of them does not
-// run, how often any of them ended and was started again, and when the last ended,
-// in seconds since 1970.
+// PodTrouble returns why the first waiting container of a pod does not run, how often
+// containers were restarted, and when the last one ended, in seconds since 1970.
 func PodTrouble(status *corev1.PodStatus) (why Trouble, crashes uint16, crashedAt uint32) {
 	for _, container := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
 		if waiting := container.State.Waiting; waiting != nil && why == 0 {
@@ -81,7 +78,7 @@ func PodTrouble(status *corev1.PodStatus) (why Trouble, crashes uint16, crashedA
 	return why, crashes, crashedAt
 }
 
-// FailsLikewise reports whether nothing that JudgeRollout looks at has changed.
+// FailsLikewise reports whether p and other look the same to health.JudgeRollout.
 func (p *Pod) FailsLikewise(other *Pod) bool {
 	return p.Trouble == other.Trouble && p.Crashes == other.Crashes && p.CrashedAt == other.CrashedAt &&
 		p.Phase == other.Phase && (p.DeletionTimestamp == nil) == (other.DeletionTimestamp == nil)

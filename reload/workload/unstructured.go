@@ -15,45 +15,45 @@ import (
 	"github.com/headwater-k8s/headwater/reload/optin"
 )
 
-// KeepCustom keeps of an object of form what newWorkload keeps of a typed one.
-func KeepCustom(form *kinds.Info, keeps KeptReferences) func(any) (*Workload, error) {
+// KeepCustom reduces a custom resource to what newWorkload keeps of a built-in kind.
+func KeepCustom(info *kinds.Info, keeps KeptReferences) func(any) (*Workload, error) {
 	return func(obj any) (*Workload, error) {
 		custom, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			return nil, fmt.Errorf("object of type %T is no custom resource", obj)
 		}
 		meta := MetaOf(custom)
-		kept := &Workload{Kind: form.ConsumerKind(), custom: form, Owner: controllerOf(meta)}
+		kept := &Workload{Kind: info.ConsumerKind(), custom: info, Owner: controllerOf(meta)}
 		if kept.IsTarget() {
 			kept.ObjectMeta, kept.Owner = keepMeta(meta, true), nil
 			return kept, nil
 		}
-		template, err := templateIn(custom.Object, form.Template)
+		template, err := templateIn(custom.Object, info.Template)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", strings.Join(form.Template, "."), err)
+			return nil, fmt.Errorf("%s: %w", strings.Join(info.Template, "."), err)
 		}
 		if template != nil {
 			kept.unknown = optin.UnknownOn(meta, template)
-			meta = withWishes(meta, template)
+			meta = withTemplateAnnotations(meta, template)
 			kept.References = append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...)
 			kept.ThirdParty = optin.ReadThirdParty(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
 			kept.Stamp = StampOf(template.Annotations)
 			kept.Rollout = customRollout(custom, template, kept.Kind)
 			kept.RecordedAt = mark.WrittenAt(custom.GetManagedFields())
-			kept.Edited = EditedSince(custom.GetManagedFields(), meta.Annotations, form.Template)
+			kept.Edited = EditedSince(custom.GetManagedFields(), meta.Annotations, info.Template)
 		} else {
 			kept.NoTemplate = true
-			if kept.TemplateFrom = borrowed(form, custom); kept.TemplateFrom != nil {
+			if kept.TemplateFrom = borrowed(info, custom); kept.TemplateFrom != nil {
 				kept.Rollout = borrowingRollout(custom)
 			}
 		}
-		// The object may hold what its children consume, so all is kept of it.
+		// Objects owned by this one may be consumers, so all metadata is kept.
 		kept.ObjectMeta = keepMeta(meta, true)
 		return kept, nil
 	}
 }
 
-// MetaOf reads what keepMeta and controllerOf read.
+// MetaOf returns the metadata that keepMeta and controllerOf need.
 func MetaOf(custom *unstructured.Unstructured) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Namespace:         custom.GetNamespace(),
@@ -68,8 +68,8 @@ func MetaOf(custom *unstructured.Unstructured) *metav1.ObjectMeta {
 	}
 }
 
-// templateIn reads the pod template at path; nil when there is nothing. What is
-// no pod template is an error, which holds none of its values.
+// templateIn parses the pod template at path; nil if there is none. Errors contain no
+// values of it.
 func templateIn(root map[string]any, path []string) (*corev1.PodTemplateSpec, error) {
 	at := root
 	for _, key := range path {
@@ -90,18 +90,18 @@ func templateIn(root map[string]any, path []string) (*corev1.PodTemplateSpec, er
 	return &template, nil
 }
 
-// borrowed returns the object whose pod template a Rollout runs in place of its
-// own: the Rollout follows every change of it, so the stamp belongs there. A
-// Deployment is a workload like any other, scaled down or not.
-func borrowed(form *kinds.Info, rollout *unstructured.Unstructured) *kinds.Key {
-	if form.ConsumerKind() != kinds.KindRollout {
+// borrowed returns the object whose pod template an Argo Rollout uses; nil if it has
+// its own. The Rollout follows every change of that template, so the stamp is written
+// there. A Deployment counts as a workload even if it is scaled down.
+func borrowed(info *kinds.Info, rollout *unstructured.Unstructured) *kinds.Key {
+	if info.ConsumerKind() != kinds.KindRollout {
 		return nil
 	}
 	reference, found, err := unstructured.NestedStringMap(rollout.Object, "spec", "workloadRef")
 	if err != nil || !found {
 		return nil
 	}
-	version, _ := schema.ParseGroupVersion(reference["apiVersion"]) // an odd one is a kind that nobody knows
+	version, _ := schema.ParseGroupVersion(reference["apiVersion"]) // an invalid version leads to an unknown kind
 	kind := kinds.Of(version.WithKind(reference["kind"]).GroupKind())
 	return &kinds.Key{Kind: kind, Namespace: rollout.GetNamespace(), Name: reference["name"]}
 }

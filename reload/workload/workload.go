@@ -19,7 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
 
-// Stamp tells the stamp on a pod template from any other; zero is none.
+// Stamp is a hash of the stamp on a pod template; zero means none.
 type Stamp uint64
 
 // StampOf returns the stamp in the annotations of a pod template; zero if there is
@@ -30,49 +30,47 @@ func StampOf(annotations map[string]string) Stamp {
 		return 0
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(text + " " + annotations[mark.RestartedAfter])) // a hash takes everything
+	_, _ = sum.Write([]byte(text + " " + annotations[mark.RestartedAfter])) // writing to a hash does not fail
 	return Stamp(sum.Sum64())
 }
 
-// publishedByKubernetes is the ConfigMap that the API server mounts into every
-// pod. It is never a clone, and without it most pods reference nothing.
+// publishedByKubernetes is the ConfigMap that the API server mounts into every pod. It
+// is never a clone. Ignoring it leaves most pods without references.
 const publishedByKubernetes = "kube-root-ca.crt"
 
-// Workload is what is kept of an object that holds a pod template.
+// Workload is what the cache keeps of an object with a pod template.
 type Workload struct {
 	metav1.ObjectMeta
 	Kind       kinds.Kind
 	References []refs.Reference
-	// Rollout is nil where there is nothing to do about the workload, and where
-	// its status does not tell.
+	// Rollout is nil if the workload is not relevant, or if its status does not show
+	// one.
 	Rollout *Rollout
-	// foreign is what its owner tells other tools; mostly nil.
+	// ThirdParty has the annotations of other tools; mostly nil.
 	ThirdParty *optin.ThirdParty
-	// Unknown are annotations of it, or of its pod template, with Headwater's prefix
-	// that mean nothing; mostly nil.
+	// unknown are annotations of it, or of its pod template, with Headwater's prefix
+	// and an unknown name; mostly nil.
 	unknown []string
-	// Info is nil for the kinds that every cluster has; see form.
+	// custom is nil for built-in kinds; see Info.
 	custom *kinds.Info
-	// Owner is the controller that made it; nil: nobody's, or nothing is done
-	// about it anyway.
+	// Owner is the controller of the workload; nil if it has none, or is not relevant.
 	Owner *Owner
-	// RecordedAt is when Headwater last wrote to it, and so what its baseline is
-	// true of at the latest, by the API server's clock in whole seconds; zero when
-	// the API server does not tell.
+	// RecordedAt is when Headwater last wrote to it, by the API server's clock in whole
+	// seconds. The baseline describes the data of that time. It is zero if unknown.
 	RecordedAt time.Time
-	// Stamp is Headwater's on the pod template.
+	// Stamp is Headwater's stamp on the pod template.
 	Stamp Stamp
-	// NoTemplate is true when the object, other than those of its kind, holds no pod
-	// template, and so cannot be restarted.
+	// NoTemplate is true if the object holds no pod template although its kind has one,
+	// so that it cannot be restarted.
 	NoTemplate bool
-	// Edited is true when somebody else wrote the pod template after Headwater last
-	// restarted it.
+	// Edited is true if another field manager wrote the pod template after Headwater
+	// last restarted it.
 	Edited bool
-	// TemplateFrom is the object that a bare one takes its pod template from.
+	// TemplateFrom is the object whose pod template an Argo Rollout uses.
 	TemplateFrom *kinds.Key
 }
 
-// Info is how objects of w's kind are read and written.
+// Info says how objects of w's kind are read and written.
 func (w *Workload) Info() *kinds.Info {
 	if w.custom != nil {
 		return w.custom
@@ -97,11 +95,11 @@ func keepWorkload(obj any, keeps KeptReferences) (*Workload, error) {
 
 func newWorkload(kind kinds.Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps KeptReferences) *Workload {
 	unknown := optin.UnknownOn(meta, template)
-	meta = withWishes(meta, template)
-	refs := slices.Clip(append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...))
-	theirs := optin.ReadThirdParty(kind, meta.Namespace, meta.Annotations, template.Annotations)
-	kept := &Workload{ObjectMeta: keepMeta(meta, len(refs) > 0 || theirs != nil), Kind: kind, References: refs, ThirdParty: theirs, unknown: unknown}
-	kept.UID = meta.UID // by it an object is known as the owner of others
+	meta = withTemplateAnnotations(meta, template)
+	references := slices.Clip(append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...))
+	thirdParty := optin.ReadThirdParty(kind, meta.Namespace, meta.Annotations, template.Annotations)
+	kept := &Workload{ObjectMeta: keepMeta(meta, len(references) > 0 || thirdParty != nil), Kind: kind, References: references, ThirdParty: thirdParty, unknown: unknown}
+	kept.UID = meta.UID // owner references name it by UID
 	kept.Stamp = StampOf(template.Annotations)
 	if kept.Relevant() {
 		kept.Owner = controllerOf(meta)
@@ -111,40 +109,39 @@ func newWorkload(kind kinds.Kind, meta *metav1.ObjectMeta, template *corev1.PodT
 	return kept
 }
 
-// withWishes is meta with what its owner wrote on the pod template instead: other
-// tools read it there, too.
-func withWishes(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *metav1.ObjectMeta {
+// withTemplateAnnotations returns meta with the reload annotations of the pod template
+// that meta lacks: other tools read them there too.
+func withTemplateAnnotations(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *metav1.ObjectMeta {
 	with := meta
-	for _, wish := range []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} {
-		value, there := template.Annotations[wish]
-		if _, own := meta.Annotations[wish]; there && !own {
+	for _, annotation := range []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} {
+		value, found := template.Annotations[annotation]
+		if _, own := meta.Annotations[annotation]; found && !own {
 			asked := *with
-			asked.Annotations = object.Merged(with.Annotations, map[string]string{wish: value})
+			asked.Annotations = object.Merged(with.Annotations, map[string]string{annotation: value})
 			with = &asked
 		}
 	}
 	return with
 }
 
-// KeptReferences says which of its references are kept of a pod in that
-// namespace, or of a pod template.
+// KeptReferences returns the references of a pod spec that the cache keeps.
 type KeptReferences func(namespace string, spec *corev1.PodSpec) []refs.Reference
 
-// ActedOn leaves out what never leads to anything, and most pods have.
+// ActedOn keeps the references that can lead to an action. Most pods have others.
 func ActedOn(_ string, spec *corev1.PodSpec) []refs.Reference {
 	return slices.Clip(slices.DeleteFunc(Visible(spec), func(r refs.Reference) bool { return r.Mode == refs.ImagePull }))
 }
 
-// Visible are those that people ask about.
+// Visible keeps the references that `headwater explain` shows.
 func Visible(spec *corev1.PodSpec) []refs.Reference {
 	return slices.DeleteFunc(refs.References(spec), func(r refs.Reference) bool {
 		return r.Kind == object.ConfigMap && r.Name == publishedByKubernetes
 	})
 }
 
-// keepMeta keeps what decisions need; of an object without references, which
-// needs none, as little as a cache can do with. A workload that has lost its
-// references may still carry a baseline, or a list of them that is not readable.
+// keepMeta keeps the metadata that decisions need, and as little as possible of an
+// object without references. A workload that lost its references may still have a
+// baseline, or an annotation that lists objects.
 func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Namespace:       meta.Namespace,
@@ -166,15 +163,15 @@ func keepMeta(meta *metav1.ObjectMeta, references bool) metav1.ObjectMeta {
 }
 
 const (
-	// rolloutHash labels the pods of a Rollout with the hash that ends the name
-	// of their ReplicaSet.
+	// rolloutHash labels the pods of a Rollout with the hash that ends the name of
+	// their ReplicaSet.
 	rolloutHash = "rollouts-pod-template-hash"
-	// deploymentConfigName is on the pods of a DeploymentConfig.
+	// deploymentConfigName is an annotation of the pods of a DeploymentConfig.
 	deploymentConfigName = "openshift.io/deployment-config.name"
 )
 
-// SameInputs reports whether a and b lead to the same decision. A workload's
-// status changes often, and is of no interest.
+// SameInputs reports whether w and other lead to the same decision. Changes of the
+// status, which are frequent, do not count.
 func (w *Workload) SameInputs(other *Workload) bool {
 	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.ThirdParty.Equal(other.ThirdParty) && w.Stamp == other.Stamp && w.NoTemplate == other.NoTemplate &&
 		slices.Equal(w.unknown, other.unknown) &&
@@ -182,7 +179,7 @@ func (w *Workload) SameInputs(other *Workload) bool {
 		slices.EqualFunc(w.References, other.References, refs.Reference.Equal)
 }
 
-// same reports whether both are nil or say the same.
+// same reports whether both are nil or equal.
 func same[T comparable](a, b *T) bool {
 	return (a == nil) == (b == nil) && (a == nil || *a == *b)
 }

@@ -66,7 +66,7 @@ func TestASectionReloadsAllWorkloadsOfItsNamespaces(t *testing.T) {
 	require.Len(t, explained.Uses, 1)
 	require.Equal(t, reloadspec.Sections, explained.Uses[0].OptIn)
 	require.Equal(t, reloadspec.StepRestart, explained.Uses[0].OnChange)
-	require.Equal(t, reloaddecide.Current, explained.Uses[0].Standing)
+	require.Equal(t, reloaddecide.Current, explained.Uses[0].Status)
 	text, _, _ := e.Command("sections-viewer", "consumers", "Secret/sections-a/own", "--config", e.ConfigFile(e2e.ReloadRule("sections")))
 	require.Contains(t, text, "reload.namespaces")
 }

@@ -27,7 +27,7 @@ func (e *env) uses(user, consumer string) (step reloadspec.Step, uses map[string
 		if use.Rule != "" {
 			by = "rule"
 		}
-		uses[use.Object] = strings.Join([]string{by, string(use.OnChange), string(use.Reason), string(use.Standing)}, " ")
+		uses[use.Object] = strings.Join([]string{by, string(use.OnChange), string(use.Reason), string(use.Status)}, " ")
 	}
 	return explained.Step, uses
 }
@@ -78,7 +78,7 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(e2e.ReloadRule("explain")))
 	standings := map[string]reloaddecide.Status{}
 	for _, use := range consumers.Consumers {
-		standings[use.Consumer] = use.Standing
+		standings[use.Consumer] = use.Status
 	}
 	require.Equal(t, map[string]reloaddecide.Status{
 		"Deployment/explain-a/asks": reloaddecide.Behind, "Deployment/explain-a/silent": reloaddecide.Untracked,

@@ -136,7 +136,7 @@ func TestPodsThatARestartLeavesAreNotCurrent(t *testing.T) {
 	} {
 		e.Eventually(func(context.Context) error {
 			is, rollout := e.standing(viewer, file, workload)
-			if is.Standing != reloaddecide.RollingOut || is.Kept != want.kept || is.PodsBehind != want.pods || rollout.PodsBehind != want.pods {
+			if is.Status != reloaddecide.RollingOut || is.Kept != want.kept || is.PodsBehind != want.pods || rollout.PodsBehind != want.pods {
 				return fmt.Errorf("%s: %+v, %+v", workload, is, rollout)
 			}
 			return nil
