@@ -126,7 +126,7 @@ func (c *controller) run(ctx context.Context) error {
 	c.rollouts.Lead()
 	c.watchEarlierRestarts()
 	defer c.watch.Clear()
-	c.log.Info("reload works: it follows the consumers of Secrets and ConfigMaps", zap.Int("rules", len(c.rules.Load().All())))
+	c.log.Info("reload started: watching consumers of Secrets and ConfigMaps", zap.Int("rules", len(c.rules.Load().All())))
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { c.posts.queue.Run(ctx) })

@@ -196,5 +196,5 @@ func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
 	require.Empty(t, g.TooMany("team", matching("own-00.")))
 	faults := g.TooMany("team", matching(".*"))
 	require.Len(t, faults, 1)
-	require.Contains(t, faults[0].Problem, "matches 102 objects, of which the first 100")
+	require.Contains(t, faults[0].Problem, "matches 102 objects, of which only the first 100")
 }

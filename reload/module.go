@@ -130,12 +130,12 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
 		{
 			Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"list", "watch"},
-			For: "know which kinds there are",
+			For: "find out which kinds the cluster has",
 		},
 	}
 	for _, kind := range object.Kinds {
 		if settings.WithoutRules() {
-			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read what owners of workloads, or reload.namespaces, ask about"})
+			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read objects that workload owners, or reload.namespaces, opted in for"})
 		}
 	}
 	for _, form := range kinds.Optional(settings.Workloads) {
@@ -143,7 +143,7 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 	}
 	for _, t := range spec.TargetsOf(set) {
 		toTarget := kube.Permission{
-			Group: t.Info.Group, Resource: t.Info.Resource, Verbs: verbs, For: "tell the targets of rule " + t.Rule.Name + " of changes",
+			Group: t.Info.Group, Resource: t.Info.Resource, Verbs: verbs, For: "update the targets of rule " + t.Rule.Name,
 			Optional: true,
 		}
 		if !t.Annotates() {

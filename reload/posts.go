@@ -84,7 +84,7 @@ func (p *posts) attempt(ctx context.Context, one post) error {
 		p.queue.After(one, one.backoff())
 	default:
 		p.metrics.Posts.WithLabelValues(report.PostFailed).Inc()
-		p.log.Warn("refreshed pod was not told", zap.Stringer("pod", one.pod), zap.Error(err))
+		p.log.Warn("POST to a refreshed pod failed", zap.Stringer("pod", one.pod), zap.Error(err))
 		p.events.Record(postFailed(one, err))
 	}
 	return nil
@@ -127,6 +127,6 @@ func postFailed(one post, err error) events.Event {
 	meta := &metav1.ObjectMeta{Namespace: one.pod.Namespace, Name: one.pod.Name, UID: one.uid}
 	return events.Event{
 		About: events.Reference("v1", string(kinds.KindPod), meta), Warning: true, Reason: "PostFailed", Action: "Post",
-		Note: fmt.Sprintf("Its files are new, but POST %.100s at port %d failed %d times: %.200s", one.Path, one.Port, one.tries, err),
+		Note: fmt.Sprintf("Its files were refreshed, but POST %.100s at port %d failed %d times: %.200s", one.Path, one.Port, one.tries, err),
 	}
 }

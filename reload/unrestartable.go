@@ -38,7 +38,7 @@ func (c *controller) enqueueJob(pod *workload.Pod) {
 func (c *controller) reconcileJob(ctx context.Context, k kinds.Key) error {
 	job, err := c.jobs.Jobs(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		c.log.Warn("may not read a Job, so nobody hears whether Reloader would recreate it", zap.Stringer("job", k))
+		c.log.Warn("read Job: forbidden; cannot report whether Reloader would recreate it", zap.Stringer("job", k))
 		return nil
 	}
 	if err != nil {

@@ -79,14 +79,14 @@ func TestThoseWhoWaitAreListedWhileTheyDo(t *testing.T) {
 func TestNotesSayWhyARestartWaits(t *testing.T) {
 	long := object.Ref{Kind: object.ConfigMap, Namespace: strings.Repeat("n", 63), Name: strings.Repeat("o", 253)}.String()
 	for reason, want := range map[decide.WaitReason]string{
-		decide.WaitOwner:    "while the rollout that is under way may bring it to every pod, until 2026-01-02T03:04:05Z at most",
+		decide.WaitOwner:    "until 2026-01-02T03:04:05Z at most, because a rollout in progress may deliver the change to every pod",
 		decide.WaitWindow:   "until the next of reload.windows opens at 2026-01-02T03:04:05Z",
-		decide.WaitBreaker:  "until 2026-01-02T03:04:05Z, since it was restarted 7 times within an hour",
+		decide.WaitBreaker:  "until 2026-01-02T03:04:05Z, because it was restarted 7 times within an hour",
 		decide.WaitInterval: "until 2026-01-02T03:04:05Z, the least time after its last restart",
-		decide.WaitRollouts: "until others are rolled out that Headwater restarted",
+		decide.WaitRollouts: "until other restarted workloads are rolled out",
 	} {
 		note := report.WaitNote(decide.Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b"}, Pace: spec.Pace{PerHour: 7}}, decide.Wait{Reason: reason, Until: birth})
-		require.Contains(t, note, "has changed: Secret/ns/a and 1 more; it is restarted for it, but not "+want)
+		require.Contains(t, note, "Restart postponed: Secret/ns/a and 1 more changed; waiting "+want)
 		require.Less(t, len(report.WaitNote(decide.Decision{Changed: []string{long, long}}, decide.Wait{Reason: reason, Until: birth})), maxNote)
 	}
 }

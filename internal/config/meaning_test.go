@@ -13,7 +13,7 @@ func TestTargetsThatCannotWorkAreReported(t *testing.T) {
 		"values of a Secret without leave": {
 			raw: file("rules:", "- name: a", "  source: {kind: Secret, namespace: p, name: s}",
 				"  reload:", "    targets:", "    - {group: e.io, version: v1, kind: Bucket, set: [{from: k, to: spec.key}]}"),
-			want: []string{"f.yaml:8: rules[0].reload.targets[0].set: would copy values of a Secret to where people can read them who may not read Secrets; write allowSecretValues: true if that is meant"},
+			want: []string{"f.yaml:8: rules[0].reload.targets[0].set: would copy Secret values to objects that users without access to Secrets may read; if you want that, set allowSecretValues: true"},
 		},
 		"values of many sources": {
 			raw: file("rules:", "- name: a", "  source: {kind: ConfigMap, namespace: p, selector: {matchLabels: {a: b}}}",

@@ -326,7 +326,7 @@ func TestParseReportsWrongMeanings(t *testing.T) {
 		},
 		"other tools' opt-in where there is none": {
 			raw:  file("reload: {optIn: false, compatibility: [Wave]}"),
-			want: []string{`f.yaml:3: reload.compatibility: would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them`},
+			want: []string{`f.yaml:3: reload.compatibility: lets workloads opt in by annotations of other tools, which optIn: false disables; remove one of them`},
 		},
 		"a section for namespaces that cannot be": {
 			raw: file("reload:",

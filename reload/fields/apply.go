@@ -31,16 +31,16 @@ func (s *Controller) values(ctx context.Context, w request) (values map[string]s
 		return nil, "", err
 	}
 	if from.Namespace != w.rule.Source.Namespace && !gather.CloneOfRule(from, w.rule) {
-		return nil, fmt.Sprintf("%s is no clone of rule %s any more", w.ref, w.rule.Name), nil
+		return nil, fmt.Sprintf("%s is no longer a clone of rule %s", w.ref, w.rule.Name), nil
 	}
 	values = map[string]string{}
 	for _, field := range w.wanted.Fields {
 		value, found := from.Content.Data[field.Key]
 		switch {
 		case !found:
-			return nil, fmt.Sprintf("%s has no text under key %s", w.ref, field.Key), nil
+			return nil, fmt.Sprintf("%s has no key %s with text", w.ref, field.Key), nil
 		case !utf8.Valid(value):
-			return nil, fmt.Sprintf("key %s of %s is no text, and a field can hold nothing else", field.Key, w.ref), nil
+			return nil, fmt.Sprintf("key %s of %s is not valid UTF-8, which a field requires", field.Key, w.ref), nil
 		}
 		values[field.Name()] = string(value)
 	}
@@ -71,7 +71,7 @@ func (s *Controller) apply(ctx context.Context, w request, values map[string]str
 			return lookErr
 		}
 		if !drift {
-			s.reportProblem(w, "Conflict", fmt.Sprintf("field %s is held by %s and left alone; remove it there, or write force: true", strings.Join(paths, ", "), holder))
+			s.reportProblem(w, "Conflict", fmt.Sprintf("field %s is owned by %s and was not changed; remove it there, or set force: true", strings.Join(paths, ", "), holder))
 			s.queue.After(w.targetKey, conflictRetry)
 			return nil
 		}
@@ -187,13 +187,13 @@ func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterfa
 	}
 	for _, path := range paths {
 		if !strings.HasPrefix(path, "metadata.annotations.") && !s.hasSet(w, path) {
-			return "what was there before", false, nil
+			return "an earlier value", false, nil
 		}
 	}
 	healing := false
 	s.healed.Use(func(h healed) { healing = h.allow(w.targetKey, s.now()) })
 	if !healing {
-		return "somebody who changes it again and again", false, nil
+		return "another writer that changes it repeatedly", false, nil
 	}
 	return "", true, nil
 }
@@ -232,7 +232,7 @@ func (s *Controller) record(w request, applied *unstructured.Unstructured, value
 	event.Reason, event.Action = "Fields"+result, "Apply"
 	event.Note = "Fields were set from " + w.ref.String() + " for rule " + w.rule.Name
 	if values == nil {
-		event.Note = "Fields that rule " + w.rule.Name + " had set were removed: it does not select the object any more"
+		event.Note = "Fields that rule " + w.rule.Name + " had set were removed: it no longer selects the object"
 	}
 	s.events.Record(event)
 }
@@ -249,7 +249,7 @@ func (s *Controller) reportProblem(w request, result, problem string) {
 	s.log.Warn("target not set", zap.Stringer("target", w.targetKey), zap.String("problem", problem))
 	event := w.event()
 	event.Warning, event.Persisting, event.Reason, event.Action = true, true, "Target"+result, "Apply"
-	event.Note = "Rule " + w.rule.Name + " does not set its fields: " + report.SomeName(problem)
+	event.Note = "Rule " + w.rule.Name + " could not set its fields: " + report.SomeName(problem)
 	s.events.Record(event)
 }
 
@@ -264,7 +264,7 @@ func withoutValues(w request, err error) error {
 	if code == 0 {
 		return fmt.Errorf("apply %s: %w", w.targetKey, err)
 	}
-	return fmt.Errorf("apply %s: the API server refuses it: %s", w.targetKey, answer)
+	return fmt.Errorf("apply %s: the API server refused it: %s", w.targetKey, answer)
 }
 
 // healed records when drift was repaired, so that Headwater does not fight another

@@ -111,7 +111,7 @@ func (g *Gatherer) TooMany(namespace string, of optin.Preferences) []optin.Fault
 	for _, kind := range object.Kinds {
 		if matched := g.matched(kind, namespace, of.Patterns); len(matched) > mark.MaxListed {
 			faults = append(faults, optin.Fault{Annotation: mark.ReloaderNames(kind), InPart: true, Problem: fmt.Sprintf(
-				"it matches %d objects, of which the first %d by name count; narrow it", len(matched), mark.MaxListed)})
+				"it matches %d objects, of which only the first %d by name count; make the pattern narrower", len(matched), mark.MaxListed)})
 		}
 	}
 	return faults

@@ -103,7 +103,7 @@ func ValidateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorL
 		kind := workload.ConsumerKind()
 		switch {
 		case IsKnown(kind):
-			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is known from the start; remove it", workload.Kind)))
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is supported without a declaration; remove it", workload.Kind)))
 		case kind == "Job.batch":
 			errs = append(errs, field.Forbidden(at, "the pod template of a Job cannot be changed; remove it"))
 		case seen[kind]:
@@ -129,7 +129,7 @@ func splitPath(text string) ([]string, error) {
 		}
 	}
 	if IsReserved(keys[0]) {
-		return nil, fmt.Errorf("%s is not Headwater's to change; write a path under spec or its like", keys[0])
+		return nil, fmt.Errorf("%s must not be written; give a path under another key, such as spec", keys[0])
 	}
 	return keys, nil
 }

@@ -26,7 +26,7 @@ func NoneOfThatName(annotation string) string {
 		names = append(names, strings.TrimPrefix(known, mark.Domain))
 	}
 	if meant := suggest.Closest(strings.TrimPrefix(annotation, mark.Domain), names); meant != "" {
-		return "there is none of that name; did you mean " + mark.Domain + meant + "?"
+		return "no annotation has this name; did you mean " + mark.Domain + meant + "?"
 	}
-	return "there is none of that name; Headwater reads " + strings.Join(mark.OwnerAnnotations(), ", ")
+	return "no annotation has this name; Headwater reads " + strings.Join(mark.OwnerAnnotations(), ", ")
 }

@@ -94,7 +94,7 @@ func (a *ReloaderOptIn) readKind(kind object.Kind, namespace string, says map[st
 	if len(list) > mark.MaxListed {
 		a.faults = append(a.faults, Fault{
 			Annotation: mark.ReloaderNames(kind), InPart: true,
-			Problem: fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed),
+			Problem: fmt.Sprintf("it lists %d objects, of which only the first %d count", len(list), mark.MaxListed),
 		})
 	}
 	for _, item := range list[:min(len(list), mark.MaxListed)] {

@@ -101,12 +101,12 @@ func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 		},
 		"Reloader: too many": {
 			annotations: notes{secretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: []string{consumedSecret}, by: spec.Reloader,
-			faults: []string{"it lists 101 objects, of which the first 100 count"},
+			faults: []string{"it lists 101 objects, of which only the first 100 count"},
 		},
 		"Wave: too many": {
 			annotations: notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": strings.Repeat("s,", mark.MaxListed) + "unused"},
 			want:        []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
-			faults: []string{"it lists 101 objects, of which the first 100 count"},
+			faults: []string{"it lists 101 objects, of which only the first 100 count"},
 		},
 		"Reloader: an empty list": {annotations: notes{secretNames: " , "}},
 		"Reloader: excluded, although listed": {

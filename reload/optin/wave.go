@@ -36,7 +36,7 @@ func (a *waveOptIn) readExtras(kind object.Kind, namespace string, list []string
 		a.faults = append(a.faults, Fault{Annotation: mark.WaveExtras(kind), Problem: problem, InPart: true})
 	}
 	if len(list) > mark.MaxListed {
-		fail(fmt.Sprintf("it lists %d objects, of which the first %d count", len(list), mark.MaxListed))
+		fail(fmt.Sprintf("it lists %d objects, of which only the first %d count", len(list), mark.MaxListed))
 	}
 	for _, item := range list[:min(len(list), mark.MaxListed)] {
 		name, err := readExtra(namespace, item)
@@ -59,8 +59,8 @@ func readExtra(namespace, item string) (string, error) {
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return "", fmt.Errorf("%.40q is not NAME or NAMESPACE/NAME", item)
 	case of != namespace:
-		return "", fmt.Errorf("%.80q is in another namespace; a workload is reloaded for its own alone, "+
-			"so have a rule with sync bring the object there", item)
+		return "", fmt.Errorf("%.80q is in another namespace; a workload is reloaded only for objects in its own, "+
+			"so clone the object there with a sync rule", item)
 	}
 	return name, nil
 }

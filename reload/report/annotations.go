@@ -60,10 +60,10 @@ func (r *Reporter) EmitNoTemplate(w *workload.Workload) {
 	switch {
 	case w.TemplateFrom == nil:
 		event.Reason = "NoPodTemplate"
-		event.Note = "It is never restarted, since it holds no pod template at " + strings.Join(w.Info().Template, ".")
+		event.Note = "It cannot be restarted, because it has no pod template at " + strings.Join(w.Info().Template, ".")
 	case r.unsupported(w.TemplateFrom.Kind):
 		event.Reason = "TemplateElsewhere"
-		event.Note = "It is never restarted, since its pod template is that of a " + string(w.TemplateFrom.Kind) +
+		event.Note = "It cannot be restarted, because its pod template is in a " + string(w.TemplateFrom.Kind) +
 			"; add that kind to reload.workloads in Headwater's configuration"
 	}
 	if say, _ := r.Repeats.ShouldEmit(w.Key(), topicNoTemplate, event.Note); say {

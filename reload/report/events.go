@@ -32,15 +32,15 @@ func about(one workload.Consumer) events.Event {
 func restarted(w workload.Consumer, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Rule, event.Reason, event.Action = decision.Rule, "Restarted", "Restart"
-	event.Note = "Restarted, because what it read at its start has changed: " + someOf(decision.Changed, maxNamed)
+	event.Note = "Restarted, because data that it reads at its start changed: " + someOf(decision.Changed, maxNamed)
 	switch {
 	case w.Key().Kind == kinds.KindCronJob:
-		event.Note = "Its pod template is stamped, because what its Jobs read at their start has changed: " + someOf(decision.Changed, maxMissing) +
+		event.Note = "Its pod template is stamped, because data that its Jobs read at their start changed: " + someOf(decision.Changed, maxMissing) +
 			". Its next Job reads the new data. No Job is created for the change, unlike with Reloader: " +
 			"if that cannot wait, run kubectl create job --from=cronjob/" + w.GetName() + " NAME"
 	case w.Info().Template == nil: // a target
 		event.Reason, event.Action = "Annotated", "Annotate"
-		event.Note = "Annotated with " + mark.RestartedFor + ", because what it uses has changed: " + someOf(decision.Changed, maxNamed)
+		event.Note = "Annotated with " + mark.RestartedFor + ", because data that it uses changed: " + someOf(decision.Changed, maxNamed)
 	}
 	return event
 }
@@ -50,9 +50,9 @@ func restarted(w workload.Consumer, decision decide.Decision) events.Event {
 func mayReadOld(w workload.Consumer, rule string, old []string) events.Event {
 	event := about(w)
 	event.Warning, event.Rule, event.Reason, event.Action = true, rule, "MayReadOldData", "Restart"
-	event.Note = "Its new pods may still read the old data, since this was immutable and was made anew under its name: " +
-		someOf(old, maxMissing) + ". A kubelet keeps such data until no pod of its node reads the object. " +
-		"Have every pod of this namespace that reads it gone at once, Deployments by scaling to 0 and back; and make the object mutable, or give new data a new name"
+	event.Note = "Its new pods may still read the old data, because this object was immutable and was recreated under its name: " +
+		someOf(old, maxMissing) + ". A kubelet caches such data until no pod on its node uses the object. " +
+		"Delete all pods in this namespace that use it at once, Deployments by scaling to 0 and back. Then make the object mutable, or use a new name for new data"
 	return event
 }
 
@@ -81,16 +81,16 @@ func failed(to workload.Consumer, decision decide.Decision, answer string) event
 	switch decision.Step {
 	case spec.StepRestart:
 		event.Reason, event.Action = "RestartFailed", "Restart"
-		event.Note = "Not restarted, though what it reads has changed: " + someOf(decision.Changed, maxNamed)
+		event.Note = "Not restarted, although data that it reads changed: " + someOf(decision.Changed, maxNamed)
 	case spec.StepRefresh, spec.StepConfirm:
 		event.Reason, event.Action = "RefreshFailed", "Refresh"
-		event.Note = "Its volumes are not refreshed, though what they mount has changed: " + someOf(decision.Changed, maxNamed)
+		event.Note = "Its volumes were not refreshed, although data that they mount changed: " + someOf(decision.Changed, maxNamed)
 	default:
 		event.Reason, event.Action = "AdoptFailed", "Adopt"
-		event.Note = "What it runs could not be noted on it, without which it is not restarted for what changes next"
+		event.Note = "Its baseline could not be written, so the next change will not restart it"
 	}
-	event.Note += ". The API server refuses it: " + SomeName(answer) +
-		"; see which permission, policy or webhook does. Headwater's log has the whole answer, and it is tried again with growing pauses"
+	event.Note += ". The API server refused the patch: " + SomeName(answer) +
+		"; check RBAC, policies and webhooks. Headwater's log has the full answer; retrying with backoff"
 	return event
 }
 
@@ -98,21 +98,21 @@ func restartHeld(w *workload.Workload, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Warning = true
 	event.Rule, event.Reason, event.Action = decision.Rule, "RestartHeld", "Hold"
-	event.Note = "Not restarted, because its pods could not start without what is missing: " + someOf(decision.Missing, maxMissing) +
-		"; this goes on once it is there"
+	event.Note = "Not restarted, because its pods could not start without these missing objects or keys: " + someOf(decision.Missing, maxMissing) +
+		"; the restart continues when they exist"
 	return event
 }
 
 func baselineAdopted(w workload.Consumer, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Reason, event.Action = "BaselineAdopted", "Adopt"
-	event.Note = "Nothing was restarted: the annotation " + mark.Baseline + " cannot be compared with, since "
+	event.Note = "Nothing was restarted: the annotation " + mark.Baseline + " cannot be compared, because "
 	if decision.Reason == spec.ReasonOtherKey {
 		event.Note += "the key it was made with is gone"
 	} else {
 		event.Note += "it was damaged or written by another version"
 	}
-	event.Note += "; the data of now was taken for the data it runs"
+	event.Note += "; the current data was recorded as what it runs"
 	return event
 }
 
@@ -141,13 +141,13 @@ func restartUndone(w *workload.Workload, due decide.Decision) events.Event {
 	event := about(w)
 	event.Warning, event.Persisting, event.Rule, event.Action = true, true, due.Rule, "Restart"
 	event.Reason = "StampReverted"
-	event.Note = "Somebody removed what Headwater wrote on it before its restart was complete"
+	event.Note = "Somebody removed Headwater's annotations from it before its restart was complete"
 	if due.Undone == decide.UndoneRolledBack {
 		event.Reason = "RolledBack"
 		event.Note = "Somebody rolled it back before its restart was complete"
 	}
 	event.Note += ": its pods may run old data of " + someOf(due.Changed, 1) +
-		". Headwater restarts it again at the pace that the configuration sets; the annotation " + mark.Reload + ": \"Off\" prevents that"
+		". Headwater restarts it again within the configured limits; to prevent that, set the annotation " + mark.Reload + ": \"Off\""
 	return event
 }
 
@@ -159,8 +159,8 @@ func stampReverted(w *workload.Workload, unsupported *workload.Owner) events.Eve
 	if w.Owner != nil {
 		by = "its owner " + SomeName(w.Owner.String())
 	}
-	event.Note = "What Headwater wrote on it was taken off again, most likely by " + by +
-		": some of its pods may run with old data. It is not tried again before the next change"
+	event.Note = "Headwater's annotations were removed from it, most likely by " + by +
+		": some of its pods may run old data. Headwater retries at the next change"
 	if unsupported != nil {
 		event.Note += "; if a " + string(unsupported.Kind) + " holds the pod template, add that kind to reload.workloads in Headwater's configuration"
 	}
@@ -171,7 +171,7 @@ func stampReverted(w *workload.Workload, unsupported *workload.Owner) events.Eve
 func notRestarted(about corev1.ObjectReference, read []decide.Input) events.Event {
 	return events.Event{
 		About: &about, Warning: true, Rule: decide.FirstRule(read), Reason: "NotRestarted", Action: "Restart",
-		Note: "Not restarted, though what it read at its start has changed: " + someOf(decide.Names(read), maxNamed) + ". " + replaceIt(about),
+		Note: "Not restarted, although data that it reads at its start changed: " + someOf(decide.Names(read), maxNamed) + ". " + replaceIt(about),
 	}
 }
 

@@ -47,7 +47,7 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	long := object.Ref{Kind: object.ConfigMap, Namespace: strings.Repeat("n", 63), Name: strings.Repeat("o", 253)}.String()
 
 	event := restarted(w, decide.Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b", "Secret/ns/c"}})
-	require.Equal(t, "Restarted, because what it read at its start has changed: Secret/ns/a, Secret/ns/b and 1 more", event.Note)
+	require.Equal(t, "Restarted, because data that it reads at its start changed: Secret/ns/a, Secret/ns/b and 1 more", event.Note)
 	require.Equal(t, "StatefulSet", event.About.Kind)
 	require.Equal(t, "apps/v1", event.About.APIVersion)
 	require.Equal(t, w.UID, event.About.UID)
@@ -60,14 +60,14 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 
 	old := mayReadOld(w, "rule", []string{long, long})
 	require.True(t, old.Warning)
-	require.Contains(t, old.Note, "made anew under its name: "+long+" and 1 more. ")
+	require.Contains(t, old.Note, "recreated under its name: "+long+" and 1 more. ")
 	require.Less(t, len(old.Note), maxNote)
 
 	require.Contains(t, baselineAdopted(w, decide.Decision{Reason: spec.ReasonOtherKey}).Note, "key")
 	require.Contains(t, baselineAdopted(w, decide.Decision{Reason: spec.ReasonUnreadable}).Note, "damaged")
 
 	held := restartHeld(w, decide.Decision{Missing: []string{"Secret/ns/a", "key k of Secret/ns/b"}})
-	require.Contains(t, held.Note, "missing: Secret/ns/a and 1 more; ")
+	require.Contains(t, held.Note, "missing objects or keys: Secret/ns/a and 1 more; ")
 	key := "key " + strings.Repeat("k", 253) + " of " + long
 	require.Less(t, len(restartHeld(w, decide.Decision{Missing: []string{key, key, key}}).Note), maxNote)
 
@@ -91,7 +91,7 @@ func TestTheEventOfWhatCannotBeRestartedSaysWhatToDo(t *testing.T) {
 		require.Equal(t, "NotRestarted", event.Reason)
 		require.Equal(t, "r", event.Rule)
 		require.True(t, event.Warning)
-		require.Contains(t, event.Note, "what it read at its start has changed: Secret/ns/s. ")
+		require.Contains(t, event.Note, "data that it reads at its start changed: Secret/ns/s. ")
 		require.Contains(t, event.Note, want)
 	}
 }

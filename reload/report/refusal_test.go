@@ -48,15 +48,15 @@ func TestOwnersAreToldOfWhatDoesNotPassByItself(t *testing.T) {
 func TestAFailureSaysWhatIsNotDone(t *testing.T) {
 	w, changed := web(), []string{"Secret/ns/a"}
 	for step, want := range map[spec.Step][2]string{
-		spec.StepRestart: {"RestartFailed", "Not restarted, though what it reads has changed: Secret/ns/a. "},
-		spec.StepRefresh: {"RefreshFailed", "Its volumes are not refreshed, though what they mount has changed: Secret/ns/a. "},
-		spec.StepConfirm: {"RefreshFailed", "Its volumes are not refreshed"},
-		spec.StepAdopt:   {"AdoptFailed", "What it runs could not be noted on it"},
+		spec.StepRestart: {"RestartFailed", "Not restarted, although data that it reads changed: Secret/ns/a. "},
+		spec.StepRefresh: {"RefreshFailed", "Its volumes were not refreshed, although data that they mount changed: Secret/ns/a. "},
+		spec.StepConfirm: {"RefreshFailed", "Its volumes were not refreshed"},
+		spec.StepAdopt:   {"AdoptFailed", "Its baseline could not be written"},
 	} {
 		event := failed(&workload.Workload{Kind: kinds.KindDeployment, ObjectMeta: w.ObjectMeta}, decide.Decision{Step: step, Rule: "r", Changed: changed}, "Forbidden (403)")
 		require.Equal(t, want[0], event.Reason)
 		require.Contains(t, event.Note, want[1])
-		require.Contains(t, event.Note, "refuses it: Forbidden (403); see")
+		require.Contains(t, event.Note, "refused the patch: Forbidden (403); check")
 		require.True(t, event.Warning)
 		require.Equal(t, "r", event.Rule)
 	}

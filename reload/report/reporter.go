@@ -130,7 +130,7 @@ func (r *Reporter) EmitReverted(w *workload.Workload, due decide.Decision, text 
 	if news {
 		r.metrics.reverted.WithLabelValues(string(w.Kind)).Inc()
 	}
-	r.log.Warn("a restart was taken back", zap.Stringer("consumer", w.Key()), zap.String("how", string(due.Undone)))
+	r.log.Warn("a restart was reverted", zap.Stringer("consumer", w.Key()), zap.String("how", string(due.Undone)))
 	if due.Undone != "" {
 		r.events.Record(restartUndone(w, due))
 	} else {

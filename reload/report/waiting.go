@@ -50,17 +50,17 @@ func WaitNote(due decide.Decision, wait decide.Wait) string {
 	var why string
 	switch wait.Reason {
 	case decide.WaitOwner:
-		why = fmt.Sprintf("while the rollout that is under way may bring it to every pod, until %s at most", at)
+		why = fmt.Sprintf("until %s at most, because a rollout in progress may deliver the change to every pod", at)
 	case decide.WaitWindow:
 		why = "until the next of reload.windows opens at " + at
 	case decide.WaitBreaker:
-		why = fmt.Sprintf("until %s, since it was restarted %d times within an hour: see to it that what it reads comes to rest, "+
+		why = fmt.Sprintf("until %s, because it was restarted %d times within an hour: change its data less often, "+
 			"or raise maxRestartsPerHour of the rule", at, due.Pace.PerHour)
 	case decide.WaitInterval:
 		why = "until " + at + ", the least time after its last restart"
 	case decide.WaitMissing: // see restartHeld
 	case decide.WaitRollouts:
-		why = "until others are rolled out that Headwater restarted, as reload.maxConcurrentRollouts says"
+		why = "until other restarted workloads are rolled out; the limit is reload.maxConcurrentRollouts"
 	}
-	return "What it read at its start has changed: " + someOf(due.Changed, 1) + "; it is restarted for it, but not " + why
+	return "Restart postponed: " + someOf(due.Changed, 1) + " changed; waiting " + why
 }

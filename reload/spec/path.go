@@ -42,7 +42,7 @@ func ParseFieldPath(text string) (FieldPath, error) {
 	}
 	switch last := path[len(path)-1]; {
 	case kinds.IsReserved(path[0].key):
-		return nil, fmt.Errorf("%s is not Headwater's to change; write a path under spec or its like", path[0].key)
+		return nil, fmt.Errorf("%s must not be written; give a path under another key, such as spec", path[0].key)
 	case last.element != nil:
 		return nil, errors.New("it ends at an element of a list; write which field of it, such as [name=ca].value")
 	case len(path) > 1 && path[len(path)-2].element[last.key] != "":

@@ -21,7 +21,7 @@ func TestPathsOfFieldsAreRead(t *testing.T) {
 		"spec.c[name=a,b=c].value":            "!by a key and its text",
 		"spec..key":                           "!keys joined by dots",
 		"spec.c[name=a":                       "!keys joined by dots",
-		"metadata.labels.a":                   "!metadata is not Headwater's",
+		"metadata.labels.a":                   "!metadata must not be written",
 	} {
 		t.Run(text, func(t *testing.T) {
 			path, err := ParseFieldPath(text)

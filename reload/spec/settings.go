@@ -90,7 +90,7 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.Compatibility) > 0 && !s.OptsIn() {
 		errs = append(errs, field.Forbidden(at.Child("compatibility"),
-			"would have workloads opt in by the annotations of other tools, which optIn: false rules out; remove one of them"))
+			"lets workloads opt in by annotations of other tools, which optIn: false disables; remove one of them"))
 	}
 	for i, section := range s.Namespaces {
 		errs = append(errs, section.Validate(at.Child("namespaces").Index(i))...)

@@ -27,9 +27,9 @@ func TestDeclaredKindsAreChecked(t *testing.T) {
 		"a built-in's name elsewhere":  {declared: []kinds.WorkloadKind{kind("apps.kruise.io", "v1beta1", "StatefulSet", "")}},
 		"a path that a dot leads":      {declared: []kinds.WorkloadKind{kind("a.io", "v1", "App", ".spec.template")}},
 		"a kind twice":                 {[]kinds.WorkloadKind{kind("a.io", "v1", "App", ""), kind("a.io", "v2", "App", "spec.x")}, "workloads[1].kind", ""},
-		"a Deployment":                 {[]kinds.WorkloadKind{kind("apps", "v1", "Deployment", "")}, "workloads[0]", "known from the start"},
-		"a Pod":                        {[]kinds.WorkloadKind{kind("", "v1", "Pod", "spec")}, "workloads[0]", "known from the start"},
-		"a Rollout":                    {[]kinds.WorkloadKind{kind("argoproj.io", "v1alpha1", "Rollout", "")}, "workloads[0]", "known from the start"},
+		"a Deployment":                 {[]kinds.WorkloadKind{kind("apps", "v1", "Deployment", "")}, "workloads[0]", "without a declaration"},
+		"a Pod":                        {[]kinds.WorkloadKind{kind("", "v1", "Pod", "spec")}, "workloads[0]", "without a declaration"},
+		"a Rollout":                    {[]kinds.WorkloadKind{kind("argoproj.io", "v1alpha1", "Rollout", "")}, "workloads[0]", "without a declaration"},
 		"a Job":                        {[]kinds.WorkloadKind{kind("batch", "v1", "Job", "")}, "workloads[0]", "cannot be changed"},
 		"a group that is none":         {[]kinds.WorkloadKind{kind("a/b", "v1", "App", "")}, "workloads[0].group", ""},
 		"a version with its group":     {[]kinds.WorkloadKind{kind("a.io", "a.io/v1", "App", "")}, "workloads[0].version", "such as v1"},
@@ -37,8 +37,8 @@ func TestDeclaredKindsAreChecked(t *testing.T) {
 		"a plural for a kind":          {[]kinds.WorkloadKind{kind("a.io", "v1", "apps", "")}, "workloads[0].kind", "as in a manifest"},
 		"a path through a list":        {[]kinds.WorkloadKind{kind("a.io", "v1", "App", "spec.pods[0]")}, "workloads[0].template", "lists cannot be reached"},
 		"a path with nothing in it":    {[]kinds.WorkloadKind{kind("a.io", "v1", "App", "spec..template")}, "workloads[0].template", "joined by dots"},
-		"a path into the metadata":     {[]kinds.WorkloadKind{kind("a.io", "v1", "App", "metadata.annotations")}, "workloads[0].template", "not Headwater's"},
-		"a path into the status":       {[]kinds.WorkloadKind{kind("a.io", "v1", "App", "status.template")}, "workloads[0].template", "not Headwater's"},
+		"a path into the metadata":     {[]kinds.WorkloadKind{kind("a.io", "v1", "App", "metadata.annotations")}, "workloads[0].template", "must not be written"},
+		"a path into the status":       {[]kinds.WorkloadKind{kind("a.io", "v1", "App", "status.template")}, "workloads[0].template", "must not be written"},
 		"a resource that is no plural": {[]kinds.WorkloadKind{{CustomKind: kinds.CustomKind{Version: "v1", Kind: "App", Resource: "apps/scale"}}}, "workloads[0].resource", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {

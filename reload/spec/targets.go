@@ -54,7 +54,7 @@ func (c Config) ValidateSource(at *field.Path, source rules.Source) field.ErrorL
 		}
 		if source.Kind == object.Secret && !target.AllowSecretValues {
 			errs = append(errs, field.Forbidden(at.Child("set"),
-				"would copy values of a Secret to where people can read them who may not read Secrets; write allowSecretValues: true if that is meant"))
+				"would copy Secret values to objects that users without access to Secrets may read; if you want that, set allowSecretValues: true"))
 		}
 	}
 	return errs
@@ -87,7 +87,7 @@ func (t Target) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(at, "write either annotate: true, or set with what to copy"))
 	}
 	if t.Annotate && t.Force {
-		errs = append(errs, field.Forbidden(at.Child("force"), "an annotation of Headwater's own is never in dispute; remove it"))
+		errs = append(errs, field.Forbidden(at.Child("force"), "annotations of Headwater have no conflicts; remove it"))
 	}
 	var paths []string
 	for i, set := range t.Set {
@@ -99,7 +99,7 @@ func (t Target) validate(at *field.Path) field.ErrorList {
 		}
 		to := path.String()
 		if other := slices.IndexFunc(paths, func(taken string) bool { return overlap(taken, to) }); other >= 0 {
-			errs = append(errs, field.Forbidden(at.Child("to"), fmt.Sprintf("%s is set already, or part of what is; remove one of them", to)))
+			errs = append(errs, field.Forbidden(at.Child("to"), fmt.Sprintf("%s overlaps another field of set; remove one of them", to)))
 		}
 		paths = append(paths, to)
 		for _, problem := range validation.IsConfigMapKey(set.From) {

@@ -58,6 +58,6 @@ func TestAMisspeltAnnotationHasANearestName(t *testing.T) {
 		faults := (&Workload{unknown: []string{annotation}}).Misspelt()
 		require.Len(t, faults, 1)
 		require.Equal(t, annotation, faults[0].Annotation)
-		require.Equal(t, "there is none of that name; "+want, faults[0].Problem)
+		require.Equal(t, "no annotation has this name; "+want, faults[0].Problem)
 	}
 }

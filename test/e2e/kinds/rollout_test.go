@@ -218,7 +218,7 @@ func TestANewVersionOfWhateverKindWithItsConfigurationIsRolledOutOnce(t *testing
 	e.Waits(h, 2, "owner")
 	e.SecondLater()
 	for name, kind := range workloads {
-		require.Contains(t, e.HasEvent(namespace, name, "RestartWaits"), "the rollout that is under way")
+		require.Contains(t, e.HasEvent(namespace, name, "RestartWaits"), "a rollout in progress")
 		kind.says(namespace, name, version[name], 2, 0)
 		kind.pods(namespace, name, "two", 2)
 		kind.withoutPods(namespace, name, "one")

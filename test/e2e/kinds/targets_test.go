@@ -196,7 +196,7 @@ func TestValueThatNoFieldCanHoldIsRefused(t *testing.T) {
 	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
 	e.Edit("refused-value-src", "shared", func(s *corev1.Secret) { s.Data["used"] = []byte{0xff, 0xfe} })
 	h := e.Start(targetRule("refused-value", setting))
-	require.Contains(t, e.HasEvent(namespace, "chosen", "TargetRefused"), "no text")
+	require.Contains(t, e.HasEvent(namespace, "chosen", "TargetRefused"), "not valid UTF-8")
 	e.Settled(h)
 	e.Edit("refused-value-src", "shared", func(s *corev1.Secret) { delete(s.Data, "used") })
 	e.HasMetric(h, 2, "headwater_reload_targets_total", map[string]string{"rule": "refused-value", "result": "Refused"})

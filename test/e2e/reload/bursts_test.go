@@ -171,7 +171,7 @@ func newPod(e *env, prefix string) {
 }
 
 func letOn(e *env, prefix string) {
-	require.Contains(e, e.HasEvent(prefix+"-a", "web", "RestartWaits"), "the rollout that is under way")
+	require.Contains(e, e.HasEvent(prefix+"-a", "web", "RestartWaits"), "a rollout in progress")
 	e.SecondLater()
 	e.late(prefix + "-node")
 	e.rolledOut(prefix+"-a", "web")
@@ -194,7 +194,7 @@ func setUpgraded(e *env, prefix string) {
 	e.Cloned(prefix, "used", "2")
 	_, err := e.Admin.AppsV1().StatefulSets(prefix+"-a").Patch(e.Context(), "web", types.StrategicMergePatchType, []byte(newImage), metav1.PatchOptions{})
 	require.NoError(e, err)
-	require.Contains(e, e.HasEvent(prefix+"-a", "web", "RestartWaits"), "the rollout that is under way")
+	require.Contains(e, e.HasEvent(prefix+"-a", "web", "RestartWaits"), "a rollout in progress")
 	e.setRolledOut(prefix + "-a")
 }
 

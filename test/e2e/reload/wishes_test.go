@@ -33,7 +33,7 @@ func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
 	e.Settled(h)
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.ReloadOn)
 	require.Contains(t, e.HasEvent(namespace, "garbled-keys", "UnknownReload"), mark.ReloadKeys)
-	require.Contains(t, e.HasEvent(namespace, "misspelt", "UnknownReload"), "headwater.dev/relaod is ignored: there is none of that name; did you mean headwater.dev/reload?")
+	require.Contains(t, e.HasEvent(namespace, "misspelt", "UnknownReload"), "headwater.dev/relaod is ignored: no annotation has this name; did you mean headwater.dev/reload?")
 	before := e.Stamps(namespace)
 	for name, stamp := range before {
 		require.Empty(t, stamp, "first sight is never a change: %s", name)
