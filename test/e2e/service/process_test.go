@@ -259,7 +259,7 @@ func TestASecondSignalEndsAStopThatTakesLong(t *testing.T) {
 	h := e.Launch(o)
 	require.NoError(t, h.Ready(t.Context()))
 	require.NoError(t, h.Interrupt())
-	logs(e, h, 1, "the webhook serves on for 1h0m0s (--webhook-drain)")
+	logs(e, h, 1, "webhook keeps serving for 1h0m0s (--webhook-drain)")
 	require.NoError(t, h.Interrupt())
 	require.Contains(t, e2e.Ends(t, h), "told a second time to stop: ended at once")
 	require.Equal(t, 1, h.ExitCode())
