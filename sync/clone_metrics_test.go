@@ -39,7 +39,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 				require.Zero(t, failing(), "it is kept")
 				now = now.Add(1)
 			}
-			require.Equal(t, 1, failing(), "it is taken anew")
+			require.Equal(t, 1, failing(), "the snapshot is taken again")
 		})
 	}
 }

@@ -135,7 +135,7 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 	}, standings)
 }
 
-// Whoever forges marks names as many rules as they like.
+// Forged marks can name any number of rules.
 func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(viewOf(t, 3, *testRule(t, nil)).metrics)

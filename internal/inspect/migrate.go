@@ -59,8 +59,8 @@ func Migratable(ctx context.Context, options Options) (migrate.Input, error) {
 	return found, nil
 }
 
-// kyvernoServes are the kinds of policy that the cluster has, each once: whoever
-// may not list them is told so only where there are any.
+// kyvernoServes returns the policy kinds that the cluster serves, each once, so that
+// a user without permission to list them gets an error only if they exist.
 func kyvernoServes(clients *kube.Clients) ([]schema.GroupVersionResource, error) {
 	groups, err := clients.Typed.Discovery().ServerGroups()
 	if err != nil {

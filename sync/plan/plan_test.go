@@ -154,7 +154,7 @@ func TestPlan(t *testing.T) {
 			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels["team"] = "a" },
 			action: Leave, reason: InSync,
 		},
-		"a source that was made anew is noted on its clones": {
+		"a source that was recreated is noted on its clones": {
 			state:  func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source.UID = "source-2" },
 			action: Update, reason: Outdated,
 		},
@@ -179,7 +179,7 @@ func TestPlan(t *testing.T) {
 				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
 			}, action: Update, reason: TakenOver,
 		},
-		"a rule that overwrites makes an object of another type anew": {
+		"a rule that overwrites recreates an object of another type": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
 			state: func(t *testing.T, s *State) {
 				s.Taken, s.Found = true, foreign(t, s.Candidates[0].Source)
@@ -208,7 +208,7 @@ func TestPlan(t *testing.T) {
 				s.Clone.MadeByUs, s.Clone.Type, s.Clone.Annotations = true, "example.org/own", nil
 			}, action: Refuse, reason: Conflict,
 		},
-		"a rule that overwrites makes it anew": {
+		"a rule that overwrites recreates it": {
 			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
 			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Recreate, reason: TakenOver,
 		},
@@ -258,7 +258,7 @@ func TestPlan(t *testing.T) {
 		"a mark that no longer applies goes": {
 			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: Update, reason: Outdated,
 		},
-		"a clone on its way out is made anew once it is gone": {
+		"a clone that is being deleted is recreated afterwards": {
 			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.DeletionTimestamp = &metav1.Time{} }, action: Leave, reason: CloneTerminating,
 		},
 		"a change of type needs a new object": {

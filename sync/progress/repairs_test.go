@@ -113,7 +113,7 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 	seen := c[target]
 	require.Same(t, versions[0], seen.first, "it may be the one that was right")
 	require.Same(t, versions[2], seen.last, "or this, when it was healed in between")
-	require.Zero(t, c.Settle(target, seen, waits), "it is made anew once it is gone")
+	require.Zero(t, c.Settle(target, seen, waits), "recreated once it is deleted")
 	require.Equal(t, seen, c[target])
 
 	c.Note(versions[3])

@@ -51,7 +51,7 @@ func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 &
 // IsUsedUpByRemovals reports whether the deletion of a clone may use up a.
 func (a Approval) IsUsedUpByRemovals() bool { return a.Removals > 0 || a.Leftovers != nil }
 
-// String says when and by whom a was given, for Events.
+// String says when a was given and which user gave it, for Events.
 func (a Approval) String() string {
 	if a.By == "" {
 		return fmt.Sprintf("approved at %s by an unnamed user", a.At.UTC().Format(time.RFC3339))

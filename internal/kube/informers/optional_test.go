@@ -142,7 +142,7 @@ func TestOptionalKindComesAndGoes(t *testing.T) {
 	f.shape.Store("another")
 	f.Recheck()
 	first, second := f.told(), f.told()
-	require.NotEqual(t, first.Deleted, second.Deleted, "filled anew")
+	require.NotEqual(t, first.Deleted, second.Deleted, "filled again")
 	f.until(KindFull)
 
 	f.serve()
@@ -153,7 +153,7 @@ func TestOptionalKindComesAndGoes(t *testing.T) {
 
 func TestNobodyWaitsForAKindThatCannotBeRead(t *testing.T) {
 	for sentence, refusal := range map[string]error{
-		"for want of permission":   apierrors.NewForbidden(apps.GroupResource(), "", errors.New("no")),
+		"without permission":       apierrors.NewForbidden(apps.GroupResource(), "", errors.New("no")),
 		"for whatever else is odd": apierrors.NewInternalError(errors.New("no")),
 	} {
 		t.Run(sentence, func(t *testing.T) {
