@@ -291,5 +291,5 @@ func TestAStartUnderAnotherNameIsNoFailure(t *testing.T) {
 	log, err := second.Log()
 	require.NoError(t, err)
 	require.NotContains(t, log, "CloneFailed")
-	require.NotRegexp(t, `"logger":"sync",[^\n]*"msg":"[^"]*will retry"`, log)
+	require.NotRegexp(t, `"logger":"sync",[^\n]*"msg":"[^"]*retrying"`, log)
 }

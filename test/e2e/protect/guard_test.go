@@ -273,13 +273,13 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 		}
 		return nil
 	})
-	e.HasNote("path-src", "shared", "ProtectionNotProven", "let pass")
+	e.HasNote("path-src", "shared", "ProtectionNotProven", "allowed a change")
 	h.Stop()
 
 	options.Args = nil
 	h = e.Launch(options)
 	e.proven(h, "path")
-	e.HasNote("path-src", "shared", "ProtectionProven", "refuses")
+	e.HasNote("path-src", "shared", "ProtectionProven", "denies")
 	e.failsClosed()
 	e.Eventually(func(context.Context) error {
 		protection := e.protection(viewer, options.Config)
