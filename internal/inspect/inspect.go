@@ -4,10 +4,17 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -148,4 +155,111 @@ func (i *Inspector) lookup(ctx context.Context) survey.Lookup {
 		}
 		return found
 	}
+}
+
+// loadConfig reads options.ConfigFile, or else the ConfigMap in Headwater's
+// namespace. If the ConfigMap is not valid, loadConfig warns and returns the last
+// valid configuration that the service stored.
+func loadConfig(ctx context.Context, client kubernetes.Interface, options Options) (*config.Config, error) {
+	if options.ConfigFile != "" {
+		return config.Load(options.ConfigFile)
+	}
+	current, err := readConfigMap(ctx, client, options.Namespace, config.ConfigMapName)
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		return current, err
+	}
+	last, lastErr := readConfigMap(ctx, client, options.Namespace, config.LastValidName)
+	if lastErr != nil {
+		return nil, err
+	}
+	if options.Warn != nil {
+		options.Warn(fallbackWarning(options.Namespace, problems))
+	}
+	return last, nil
+}
+
+func fallbackWarning(namespace string, problems config.Problems) string {
+	more := ""
+	if rest := len(problems) - 1; rest > 0 {
+		more = fmt.Sprintf(" (and %d more)", rest)
+	}
+	return fmt.Sprintf("%s%s; the last valid configuration, ConfigMap %s/%s, is used instead",
+		problems[0], more, namespace, config.LastValidName)
+}
+
+func readConfigMap(ctx context.Context, client kubernetes.Interface, namespace, configMap string) (*config.Config, error) {
+	name := fmt.Sprintf("ConfigMap %s/%s, key %s", namespace, configMap, config.ConfigMapKey)
+	found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, configMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the configuration from %s: %w; or pass --config FILE", name, err)
+	}
+	text, exists := found.Data[config.ConfigMapKey]
+	if err != nil || !exists {
+		return nil, errors.New("no configuration: there is no " + name + "; pass --config FILE, or name Headwater's namespace with --namespace")
+	}
+	return config.Parse(name, []byte(text))
+}
+
+// Scope limits a Status to part of the cluster.
+type Scope struct {
+	// Rule limits it to one rule; empty means all rules.
+	Rule string
+	// Namespaces limits it to these target namespaces, names or globs; empty means all.
+	Namespaces []string
+}
+
+// Validate reports an invalid glob.
+func (s Scope) Validate() error {
+	for _, glob := range s.Namespaces {
+		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+			return fmt.Errorf("target namespace %q is no name or glob", glob)
+		}
+	}
+	return nil
+}
+
+func (s Scope) hasRule(name string) bool { return s.Rule == "" || s.Rule == name }
+
+func (s Scope) hasNamespace(name string) bool {
+	return len(s.Namespaces) == 0 || slices.ContainsFunc(s.Namespaces, func(glob string) bool {
+		matched, err := path.Match(glob, name)
+		return matched && err == nil
+	})
+}
+
+func (s Scope) has(cloneStatus survey.CloneStatus) bool {
+	return s.hasRule(cloneStatus.Rule) && s.hasNamespace(cloneStatus.Target.Namespace)
+}
+
+// names returns the Namespaces that are not globs.
+func (s Scope) names() []string {
+	return slices.DeleteFunc(slices.Clone(s.Namespaces), func(glob string) bool { return strings.ContainsAny(glob, `*?[\`) })
+}
+
+// reaches reports whether rule selects a namespace of the scope.
+func (i *Inspector) reaches(scope Scope, rule syncspec.Rule) bool {
+	if len(scope.Namespaces) == 0 {
+		return true
+	}
+	for _, namespace := range i.caches.Namespaces.List() {
+		if scope.hasNamespace(namespace.Name) && rule.Into().Matches(namespace.Name, namespace.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownRule returns an error if neither the configuration nor a clone names the
+// rule of scope.
+func (i *Inspector) unknownRule(scope Scope, found []*RuleStatus) error {
+	var names []string
+	for _, base := range i.bases {
+		names = append(names, base.Name)
+	}
+	if scope.Rule == "" || slices.Contains(names, scope.Rule) ||
+		slices.ContainsFunc(found, func(r *RuleStatus) bool { return r.Name == scope.Rule }) {
+		return nil
+	}
+	return fmt.Errorf("no rule %q in the configuration, and no clone of such a rule; rules: %s", scope.Rule, strings.Join(names, ", "))
 }

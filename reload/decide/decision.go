@@ -2,12 +2,9 @@ package decide
 
 import (
 	"slices"
-	"time"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // Decision is what to do about one consumer, and why.
@@ -78,18 +75,6 @@ func DelegateToOwner(stored string) Decision {
 func (d Decision) Delivered() Decision {
 	d.Step, d.Reason, d.Baseline = spec.StepAdopt, spec.ReasonDelivered, d.BaselineIfCovered
 	return d
-}
-
-// Delay returns why the restart cannot start now, apart from limits on concurrent
-// rollouts. The Wait is empty if it can.
-func (d Decision) Delay(coverage RolloutCoverage, open spec.Windows, restarts mark.Restarts, now time.Time) Wait {
-	if coverage == InProgress {
-		return Wait{WaitOwner, d.Data.At.Add(workload.RolloutTimeout)}
-	}
-	if opens := open.OpensNext(now); !opens.IsZero() {
-		return Wait{WaitWindow, opens}
-	}
-	return waitFor(d.Pace, restarts, now)
 }
 
 // Cause is an object that a decision is about, and the rule that governs it. Rule is

@@ -5,7 +5,9 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // Wait is why a restart does not start now.
@@ -55,6 +57,63 @@ const (
 // WaitReasons returns every WaitReason, in the order in which a restart checks them.
 func WaitReasons() []WaitReason {
 	return []WaitReason{WaitOwner, WaitWindow, WaitBreaker, WaitInterval, WaitRollouts, WaitMissing}
+}
+
+// Due is everything that decides when a due restart starts.
+type Due struct {
+	Decision Decision
+	Kind     kinds.Kind
+	// Coverage is what a rollout that Headwater did not start does about the change.
+	Coverage RolloutCoverage
+	Windows  spec.Windows
+	// Restarts are the earlier ones.
+	Restarts mark.Restarts
+	Now      time.Time
+}
+
+// startChecks decide when a restart starts, in this order: the first that applies wins.
+// A restart that none of them delays starts now.
+var startChecks = []func(due Due) (d Decision, wait Wait, applies bool){
+	podsWouldFail, stampReplacesNoPod, alreadyDelivered, mayBeDelivered, outsideWindow, tooSoon,
+}
+
+// Start decides whether a due restart starts now, is unnecessary, or waits, apart from
+// limits on concurrent rollouts, which only the leader knows. starts is false if those
+// do not apply.
+func Start(due Due) (d Decision, wait Wait, starts bool) {
+	for _, check := range startChecks {
+		if d, wait, applies := check(due); applies {
+			return d, wait, false
+		}
+	}
+	return due.Decision, Wait{}, true
+}
+
+func podsWouldFail(due Due) (d Decision, wait Wait, applies bool) {
+	return due.Decision, Wait{Reason: WaitMissing}, due.Decision.Step == spec.StepHold
+}
+
+// stampReplacesNoPod: the pods of a CronJob end by themselves.
+func stampReplacesNoPod(due Due) (d Decision, wait Wait, applies bool) {
+	return due.Decision, Wait{}, due.Kind == kinds.KindCronJob
+}
+
+func alreadyDelivered(due Due) (d Decision, wait Wait, applies bool) {
+	return due.Decision.Delivered(), Wait{}, due.Coverage == Delivered
+}
+
+func mayBeDelivered(due Due) (d Decision, wait Wait, applies bool) {
+	return due.Decision, Wait{WaitOwner, due.Decision.Data.At.Add(workload.RolloutTimeout)}, due.Coverage == InProgress
+}
+
+func outsideWindow(due Due) (d Decision, wait Wait, applies bool) {
+	opens := due.Windows.OpensNext(due.Now)
+	return due.Decision, Wait{WaitWindow, opens}, !opens.IsZero()
+}
+
+func tooSoon(due Due) (d Decision, wait Wait, applies bool) {
+	wait = waitFor(due.Decision.Pace, due.Restarts, due.Now)
+	return due.Decision, wait, wait.Reason != ""
 }
 
 // paceOf returns the strictest pace of the rules of the changed objects.

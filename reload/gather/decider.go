@@ -85,23 +85,14 @@ func (d Decider) release(inputs []decide.Input, pinned []string) (released bool)
 // waiting restart is decided again when it may start, so that further changes cause one
 // restart.
 func (d Decider) Pace(w *workload.Workload, due decide.Decision) (decide.Decision, decide.Wait) {
-	if due.Step == spec.StepHold {
-		return due, decide.Wait{Reason: decide.WaitMissing}
-	}
-	if w.Kind == kinds.KindCronJob {
-		return due, decide.Wait{} // its stamp replaces no pod
-	}
-	coverage := d.Consumers.coverage(w, due.Data, d.Memory.RecordedAt(w, due), d.Memory.TemplateVersion(w), d.Now)
-	if coverage == decide.Delivered {
-		return due.Delivered(), decide.Wait{}
-	}
-	if wait := due.Delay(coverage, d.Windows, d.Memory.Restarts(w), d.Now); wait.Reason != "" {
-		return due, wait
-	}
-	if r := d.Consumers.EffectiveRollout(w).Rollout; r.ReplacesPods() && !d.Memory.Admit(w, r.Replicas) {
+	due, wait, starts := decide.Start(decide.Due{
+		Decision: due, Kind: w.Kind, Windows: d.Windows, Restarts: d.Memory.Restarts(w), Now: d.Now,
+		Coverage: d.Consumers.coverage(w, due.Data, d.Memory.RecordedAt(w, due), d.Memory.TemplateVersion(w), d.Now),
+	})
+	if r := d.Consumers.EffectiveRollout(w).Rollout; starts && r.ReplacesPods() && !d.Memory.Admit(w, r.Replicas) {
 		return due, decide.Wait{Reason: decide.WaitRollouts}
 	}
-	return due, decide.Wait{}
+	return due, wait
 }
 
 // PodInputs returns what pod consumes, with its owner's preferences.

@@ -30,7 +30,7 @@ func quiet(settings protectspec.Settings) protectdecide.World {
 		Headwater:        headwaterUser,
 		SystemIdentities: settings.SystemIdentities,
 		Terminating:      func(string) bool { return false },
-		Holds:            func(protectspec.Rule) bool { return true },
+		HasSource:        func(protectspec.Rule) bool { return true },
 		Holders:          func(string) []string { return nil },
 		Bound:            func(protectdecide.User, string) bool { return false },
 	}

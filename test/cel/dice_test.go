@@ -111,7 +111,7 @@ func (d *dice) world() protectdecide.World {
 	terminating, holds := d.one(2) == 1, d.one(4) != 3
 	world := quiet(protectspec.Settings{SystemIdentities: pick(d, nil, []string{odd})})
 	world.Terminating = func(namespace string) bool { return terminating && namespace == "p" }
-	world.Holds = func(protectspec.Rule) bool { return holds }
+	world.HasSource = func(protectspec.Rule) bool { return holds }
 	world.Holders = func(role string) []string {
 		if role != "editor" {
 			return nil
