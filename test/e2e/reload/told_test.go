@@ -29,7 +29,7 @@ func TestARefusedRestartIsToldOnce(t *testing.T) {
 	e.Change("refused", "used", "2")
 
 	note := e.HasEvent(namespace, "web", "RestartFailed")
-	require.Contains(t, note, "Secret/refused-a/shared. The API server refuses it: Invalid (422)")
+	require.Contains(t, note, "Secret/refused-a/shared. The API server refused the patch: Invalid (422)")
 	require.NotContains(t, note, "refused by the test", "somebody's policy may quote what it likes")
 	restarts := map[string]string{"action": "Restart", "result": "Failed"}
 	e.Eventually(func(ctx context.Context) error { // several tries on

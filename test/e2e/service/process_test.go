@@ -45,7 +45,7 @@ func TestBadSurroundingsEndInOneClearLine(t *testing.T) {
 	}{
 		"the kubeconfig does not exist": {
 			change: func(_ *testing.T, o *harness.Options) { o.Kubeconfig = "/nowhere/kubeconfig" },
-			want:   []string{"kubeconfig", "/nowhere/kubeconfig", "no such file"},
+			want:   []string{"kubeconfig", "/nowhere/kubeconfig", "does not exist"},
 		},
 		"the kubeconfig is not one": {
 			change: func(t *testing.T, o *harness.Options) {

@@ -50,7 +50,7 @@ func TestClonesOfARemovedRuleAreReleasedAndPruned(t *testing.T) {
 	var shown inspect.Leftovers
 	e.Answers(user, &shown, "prune", "gone", "--dry-run", "--config", file)
 	require.Len(t, shown.Clones, 4)
-	refused("no terminal to ask at", "prune", "gone")
+	refused("stdin is not a terminal", "prune", "gone")
 	refused(`no clone of a rule "gonne" exists`, "prune", "gonne", "--yes")
 	e.Edit("gone-3", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("cared for") })
 	before := map[string]types.UID{}

@@ -121,6 +121,6 @@ spec: {policyName: quotes, validationActions: [Deny]}
 	e.Secret("quote-src", "shared", map[string]string{"password": "hunter2-hunter2"})
 	e.Start(e2e.OneRule("quote"))
 	note := e.HasEvent("quote-a", "shared", "CloneFailed")
-	require.Contains(t, note, "Policy 'quotes' refuses it")
+	require.Contains(t, note, "Policy 'quotes' denied the request or failed")
 	require.NotContains(t, note, "weak password")
 }

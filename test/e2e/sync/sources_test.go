@@ -143,7 +143,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 		{"refuse-src", "copied", "SourceIsClone", "a clone, of Secret/refuse-first/first"},
 		{"refuse-src", "large", "TooLarge", "bytes of annotations"},
 		{metav1.NamespaceSystem, "refuse-system", "SystemNamespace", "allowSystemNamespace: true"},
-		{harness.Namespace, "refuse-own", "OwnNamespace", "keep the source in another"},
+		{harness.Namespace, "refuse-own", "OwnNamespace", "move the source to another namespace"},
 	} {
 		require.Contains(t, e.HasEvent(refused.namespace, refused.name, refused.reason), refused.note)
 		e.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": refused.name, "state": "refused", "reason": refused.reason})
