@@ -71,7 +71,7 @@ func TestClonesOfARemovedRuleAreReleasedAndPruned(t *testing.T) {
 	}
 	_, ours := mark.Of(e.Get("gone-3", "shared"))
 	require.True(t, ours, "it was changed since the dry run")
-	e.HasNote(harness.Namespace, harness.Namespace, "Approved", `3 clones of rule "gone", which is no longer in the configuration, are released`)
+	e.HasNote(harness.Namespace, harness.Namespace, "Approved", `removes its marks from 3 clones of rule "gone", which is no longer in the configuration`)
 	f.usedUp()
 
 	h.Stop()
