@@ -46,7 +46,8 @@ func TestAFightOverACloneIsDampedAndReported(t *testing.T) {
 		}
 	}
 	undoing := map[string]func(context.Context, *corev1.Secret) error{
-		"fight-edit":  patch(`{"data":{"k":"Zm9yZ2Vk"}}`),
+		// Something of its own besides, so that its name stays on the object after a repair.
+		"fight-edit":  patch(`{"metadata":{"annotations":{"example.org/rival":"x"}},"data":{"k":"Zm9yZ2Vk"}}`),
 		"fight-label": patch(`{"metadata":{"labels":{"headwater.dev/clone":null}}}`),
 		"fight-delete": func(ctx context.Context, clone *corev1.Secret) error {
 			return e.Admin.CoreV1().Secrets(clone.Namespace).Delete(ctx, "shared", metav1.DeleteOptions{})
