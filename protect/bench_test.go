@@ -21,6 +21,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/protect/webhook"
 )
@@ -55,9 +57,9 @@ func benchAccess(tb testing.TB) *accessIndex {
 }
 
 func benchSet() *rules.Set[spec.Rule] {
-	all := []spec.Rule{blogRule()}
+	all := []spec.Rule{protecttest.BlogRule()}
 	for i := range benchRules - 1 {
-		all = append(all, newRule(fmt.Sprintf("rule-%d", i), object.Secret, "platform", fmt.Sprintf("secret-%d", i)))
+		all = append(all, protecttest.NewRule(fmt.Sprintf("rule-%d", i), object.Secret, "platform", fmt.Sprintf("secret-%d", i)))
 	}
 	return rules.NewSet(all...)
 }
@@ -66,11 +68,11 @@ func benchSet() *rules.Set[spec.Rule] {
 // with 10,000 ClusterRoleBindings and 200 rules.
 func BenchmarkReview(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
-	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
+	world := decidetest.NewWorld(func(w *decide.World) { w.Bound = access.isBound })
 	answer := func(request decide.Request) decide.Verdict { return decide.Decide(request, set, world) }
 	reviewer := webhook.NewReviewer(func() bool { return true }, answer, func(decide.Request, decide.Verdict, time.Duration) {}, clock.RealClock{}, zap.NewNop())
 	for name, user := range map[string]string{"refused": "alice", "allowed by role": "user-5000"} {
-		body := reviewOf("UPDATE", oldSecret, newSecretJSON, "alice", user)
+		body := protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON, "alice", user)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -89,9 +91,9 @@ func BenchmarkReview(b *testing.B) {
 // BenchmarkDecide measures the decision alone.
 func BenchmarkDecide(b *testing.B) {
 	access, set := benchAccess(b), benchSet()
-	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
+	world := decidetest.NewWorld(func(w *decide.World) { w.Bound = access.isBound })
 	for name, user := range map[string]string{"refused": alice, "allowed by role": "user-5000"} {
-		request := update(user, newSecret(), newSecret(setData("other")))
+		request := decidetest.Update(user, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -107,12 +109,12 @@ const maxAllocations = 24
 
 func TestAVerdictAllocatesLittle(t *testing.T) {
 	access, set := benchAccess(t), benchSet()
-	world := newWorld(func(w *decide.World) { w.Bound = access.isBound })
+	world := decidetest.NewWorld(func(w *decide.World) { w.Bound = access.isBound })
 	for sentence, request := range map[string]decide.Request{
-		"an edit that is refused":      update(alice, newSecret(), newSecret(setData("other"))),
-		"an edit that a role allows":   update("user-5000", newSecret(), newSecret(setData("other"))),
-		"an edit that changes nothing": update(alice, newSecret(), newSecret()),
-		"a deletion that is refused":   remove(alice),
+		"an edit that is refused":      decidetest.Update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other"))),
+		"an edit that a role allows":   decidetest.Update("user-5000", protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other"))),
+		"an edit that changes nothing": decidetest.Update(alice, protecttest.NewSecret(), protecttest.NewSecret()),
+		"a deletion that is refused":   decidetest.Remove(alice),
 	} {
 		for _, asked := range []decide.Scope{{}, {About: decide.AboutSources}} {
 			t.Run(asked.Path()+", "+sentence, func(t *testing.T) {

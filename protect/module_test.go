@@ -24,6 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/serve"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -77,15 +78,15 @@ func TestModule(t *testing.T) {
 	for _, runnable := range append(got.Leader, got.Replica...) {
 		go func() { ended <- runnable.Run(ctx) }()
 	}
-	require.Never(t, func() bool { return reachable(address) || len(writes(client)) > 0 }, 200*time.Millisecond, 20*time.Millisecond)
+	require.Never(t, func() bool { return reachable(address) || len(protecttest.Writes(client, "")) > 0 }, 200*time.Millisecond, 20*time.Millisecond)
 	require.NoError(t, got.Checks[0].Ready())
 
-	got.Rules.Swap(testRules())
+	got.Rules.Swap(protecttest.Rules())
 	got.Caches.Start(ctx)
 	require.Eventually(t, func() bool {
 		_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, spec.ConfigurationName, metav1.GetOptions{})
 		return err == nil && got.Checks[0].Ready() == nil && reachable(address)
-	}, soon, 10*time.Millisecond)
+	}, protecttest.Soon, 10*time.Millisecond)
 
 	stop()
 	for range 4 {
@@ -105,7 +106,7 @@ func reachable(address string) bool {
 }
 
 func TestModuleNamesItsPermissions(t *testing.T) {
-	got := build(t, fake.NewClientset(), Options{Namespace: "headwater"}, testRules())
+	got := build(t, fake.NewClientset(), Options{Namespace: "headwater"}, protecttest.Rules())
 	require.NotEmpty(t, got.Permissions)
 	for _, permission := range got.Permissions {
 		require.NotEmpty(t, permission.For)
@@ -118,7 +119,7 @@ func TestModuleFailsOnABusyAddress(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
-	got := build(t, fake.NewClientset(), Options{Namespace: "headwater", WebhookAddress: listener.Addr().String()}, testRules())
+	got := build(t, fake.NewClientset(), Options{Namespace: "headwater", WebhookAddress: listener.Addr().String()}, protecttest.Rules())
 	for _, runnable := range got.Replica {
 		if runnable.Name == "protect webhook" {
 			require.ErrorContains(t, runnable.Run(t.Context()), "is in use")
@@ -146,5 +147,5 @@ func TestWorldFromCaches(t *testing.T) {
 	require.Equal(t, []string{"x"}, world.SystemIdentities)
 	require.False(t, m.ready())
 	require.False(t, world.Terminating("platform"), "what is not known yet is not in deletion")
-	require.True(t, world.HasSource(blogRule()), "what is not known yet is held to be there")
+	require.True(t, world.HasSource(protecttest.BlogRule()), "what is not known yet is held to be there")
 }

@@ -13,24 +13,21 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-type sentEvents []events.Event
-
-func (s *sentEvents) Record(event events.Event) { *s = append(*s, event) }
-
-func newTestRecorder(set *rules.Set[spec.Rule]) (recorder, *sentEvents, *observer.ObservedLogs) {
+func newTestRecorder(set *rules.Set[spec.Rule]) (recorder, *protecttest.Events, *observer.ObservedLogs) {
 	core, logged := observer.New(zapcore.DebugLevel)
-	events := &sentEvents{}
+	events := &protecttest.Events{}
 	return recorder{
 		prober:  "prober",
 		rules:   rules.NewLive(set),
-		source:  func(object.Ref) (*object.Full, bool) { return newSecret(), true },
+		source:  func(object.Ref) (*object.Full, bool) { return protecttest.NewSecret(), true },
 		events:  events,
 		metrics: newMetrics(prometheus.NewRegistry()),
 		log:     zap.New(core),
@@ -38,8 +35,8 @@ func newTestRecorder(set *rules.Set[spec.Rule]) (recorder, *sentEvents, *observe
 }
 
 func TestRecord(t *testing.T) {
-	edit := update(alice, newSecret(), newSecret(setData("other")))
-	mode := func(mode spec.Mode) spec.Rule { return blogRule(func(r *spec.Rule) { r.Mode = mode }) }
+	edit := decidetest.Update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
+	mode := func(mode spec.Mode) spec.Rule { return protecttest.BlogRule(func(r *spec.Rule) { r.Mode = mode }) }
 	for name, tc := range map[string]struct {
 		request       decide.Request
 		rule          spec.Rule
@@ -47,19 +44,19 @@ func TestRecord(t *testing.T) {
 		outcome       string
 	}{
 		"a denial":               {edit, mode(spec.Enforce), 1, 1, "denied"},
-		"a denial of a dry run":  {with(edit, func(r *decide.Request) { r.DryRun = true }), mode(spec.Enforce), 1, 0, "denied"},
+		"a denial of a dry run":  {decidetest.With(edit, func(r *decide.Request) { r.DryRun = true }), mode(spec.Enforce), 1, 0, "denied"},
 		"a warning":              {edit, mode(spec.Warn), 1, 0, "warned"},
 		"an audited violation":   {edit, mode(spec.Audit), 1, 1, "audited"},
-		"an audited dry run":     {with(edit, func(r *decide.Request) { r.DryRun = true }), mode(spec.Audit), 1, 0, "audited"},
-		"a request that may":     {with(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), mode(spec.Enforce), 0, 0, "allowed"},
-		"an unreadable request":  {with(edit, func(r *decide.Request) { r.Old = nil }), mode(spec.Enforce), 1, 1, "denied"},
-		"a guarded namespace":    {removeNamespace(alice, "platform"), mode(spec.Enforce), 1, 1, "denied"},
-		"an unprotected request": {with(edit, func(r *decide.Request) { r.Kind = "" }), mode(spec.Enforce), 0, 0, "allowed"},
+		"an audited dry run":     {decidetest.With(edit, func(r *decide.Request) { r.DryRun = true }), mode(spec.Audit), 1, 0, "audited"},
+		"a request that may":     {decidetest.With(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), mode(spec.Enforce), 0, 0, "allowed"},
+		"an unreadable request":  {decidetest.With(edit, func(r *decide.Request) { r.Old = nil }), mode(spec.Enforce), 1, 1, "denied"},
+		"a guarded namespace":    {decidetest.RemoveNamespace(alice, "platform"), mode(spec.Enforce), 1, 1, "denied"},
+		"an unprotected request": {decidetest.With(edit, func(r *decide.Request) { r.Kind = "" }), mode(spec.Enforce), 0, 0, "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := rules.NewSet(tc.rule)
 			recorder, events, logged := newTestRecorder(set)
-			verdict := decide.Decide(tc.request, set, newWorld())
+			verdict := decide.Decide(tc.request, set, decidetest.NewWorld())
 			recorder.record(tc.request, verdict, time.Millisecond)
 
 			require.Equal(t, tc.lines, logged.Len())
@@ -70,28 +67,28 @@ func TestRecord(t *testing.T) {
 				require.Equal(t, "blogsecret", event.About.Name)
 				require.EqualValues(t, "uid-1", event.About.UID)
 				require.True(t, event.Warning)
-				require.NotContains(t, event.Note, canary)
+				require.NotContains(t, event.Note, protecttest.Canary)
 			}
 			for _, entry := range logged.All() {
 				line, err := json.Marshal(entry.ContextMap())
 				require.NoError(t, err)
-				require.NotContains(t, string(line), canary)
+				require.NotContains(t, string(line), protecttest.Canary)
 			}
 		})
 	}
 }
 
 func TestRecordOfADenialWithoutARule(t *testing.T) {
-	recorder, events, logged := newTestRecorder(rules.NewSet(blogRule()))
+	recorder, events, logged := newTestRecorder(rules.NewSet(protecttest.BlogRule()))
 	recorder.record(decide.Request{}, decide.Verdict{Reason: decide.ReasonInternalError, Message: "headwater: internal error"}, 0)
 	require.Empty(t, *events)
 	require.Equal(t, 1, logged.Len())
 }
 
 func TestDenialEventSaysWhoAndWhat(t *testing.T) {
-	set := rules.NewSet(blogRule())
+	set := rules.NewSet(protecttest.BlogRule())
 	recorder, events, _ := newTestRecorder(set)
-	recorder.record(remove(alice), decide.Decide(remove(alice), set, newWorld()), 0)
+	recorder.record(decidetest.Remove(alice), decide.Decide(decidetest.Remove(alice), set, decidetest.NewWorld()), 0)
 	require.Equal(t, `denied Delete of Secret platform/blogsecret by alice: headwater: Secret platform/blogsecret is protected by rule "blogsecret": `+
 		`ClusterRole cluster-admin (through a ClusterRoleBinding) may change it`, (*events)[0].Note)
 	require.Equal(t, "Denied", (*events)[0].Reason)
@@ -103,18 +100,18 @@ type violations []Violation
 func (s *violations) Violated(violation Violation) { *s = append(*s, violation) }
 
 func TestWhoLooksOnIsToldOfViolationsByNamesAlone(t *testing.T) {
-	set := rules.NewSet(blogRule())
+	set := rules.NewSet(protecttest.BlogRule())
 	recorder, _, _ := newTestRecorder(set)
 	var onlooker violations
 	recorder.observer = &onlooker
-	edit := update(alice, newSecret(), newSecret(setData("other")))
+	edit := decidetest.Update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 	for _, request := range []decide.Request{
 		edit,
-		with(edit, func(r *decide.Request) { r.User.Name = "prober" }),
-		with(edit, func(r *decide.Request) { r.DryRun = true }),
-		with(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
+		decidetest.With(edit, func(r *decide.Request) { r.User.Name = "prober" }),
+		decidetest.With(edit, func(r *decide.Request) { r.DryRun = true }),
+		decidetest.With(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
 	} {
-		recorder.record(request, decide.Decide(request, set, newWorld()), time.Millisecond)
+		recorder.record(request, decide.Decide(request, set, decidetest.NewWorld()), time.Millisecond)
 	}
 	require.Len(t, onlooker, 2, "of what passes and of the prober it hears nothing")
 	require.Equal(t, decide.OutcomeDenied, onlooker[0].Outcome)

@@ -129,6 +129,9 @@ func otherModule(folder, imported string) bool {
 
 // isProduct reports whether the code of a folder is part of the binary.
 func isProduct(folder string) bool {
+	if strings.HasSuffix(folder, "test") && strings.Contains(folder, "/internal/") {
+		return false // what tests share
+	}
 	top, rest, _ := strings.Cut(folder, "/")
 	switch top {
 	case "cmd", "sync", "protect", "reload":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -29,7 +30,7 @@ func oddCA(t testing.TB, curve elliptic.Curve, change func(ca, leaf *x509.Certif
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	leaf := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "leaf"}, DNSNames: testHosts().Names, IPAddresses: testHosts().IPs,
+		Subject: pkix.Name{CommonName: "leaf"}, DNSNames: protecttest.Hosts().Names, IPAddresses: protecttest.Hosts().IPs,
 		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(leafLifetime), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	change(ca, leaf)
@@ -78,9 +79,9 @@ func TestACAThatCanVouchForNothingIsReplaced(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			m, err := decode(data)
 			require.NoError(t, err)
-			kept, _, err := Maintain(m, nil, testHosts(), never, start())
+			kept, _, err := Maintain(m, nil, protecttest.Hosts(), never, start())
 			require.NoError(t, err)
-			requireServable(t, kept.Credential(), testHosts(), start())
+			requireServable(t, kept.Credential(), protecttest.Hosts(), start())
 		})
 	}
 }
@@ -116,11 +117,11 @@ func FuzzDecode(f *testing.F) {
 			require.True(t, m.caKey.PublicKey.Equal(m.bundle[0].PublicKey))
 			require.Equal(t, m.leaf == nil, m.leafKey == nil)
 		}
-		kept, done, err := Maintain(m, nil, testHosts(), never, start())
+		kept, done, err := Maintain(m, nil, protecttest.Hosts(), never, start())
 		require.NoError(t, err)
-		require.Equal(t, TaskNone, Due(kept, testHosts(), never, start()))
+		require.Equal(t, TaskNone, Due(kept, protecttest.Hosts(), never, start()))
 		require.True(t, kept.leafKey.PublicKey.Equal(kept.leaf.PublicKey))
-		requireServable(t, kept.Credential(), testHosts(), start())
+		requireServable(t, kept.Credential(), protecttest.Hosts(), start())
 		if len(done) == 0 {
 			require.Equal(t, m, kept)
 		}

@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -22,24 +21,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/headwater-k8s/headwater/internal/loop"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
-
-const soon = 10 * time.Second
 
 func newKeeper(t *testing.T, client kubernetes.Interface, clk clock.Clock) (*Keeper, *prometheus.Registry) {
 	t.Helper()
 	registry, log := prometheus.NewRegistry(), zaptest.NewLogger(t)
-	own := &Own{Client: client, Namespace: "headwater", Hosts: testHosts(), Clock: clk, Log: log}
+	own := &Own{Client: client, Namespace: "headwater", Hosts: protecttest.Hosts(), Clock: clk, Log: log}
 	return NewKeeper(client, own, DefaultSettle, clk, NewMetrics(registry), log), registry
-}
-
-// background runs work until the test ends, and waits for it.
-func background(t *testing.T, work func(context.Context) error) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- work(t.Context()) }()
-	t.Cleanup(func() { require.NoError(t, <-done) })
 }
 
 func storedMaterial(t *testing.T, client kubernetes.Interface) *Material {
@@ -56,16 +46,6 @@ func serves(keeper *Keeper, m *Material) bool {
 	return err == nil && serving.Leaf.Equal(m.leaf) && strings.HasPrefix(string(keeper.Bundle()), string(m.BundlePEM()))
 }
 
-func writes(client *fake.Clientset) (verbs []string) {
-	for _, action := range client.Actions() {
-		switch action.GetVerb() {
-		case "create", "update", "patch", "delete":
-			verbs = append(verbs, action.GetVerb())
-		}
-	}
-	return verbs
-}
-
 func TestKeeperMakesTheSecret(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(start())
@@ -77,8 +57,8 @@ func TestKeeperMakesTheSecret(t *testing.T) {
 
 	changed := loop.NewWake()
 	keeper.OnChange(changed.Up)
-	background(t, keeper.Run)
-	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 	<-changed
 	require.True(t, serves(keeper, storedMaterial(t, client)))
 
@@ -98,11 +78,11 @@ func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 	var keepers []*Keeper
 	for range 5 {
 		keeper, _ := newKeeper(t, client, clk)
-		background(t, keeper.Run)
+		protecttest.Background(t, keeper.Run)
 		keepers = append(keepers, keeper)
 	}
 	for _, keeper := range keepers {
-		require.Eventually(t, func() bool { return keeper.Ready() == nil && serves(keeper, storedMaterial(t, client)) }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return keeper.Ready() == nil && serves(keeper, storedMaterial(t, client)) }, protecttest.Soon, time.Millisecond)
 	}
 }
 
@@ -124,7 +104,7 @@ func TestACertificateThatSettlesDuringALookIsServedSoonAfter(t *testing.T) {
 		require.NoError(t, err)
 		first := keeper.origin.(*Own).previous
 
-		byAnother, _, err := Maintain(nil, first, testHosts(), always, clk.Now())
+		byAnother, _, err := Maintain(nil, first, protecttest.Hosts(), always, clk.Now())
 		require.NoError(t, err)
 		data, err := byAnother.encode()
 		require.NoError(t, err)
@@ -142,31 +122,31 @@ func TestKeeperWritesNothingWhenNothingIsDue(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(start())
 	first, _ := newKeeper(t, client, clk)
-	background(t, first.Run)
-	require.Eventually(t, func() bool { return first.Ready() == nil }, soon, time.Millisecond)
-	require.Equal(t, []string{"create"}, writes(client))
+	protecttest.Background(t, first.Run)
+	require.Eventually(t, func() bool { return first.Ready() == nil }, protecttest.Soon, time.Millisecond)
+	require.Equal(t, []string{"create"}, protecttest.Writes(client, ""))
 
 	second, _ := newKeeper(t, client, clk)
-	background(t, second.Run)
-	require.Eventually(t, func() bool { return second.Ready() == nil }, soon, time.Millisecond)
+	protecttest.Background(t, second.Run)
+	require.Eventually(t, func() bool { return second.Ready() == nil }, protecttest.Soon, time.Millisecond)
 	for range 30 {
-		require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+		require.Eventually(t, clk.HasWaiters, protecttest.Soon, time.Millisecond)
 		clk.Step(renewalCheck)
 	}
-	require.Equal(t, []string{"create"}, writes(client), "invariant 2")
+	require.Equal(t, []string{"create"}, protecttest.Writes(client, ""), "invariant 2")
 }
 
 func TestKeeperRenewsWhenDue(t *testing.T) {
 	client := fake.NewClientset()
 	clk := clocktesting.NewFakeClock(start())
 	keeper, _ := newKeeper(t, client, clk)
-	background(t, keeper.Run)
-	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 	before := storedMaterial(t, client)
 
-	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+	require.Eventually(t, clk.HasWaiters, protecttest.Soon, time.Millisecond)
 	clk.Step(leafLifetime * 3 / 4)
-	require.Eventually(t, func() bool { return !serves(keeper, before) }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return !serves(keeper, before) }, protecttest.Soon, time.Millisecond)
 	after := storedMaterial(t, client)
 	require.True(t, serves(keeper, after))
 	require.Equal(t, before.BundlePEM(), after.BundlePEM(), "the CA stays")
@@ -181,7 +161,7 @@ func TestKeeperRestoresTheSecret(t *testing.T) {
 			secrets := client.CoreV1().Secrets("headwater")
 			secret, err := secrets.Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
 			require.NoError(t, err)
-			secret.Data, secret.ResourceVersion = map[string][]byte{"ca.crt": []byte(canary)}, "77"
+			secret.Data, secret.ResourceVersion = map[string][]byte{"ca.crt": []byte(protecttest.Canary)}, "77"
 			_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		},
@@ -189,12 +169,12 @@ func TestKeeperRestoresTheSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
 			keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start()))
-			background(t, keeper.Run)
-			require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+			protecttest.Background(t, keeper.Run)
+			require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 			before := storedMaterial(t, client)
 
 			damage(t, client)
-			require.Eventually(t, func() bool { return !serves(keeper, before) }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return !serves(keeper, before) }, protecttest.Soon, time.Millisecond)
 			after := storedMaterial(t, client)
 			require.True(t, serves(keeper, after))
 			requireServes(t, after, before, start())
@@ -206,10 +186,10 @@ func TestKeeperRestoresTheSecret(t *testing.T) {
 func TestKeeperServesWhatAnotherReplicaWrote(t *testing.T) {
 	client := fake.NewClientset()
 	keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start()))
-	background(t, keeper.Run)
-	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 
-	other := maintain(t, nil, nil, testHosts(), start(), TaskRenewCA, TaskRenewLeaf)
+	other := maintain(t, nil, nil, protecttest.Hosts(), start(), TaskRenewCA, TaskRenewLeaf)
 	data, err := other.encode()
 	require.NoError(t, err)
 	secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
@@ -217,7 +197,7 @@ func TestKeeperServesWhatAnotherReplicaWrote(t *testing.T) {
 	secret.Data, secret.ResourceVersion = data, "77"
 	_, err = client.CoreV1().Secrets("headwater").Update(t.Context(), secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return serves(keeper, other) }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return serves(keeper, other) }, protecttest.Soon, time.Millisecond)
 }
 
 func TestKeeperRetriesAndServesOnWhileItCannotWrite(t *testing.T) {
@@ -232,11 +212,11 @@ func TestKeeperRetriesAndServesOnWhileItCannotWrite(t *testing.T) {
 	})
 	clk := clocktesting.NewFakeClock(start())
 	keeper, _ := newKeeper(t, client, clk)
-	background(t, keeper.Run)
-	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, clk.HasWaiters, protecttest.Soon, time.Millisecond)
 	require.Error(t, keeper.Ready(), "what is not stored is not served")
 	clk.Step(loop.RetryBase)
-	require.Eventually(t, func() bool { return keeper.Ready() == nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 
 	clk.SetTime(start().Add(leafLifetime + time.Minute))
 	require.ErrorContains(t, keeper.Ready(), "expired")

@@ -26,6 +26,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -54,7 +55,7 @@ func (e *eventLog) all() []events.Event {
 // givenData is a Secret as cert-manager writes it.
 func givenData(t *testing.T, now time.Time) map[string][]byte {
 	t.Helper()
-	data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).encode()
+	data, err := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf).encode()
 	require.NoError(t, err)
 	delete(data, fieldCAKey)
 	return data
@@ -104,10 +105,10 @@ func TestGivenCertificates(t *testing.T) {
 		"an empty Secret":                        {map[string][]byte{}, "tls.crt holds no certificate"},
 		"no key":                                 {but(fieldLeafKey, nil), "tls.key holds no private key"},
 		"the key of another":                     {but(fieldLeafKey, other[fieldLeafKey]), "tls.key does not match tls.crt or is unreadable"},
-		"text for a certificate":                 {but(fieldLeaf, []byte(canary)), "tls.crt holds no certificate"},
-		"text for a key":                         {but(fieldLeafKey, []byte(canary)), "tls.key does not match"},
+		"text for a certificate":                 {but(fieldLeaf, []byte(protecttest.Canary)), "tls.crt holds no certificate"},
+		"text for a key":                         {but(fieldLeafKey, []byte(protecttest.Canary)), "tls.key does not match"},
 		"no CA for a certificate that needs one": {but(fieldBundle, nil), "ca.crt is missing"},
-		"text for a CA":                          {but(fieldBundle, []byte(canary)), "ca.crt holds no certificate"},
+		"text for a CA":                          {but(fieldBundle, []byte(protecttest.Canary)), "ca.crt holds no certificate"},
 		"another CA":                             {but(fieldBundle, other[fieldBundle]), "signed by unknown authority"},
 		"one that has expired":                   {expired, "expired"},
 		"one for another name":                   {elsewhere, "not " + givenHost},
@@ -133,7 +134,7 @@ func TestGivenCertificates(t *testing.T) {
 			require.Equal(t, 1, logged.Len(), "it is told once")
 			require.Len(t, events.all(), 1)
 			require.Equal(t, "CertificateUnusable", events.all()[0].Reason)
-			require.NotContains(t, err.Error()+events.all()[0].Note, canary)
+			require.NotContains(t, err.Error()+events.all()[0].Note, protecttest.Canary)
 		})
 	}
 	t.Run("no Secret", func(t *testing.T) {
@@ -174,8 +175,8 @@ func TestGivenCertificateIsSwappedWithoutAGap(t *testing.T) {
 	clk := clocktesting.NewFakeClock(start())
 	given, events := newGiven(clk, zap.NewNop())
 	keeper := NewKeeper(client, given, DefaultSettle, clk, given.Metrics, zap.NewNop())
-	background(t, keeper.Run)
-	require.Eventually(t, func() bool { return keeper.Ready() != nil && keeper.Ready().Error() != errNoCertificate.Error() }, soon, time.Millisecond)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() != nil && keeper.Ready().Error() != errNoCertificate.Error() }, protecttest.Soon, time.Millisecond)
 	require.ErrorContains(t, keeper.Ready(), "does not exist", "not ready, for lack of any")
 	require.Nil(t, keeper.Bundle())
 
@@ -187,14 +188,14 @@ func TestGivenCertificateIsSwappedWithoutAGap(t *testing.T) {
 		return err == nil && serving.Leaf.Equal(want.leaf())
 	}
 	putGiven(t, client, "1", first)
-	require.Eventually(t, func() bool { return servesLeafOf(first) }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return servesLeafOf(first) }, protecttest.Soon, time.Millisecond)
 	require.Equal(t, string(first[fieldBundle]), string(keeper.Bundle()))
 	publish(t, client, keeper.Bundle())
 
-	putGiven(t, client, "2", map[string][]byte{fieldLeaf: []byte(canary)})
+	putGiven(t, client, "2", map[string][]byte{fieldLeaf: []byte(protecttest.Canary)})
 	putGiven(t, client, "3", second)
 	both := string(second[fieldBundle]) + string(first[fieldBundle])
-	require.Eventually(t, func() bool { return string(keeper.Bundle()) == both }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return string(keeper.Bundle()) == both }, protecttest.Soon, time.Millisecond)
 	require.True(t, servesLeafOf(first), "API servers do not know the second yet")
 	publish(t, client, keeper.Bundle())
 	stepUntil(t, clk, DefaultSettle/4, func() bool { return servesLeafOf(second) })
@@ -202,35 +203,23 @@ func TestGivenCertificateIsSwappedWithoutAGap(t *testing.T) {
 	require.Equal(t, both, string(keeper.Bundle()), "another replica may still serve the first")
 	stepUntil(t, clk, DefaultSettle/4, func() bool { return string(keeper.Bundle()) == string(second[fieldBundle]) })
 
-	putGiven(t, client, "4", map[string][]byte{fieldLeaf: []byte(canary)})
-	require.Eventually(t, func() bool { return testutil.ToFloat64(given.Metrics.valid) == 0 }, soon, time.Millisecond)
+	putGiven(t, client, "4", map[string][]byte{fieldLeaf: []byte(protecttest.Canary)})
+	require.Eventually(t, func() bool { return testutil.ToFloat64(given.Metrics.valid) == 0 }, protecttest.Soon, time.Millisecond)
 	require.True(t, servesLeafOf(second), "the last good one stays in force")
 	require.NoError(t, keeper.Ready())
-	require.Eventually(t, func() bool { return len(events.all()) > 0 }, soon, time.Millisecond)
-	require.Equal(t, []string{"update", "create", "update", "update", "update"}, writesTo(client, "secrets"), "all of them the test's own")
+	require.Eventually(t, func() bool { return len(events.all()) > 0 }, protecttest.Soon, time.Millisecond)
+	require.Equal(t, []string{"update", "create", "update", "update", "update"}, protecttest.Writes(client, "secrets"), "all of them the test's own")
 }
 
 // stepUntil advances the clock until condition holds.
 func stepUntil(t *testing.T, clk *clocktesting.FakeClock, step time.Duration, condition func() bool) {
 	t.Helper()
 	for range 100 {
-		require.Eventually(t, func() bool { return condition() || clk.HasWaiters() }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return condition() || clk.HasWaiters() }, protecttest.Soon, time.Millisecond)
 		if condition() {
 			return
 		}
 		clk.Step(step)
 	}
 	require.Fail(t, "not so however late")
-}
-
-func writesTo(client *fake.Clientset, resource string) (verbs []string) {
-	for _, action := range client.Actions() {
-		switch action.GetVerb() {
-		case "create", "update", "patch", "delete":
-			if action.GetResource().Resource == resource {
-				verbs = append(verbs, action.GetVerb())
-			}
-		}
-	}
-	return verbs
 }

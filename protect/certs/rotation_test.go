@@ -8,14 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 func start() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
-
-func testHosts() spec.Hosts {
-	return spec.Hosts{Names: []string{"headwater-webhook.headwater.svc"}, IPs: []net.IP{net.ParseIP("127.0.0.1")}}
-}
 
 // never and always are Settled functions.
 func never(*x509.Certificate) bool { return false }
@@ -46,7 +43,7 @@ func requireServes(t *testing.T, serving, published *Material, now time.Time) {
 
 func TestFirstCertificates(t *testing.T) {
 	now := start()
-	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	m := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	requireServes(t, m, m, now)
 	requireServes(t, m, m, now.Add(-59*time.Minute)) // an API server whose clock is behind
 	require.Len(t, m.bundle, 1)
@@ -60,8 +57,8 @@ func TestFirstCertificates(t *testing.T) {
 
 func TestDue(t *testing.T) {
 	now := start()
-	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
-	other := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	m := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
+	other := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	mixed := *m
 	mixed.leaf, mixed.leafKey = other.leaf, other.leafKey
 	bare := *m
@@ -72,18 +69,18 @@ func TestDue(t *testing.T) {
 		after time.Duration
 		want  Task
 	}{
-		"there is none":                        {nil, testHosts(), 0, TaskRenewCA},
-		"they are fresh":                       {m, testHosts(), 0, TaskNone},
-		"more than a third is left":            {m, testHosts(), leafLifetime*2/3 - 24*time.Hour, TaskNone},
-		"less than a third of the leaf":        {m, testHosts(), leafLifetime*2/3 + 24*time.Hour, TaskRenewLeaf},
-		"less than a third of the CA":          {m, testHosts(), caLifetime*2/3 + 24*time.Hour, TaskRenewCA},
-		"the leaf has expired":                 {m, testHosts(), leafLifetime + time.Hour, TaskRenewLeaf},
-		"the CA has expired":                   {m, testHosts(), caLifetime + time.Hour, TaskRenewCA},
-		"the clock is behind the certificates": {m, testHosts(), -2 * time.Hour, TaskRenewCA},
+		"there is none":                        {nil, protecttest.Hosts(), 0, TaskRenewCA},
+		"they are fresh":                       {m, protecttest.Hosts(), 0, TaskNone},
+		"more than a third is left":            {m, protecttest.Hosts(), leafLifetime*2/3 - 24*time.Hour, TaskNone},
+		"less than a third of the leaf":        {m, protecttest.Hosts(), leafLifetime*2/3 + 24*time.Hour, TaskRenewLeaf},
+		"less than a third of the CA":          {m, protecttest.Hosts(), caLifetime*2/3 + 24*time.Hour, TaskRenewCA},
+		"the leaf has expired":                 {m, protecttest.Hosts(), leafLifetime + time.Hour, TaskRenewLeaf},
+		"the CA has expired":                   {m, protecttest.Hosts(), caLifetime + time.Hour, TaskRenewCA},
+		"the clock is behind the certificates": {m, protecttest.Hosts(), -2 * time.Hour, TaskRenewCA},
 		"a name is missing":                    {m, spec.Hosts{Names: []string{"other.svc"}}, 0, TaskRenewLeaf},
 		"an address is missing":                {m, spec.Hosts{IPs: []net.IP{net.ParseIP("::1")}}, 0, TaskRenewLeaf},
-		"the leaf is of another CA":            {&mixed, testHosts(), 0, TaskRenewLeaf},
-		"there is no leaf":                     {&bare, testHosts(), 0, TaskRenewLeaf},
+		"the leaf is of another CA":            {&mixed, protecttest.Hosts(), 0, TaskRenewLeaf},
+		"there is no leaf":                     {&bare, protecttest.Hosts(), 0, TaskRenewLeaf},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, Due(tc.m, tc.hosts, never, now.Add(tc.after))) })
 	}
@@ -91,21 +88,21 @@ func TestDue(t *testing.T) {
 
 func TestRotationLeavesNoGap(t *testing.T) {
 	now := start()
-	first := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	first := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	now = now.Add(caLifetime*2/3 - 24*time.Hour)
-	second := maintain(t, first, nil, testHosts(), now, TaskRenewLeaf) // long overdue
+	second := maintain(t, first, nil, protecttest.Hosts(), now, TaskRenewLeaf) // long overdue
 	requireServes(t, second, first, now)
 
 	now = now.Add(31 * 24 * time.Hour)
-	published := maintain(t, second, nil, testHosts(), now, TaskRenewCA)
+	published := maintain(t, second, nil, protecttest.Hosts(), now, TaskRenewCA)
 	require.Equal(t, second.leaf, published.leaf, "a new CA does not sign before it has settled")
 	require.Len(t, published.bundle, 2)
 	requireServes(t, published, second, now)    // an API server that does not know the new CA yet
 	requireServes(t, published, published, now) // one that has
 
 	now = now.Add(365 * 24 * time.Hour / 2)
-	maintain(t, published, nil, testHosts(), now) // however long the webhook configuration could not be written
-	settled, done, err := Maintain(published, nil, testHosts(), always, now)
+	maintain(t, published, nil, protecttest.Hosts(), now) // however long the webhook configuration could not be written
+	settled, done, err := Maintain(published, nil, protecttest.Hosts(), always, now)
 	require.NoError(t, err)
 	require.Equal(t, []Task{TaskRenewLeaf}, done)
 	requireServes(t, settled, published, now)
@@ -113,7 +110,7 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	require.NoError(t, settled.leaf.CheckSignatureFrom(settled.bundle[0]))
 
 	now = now.Add(pruneAfter + time.Minute)
-	pruned := maintain(t, settled, nil, testHosts(), now, TaskPruneCA)
+	pruned := maintain(t, settled, nil, protecttest.Hosts(), now, TaskPruneCA)
 	require.Len(t, pruned.bundle, 1)
 	requireServes(t, pruned, settled, now)
 	requireServes(t, settled, pruned, now)
@@ -121,8 +118,8 @@ func TestRotationLeavesNoGap(t *testing.T) {
 
 func TestDeletedSecretRotatesWithoutGap(t *testing.T) {
 	now := start()
-	before := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
-	after := maintain(t, nil, before, testHosts(), now, TaskRenewCA)
+	before := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
+	after := maintain(t, nil, before, protecttest.Hosts(), now, TaskRenewCA)
 	require.NotEqual(t, before.bundle[0].Raw, after.bundle[0].Raw)
 	require.False(t, before.caKey.Equal(after.caKey))
 	requireServes(t, after, before, now)
@@ -131,10 +128,10 @@ func TestDeletedSecretRotatesWithoutGap(t *testing.T) {
 
 func TestSecretDeletedAgainAndAgain(t *testing.T) {
 	now := start()
-	m := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	m := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	served := m.leaf
 	for range 2 * maxBundle {
-		next := maintain(t, nil, m, testHosts(), now, TaskRenewCA)
+		next := maintain(t, nil, m, protecttest.Hosts(), now, TaskRenewCA)
 		requireServes(t, next, m, now)
 		requireServes(t, m, next, now)
 		m = next
@@ -145,9 +142,9 @@ func TestSecretDeletedAgainAndAgain(t *testing.T) {
 
 func TestExpiredCAIsNotPublishedAgain(t *testing.T) {
 	now := start()
-	before := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	before := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	now = now.Add(caLifetime + time.Hour)
-	after := maintain(t, before, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	after := maintain(t, before, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	require.Len(t, after.bundle, 1)
 	requireServes(t, after, after, now)
 }
@@ -155,16 +152,16 @@ func TestExpiredCAIsNotPublishedAgain(t *testing.T) {
 func TestReplicasWithOtherHostsAgree(t *testing.T) {
 	now := start()
 	other := spec.Hosts{Names: []string{"other.svc"}}
-	mine := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
+	mine := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
 	both := maintain(t, mine, nil, other, now, TaskRenewLeaf)
-	require.Equal(t, TaskNone, Due(both, testHosts(), never, now), "and the first replica is content")
+	require.Equal(t, TaskNone, Due(both, protecttest.Hosts(), never, now), "and the first replica is content")
 	require.Equal(t, TaskNone, Due(both, other, never, now))
 }
 
 func TestMaterialSurvivesItsSecret(t *testing.T) {
 	now := start()
-	first := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf)
-	m := maintain(t, nil, first, testHosts(), now, TaskRenewCA)
+	first := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf)
+	m := maintain(t, nil, first, protecttest.Hosts(), now, TaskRenewCA)
 	data, err := m.encode()
 	require.NoError(t, err)
 	back, err := decode(data)
@@ -173,13 +170,13 @@ func TestMaterialSurvivesItsSecret(t *testing.T) {
 	require.True(t, m.caKey.Equal(back.caKey))
 	require.True(t, m.leafKey.Equal(back.leafKey))
 	require.Equal(t, m.leaf.Raw, back.leaf.Raw)
-	require.Equal(t, TaskNone, Due(back, testHosts(), never, now))
+	require.Equal(t, TaskNone, Due(back, protecttest.Hosts(), never, now))
 }
 
 func TestDecodeGarbage(t *testing.T) {
 	now := start()
 	encode := func() map[string][]byte {
-		data, err := maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).encode()
+		data, err := maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf).encode()
 		require.NoError(t, err)
 		return data
 	}
@@ -190,7 +187,7 @@ func TestDecodeGarbage(t *testing.T) {
 		usable bool // the CA is kept, only the leaf is reissued
 	}{
 		"no bundle":               {fieldBundle, nil, false},
-		"a bundle of text":        {fieldBundle, []byte(canary), false},
+		"a bundle of text":        {fieldBundle, []byte(protecttest.Canary), false},
 		"a bundle of keys":        {fieldBundle, good[fieldCAKey], false},
 		"a bundle cut short":      {fieldBundle, good[fieldBundle][:len(good[fieldBundle])/2], false},
 		"a bundle with no CA":     {fieldBundle, good[fieldLeaf], false},
@@ -212,11 +209,11 @@ func TestDecodeGarbage(t *testing.T) {
 			m, err := decode(data)
 			if !tc.usable {
 				require.Error(t, err)
-				require.NotContains(t, err.Error(), canary)
+				require.NotContains(t, err.Error(), protecttest.Canary)
 				return
 			}
 			require.NoError(t, err)
-			maintain(t, m, nil, testHosts(), now, TaskRenewLeaf)
+			maintain(t, m, nil, protecttest.Hosts(), now, TaskRenewLeaf)
 		})
 	}
 }

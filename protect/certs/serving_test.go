@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 )
 
 func newCredential(t *testing.T, now time.Time) *Credential {
 	t.Helper()
-	return maintain(t, nil, nil, testHosts(), now, TaskRenewCA, TaskRenewLeaf).Credential()
+	return maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf).Credential()
 }
 
 func TestServe(t *testing.T) {

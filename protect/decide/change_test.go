@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -31,12 +32,14 @@ func TestChanges(t *testing.T) {
 		before, after func(*object.Full)
 		want          []string
 	}{
-		"nothing":                    {none, none, nil},
-		"a value":                    {none, setData("other"), []string{"data"}},
-		"a key more":                 {none, func(o *object.Full) { o.Content.Data = map[string][]byte{"password": []byte(canary), "b": nil} }, []string{"data"}},
+		"nothing": {none, none, nil},
+		"a value": {none, protecttest.SetData("other"), []string{"data"}},
+		"a key more": {none, func(o *object.Full) {
+			o.Content.Data = map[string][]byte{"password": []byte(protecttest.Canary), "b": nil}
+		}, []string{"data"}},
 		"all keys gone":              {none, func(o *object.Full) { o.Content.Data = nil }, []string{"data"}},
 		"nil and no data":            {func(o *object.Full) { o.Content.Data = nil }, func(o *object.Full) { o.Content.Data = map[string][]byte{} }, nil},
-		"nil and no value":           {setData(""), func(o *object.Full) { o.Content.Data = map[string][]byte{"password": nil} }, nil},
+		"nil and no value":           {protecttest.SetData(""), func(o *object.Full) { o.Content.Data = map[string][]byte{"password": nil} }, nil},
 		"binary data":                {none, func(o *object.Full) { o.Content.BinaryData = map[string][]byte{"a": {1}} }, []string{"binaryData"}},
 		"type":                       {none, func(o *object.Full) { o.Content.Type = "kubernetes.io/tls" }, []string{"type"}},
 		"immutable":                  {none, func(o *object.Full) { o.Content.Immutable = true }, []string{"immutable"}},
@@ -65,7 +68,7 @@ func TestChanges(t *testing.T) {
 		"several":                    {none, func(o *object.Full) { o.Content.Type, o.Content.Immutable = "a", true }, []string{"type", "immutable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, changedFields(newSecret(tc.before), newSecret(tc.after), []string{"share"}, spec.Copied{Labels: []string{"tier*"}, Annotations: []string{"*"}}))
+			require.Equal(t, tc.want, changedFields(protecttest.NewSecret(tc.before), protecttest.NewSecret(tc.after), []string{"share"}, spec.Copied{Labels: []string{"tier*"}, Annotations: []string{"*"}}))
 		})
 	}
 }

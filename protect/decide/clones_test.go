@@ -8,14 +8,15 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // newClone is a clone of blogsecret in team-a.
 func newClone(change ...func(*object.Full)) *object.Full {
-	return newSecret(append([]func(*object.Full){func(o *object.Full) {
+	return protecttest.NewSecret(append([]func(*object.Full){func(o *object.Full) {
 		o.Namespace = "team-a"
-		mark.Stamp(&o.ObjectMeta, mark.Clone{Rule: "blogsecret", Source: blogRule().Source.Ref(), SourceUID: "uid-1"})
+		mark.Stamp(&o.ObjectMeta, mark.Clone{Rule: "blogsecret", Source: protecttest.BlogRule().Source.Ref(), SourceUID: "uid-1"})
 	}}, change...)...)
 }
 
@@ -94,14 +95,14 @@ func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 		"those who may change the source may not change marks": {
 			request: with(createClone(alice, newClone()), masters), reason: ReasonMarksChanged, refused: true,
 		},
-		"Headwater may": {request: createClone(headwaterUser, newClone()), reason: ReasonByHeadwater},
+		"Headwater may": {request: createClone(protecttest.HeadwaterUser, newClone()), reason: ReasonByHeadwater},
 		"nobody passes for Headwater while its name is unknown": {
-			world: func(w *World) { w.Headwater = "" }, request: createClone(headwaterUser, newClone()),
+			world: func(w *World) { w.Headwater = "" }, request: createClone(protecttest.HeadwaterUser, newClone()),
 			reason: ReasonMarksChanged, refused: true,
 		},
 		"a label of one's own passes":      {request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: ReasonNoProtectedChange},
 		"a rewrite without change passes":  {request: updateClone(alice, newClone(), newClone()), reason: ReasonNoProtectedChange},
-		"an edit of the data is reverted":  {request: updateClone(alice, newClone(), newClone(setData("x"))), reason: ReasonNoProtectedChange},
+		"an edit of the data is reverted":  {request: updateClone(alice, newClone(), newClone(protecttest.SetData("x"))), reason: ReasonNoProtectedChange},
 		"a delete is healed":               {request: removeClone(alice), reason: ReasonNotProtected},
 		"creating what is no clone passes": {request: createClone(alice, unmarked()), reason: ReasonNotProtected},
 		"annotations mark nothing without the label": {
@@ -121,13 +122,13 @@ func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 		},
 	})
 	t.Run("a trial run that only audits refuses no marks", func(t *testing.T) {
-		verdict := Decide(createClone(alice, newClone()), rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld())
+		verdict := Decide(createClone(alice, newClone()), rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld())
 		require.True(t, verdict.Allowed)
 		require.Equal(t, OutcomeAudited, verdict.Outcome())
 		require.Equal(t, "blogsecret", verdict.Rule)
 	})
 	t.Run("a rule that the file does not have is not named", func(t *testing.T) {
-		verdict := Decide(createClone(alice, newClone(annotated(mark.Rule, "made-up"))), rules.NewSet(blogRule()), newWorld())
+		verdict := Decide(createClone(alice, newClone(annotated(mark.Rule, "made-up"))), rules.NewSet(protecttest.BlogRule()), newWorld())
 		require.Empty(t, verdict.Rule)
 		require.Contains(t, verdict.Message, "headwater: Secret team-a/blogsecret carries the label or annotations of a clone")
 	})
@@ -135,7 +136,7 @@ func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 
 func TestDecideDeniedClones(t *testing.T) {
 	deny := func(r *spec.Rule) { r.Clones = spec.Deny }
-	edit := func(user string) Request { return updateClone(user, newClone(), newClone(setData("x"))) }
+	edit := func(user string) Request { return updateClone(user, newClone(), newClone(protecttest.SetData("x"))) }
 	runDecide(t, map[string]decideCase{
 		"an edit is refused":  {rule: deny, request: edit(alice), reason: ReasonProtected, refused: true},
 		"a delete is refused": {rule: deny, request: removeClone(alice), reason: ReasonProtected, refused: true},
@@ -158,7 +159,7 @@ func TestDecideDeniedClones(t *testing.T) {
 			rule: func(r *spec.Rule) { r.Clones, r.Copied.Labels = spec.Deny, []string{"*"} }, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))),
 			reason: ReasonNoProtectedChange,
 		},
-		"Headwater may": {rule: deny, request: edit(headwaterUser), reason: ReasonByHeadwater},
+		"Headwater may": {rule: deny, request: edit(protecttest.HeadwaterUser), reason: ReasonByHeadwater},
 		"those who may change the source may": {
 			rule: deny, request: with(edit(alice), func(r *Request) { r.User.Groups = []string{"system:masters"} }), reason: ReasonExempt,
 		},
@@ -181,8 +182,8 @@ func TestDecideDeniedClones(t *testing.T) {
 		"the garbage collector deletes what has no owner":   {rule: deny, request: removeClone(garbageCollector), reason: ReasonGarbageCollection},
 		"so they do under the controller manager's name":    {rule: deny, request: removeClone(controllerManager), reason: ReasonGarbageCollection},
 		"a system controller may not edit":                  {rule: deny, request: edit(namespaceController), reason: ReasonProtected, refused: true},
-		"an object of the same name that is no clone":       {rule: deny, request: updateClone(alice, unmarked(), unmarked(setData("x"))), reason: ReasonNotProtected},
-		"a clone of another rule is reverted":               {rule: deny, request: updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), setData("x"))), reason: ReasonNoProtectedChange},
+		"an object of the same name that is no clone":       {rule: deny, request: updateClone(alice, unmarked(), unmarked(protecttest.SetData("x"))), reason: ReasonNotProtected},
+		"a clone of another rule is reverted":               {rule: deny, request: updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), protecttest.SetData("x"))), reason: ReasonNoProtectedChange},
 		"invariant 10: a clone that cannot be read is kept": {rule: deny, request: with(removeClone(alice), func(r *Request) { r.Old = nil }), reason: ReasonUnreadable, refused: true},
 	})
 }

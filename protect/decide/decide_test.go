@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -27,9 +28,9 @@ func runDecide(t *testing.T, cases map[string]decideCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rule := blogRule()
+			rule := protecttest.BlogRule()
 			if tc.rule != nil {
-				rule = blogRule(tc.rule)
+				rule = protecttest.BlogRule(tc.rule)
 			}
 			world := newWorld()
 			if tc.world != nil {
@@ -38,7 +39,7 @@ func runDecide(t *testing.T, cases map[string]decideCase) {
 			verdict := Decide(tc.request, rules.NewSet(rule), world)
 			require.Equal(t, tc.reason, verdict.Reason)
 			require.Equal(t, !tc.refused, verdict.Allowed)
-			require.NotContains(t, fmt.Sprintf("%+v", verdict), canary, "invariant 11: no value leaves in a verdict")
+			require.NotContains(t, fmt.Sprintf("%+v", verdict), protecttest.Canary, "invariant 11: no value leaves in a verdict")
 
 			dry := Decide(with(tc.request, func(r *Request) { r.DryRun = true }), rules.NewSet(rule), world)
 			require.Equal(t, verdict, dry, "a dry run is judged the same")
@@ -47,15 +48,15 @@ func runDecide(t *testing.T, cases map[string]decideCase) {
 }
 
 func TestDecideWhatIsProtected(t *testing.T) {
-	edit := update(alice, newSecret(), newSecret(setData("other")))
+	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 	runDecide(t, map[string]decideCase{
 		"an edit by a stranger is refused":  {request: edit, reason: ReasonProtected, refused: true},
 		"a delete by a stranger is refused": {request: remove(alice), reason: ReasonProtected, refused: true},
 		"another object of the namespace is free": {
 			request: with(edit, func(r *Request) {
 				r.Name = "other"
-				r.Old = newSecret(func(o *object.Full) { o.Name = "other" })
-				r.New = newSecret(setData("x"), func(o *object.Full) { o.Name = "other" })
+				r.Old = protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })
+				r.New = protecttest.NewSecret(protecttest.SetData("x"), func(o *object.Full) { o.Name = "other" })
 			}),
 			reason: ReasonNotProtected,
 		},
@@ -65,8 +66,8 @@ func TestDecideWhatIsProtected(t *testing.T) {
 		"the same name in another namespace is free": {
 			request: with(edit, func(r *Request) {
 				r.Namespace = "other"
-				r.Old = newSecret(func(o *object.Full) { o.Namespace = "other" })
-				r.New = newSecret(setData("x"), func(o *object.Full) { o.Namespace = "other" })
+				r.Old = protecttest.NewSecret(func(o *object.Full) { o.Namespace = "other" })
+				r.New = protecttest.NewSecret(protecttest.SetData("x"), func(o *object.Full) { o.Namespace = "other" })
 			}),
 			reason: ReasonNotProtected,
 		},
@@ -80,30 +81,30 @@ func TestDecideWhatIsProtected(t *testing.T) {
 			rule: onlyDelete, request: edit, reason: ReasonNoProtectedChange,
 		},
 		"but not an owner, because the garbage collector would then delete it": {
-			rule: onlyDelete, request: update(alice, newSecret(), newSecret(owned)), reason: ReasonProtected, refused: true,
+			rule: onlyDelete, request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(owned)), reason: ReasonProtected, refused: true,
 		},
 		"nor one let go: of those that stay, none may be there": {
-			rule: onlyDelete, request: update(alice, newSecret(owned), newSecret()), reason: ReasonProtected, refused: true,
+			rule: onlyDelete, request: update(alice, protecttest.NewSecret(owned), protecttest.NewSecret()), reason: ReasonProtected, refused: true,
 		},
 		"but by the garbage collector, with whatever else is free": {
-			rule: onlyDelete, request: update(garbageCollector, newSecret(owned), newSecret(setData("x"))), reason: ReasonGarbageCollection,
+			rule: onlyDelete, request: update(garbageCollector, protecttest.NewSecret(owned), protecttest.NewSecret(protecttest.SetData("x"))), reason: ReasonGarbageCollection,
 		},
-		"making it by a stranger is refused": {request: create(alice, newSecret()), reason: ReasonProtected, refused: true},
+		"making it by a stranger is refused": {request: create(alice, protecttest.NewSecret()), reason: ReasonProtected, refused: true},
 		"making it under a name that the API server generates is refused": {
-			request: with(create(alice, newSecret()), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+			request: with(create(alice, protecttest.NewSecret()), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
 		},
 		"making another object is free": {
-			request: create(alice, newSecret(func(o *object.Full) { o.Name = "other" })), reason: ReasonNotProtected,
+			request: create(alice, protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })), reason: ReasonNotProtected,
 		},
 		"making it is free when the rule leaves it out": {
-			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }, request: create(alice, newSecret()), reason: ReasonOperationNotProtected,
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }, request: create(alice, protecttest.NewSecret()), reason: ReasonOperationNotProtected,
 		},
-		"making it by Headwater passes": {request: create(headwaterUser, newSecret()), reason: ReasonByHeadwater},
+		"making it by Headwater passes": {request: create(protecttest.HeadwaterUser, protecttest.NewSecret()), reason: ReasonByHeadwater},
 		"making it by a system controller is refused, even in a namespace in deletion": {
-			world: terminating("platform"), request: create(namespaceController, newSecret()), reason: ReasonProtected, refused: true,
+			world: terminating("platform"), request: create(namespaceController, protecttest.NewSecret()), reason: ReasonProtected, refused: true,
 		},
 		"making it by a user that the rule allows passes": {
-			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, newSecret()), reason: ReasonExempt,
+			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, protecttest.NewSecret()), reason: ReasonExempt,
 		},
 		"a delete is free when the rule lists updates only": {
 			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }, request: remove(alice), reason: ReasonOperationNotProtected,
@@ -115,36 +116,36 @@ func TestDecideWhatIsProtected(t *testing.T) {
 			request: with(remove(alice), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
 		},
 		"loophole 9: an object pinned in deletion by a finalizer cannot be edited": {
-			request: update(alice, newSecret(inDeletion), newSecret(inDeletion, setData("x"))),
+			request: update(alice, protecttest.NewSecret(inDeletion), protecttest.NewSecret(inDeletion, protecttest.SetData("x"))),
 			reason:  ReasonProtected, refused: true,
 		},
 		"loophole 7: a rewrite that changes nothing passes": {
-			request: update(alice, newSecret(), newSecret()), reason: ReasonNoProtectedChange,
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret()), reason: ReasonNoProtectedChange,
 		},
 		"loophole 7: removing a finalizer passes": {
 			request: update(alice,
-				newSecret(func(o *object.Full) { o.Finalizers = []string{"foregroundDeletion"} }), newSecret()),
+				protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"foregroundDeletion"} }), protecttest.NewSecret()),
 			reason: ReasonNoProtectedChange,
 		},
 		"a label that is copied to every clone": {
 			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
-			request: update(alice, newSecret(), newSecret(withLabel("tier", "x"))), reason: ReasonProtected, refused: true,
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("tier", "x"))), reason: ReasonProtected, refused: true,
 		},
 		"a label that is not": {
 			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
-			request: update(alice, newSecret(), newSecret(withLabel("team", "x"))), reason: ReasonNoProtectedChange,
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("team", "x"))), reason: ReasonNoProtectedChange,
 		},
 		"loophole 10: stripping our marks is refused": {
 			request: update(alice,
-				newSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), newSecret()),
+				protecttest.NewSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), protecttest.NewSecret()),
 			reason: ReasonProtected, refused: true,
 		},
 		"threat T6: adding a finalizer is refused": {
-			request: update(alice, newSecret(), newSecret(func(o *object.Full) { o.Finalizers = []string{"a/b"} })),
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"a/b"} })),
 			reason:  ReasonProtected, refused: true,
 		},
 		"threat T6: freezing by immutable is refused": {
-			request: update(alice, newSecret(), newSecret(func(o *object.Full) { o.Content.Immutable = true })),
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Content.Immutable = true })),
 			reason:  ReasonProtected, refused: true,
 		},
 		"threat T18: a forced replacement starts with a delete, which is refused": {
@@ -164,7 +165,7 @@ func inDeletion(o *object.Full) {
 
 func TestDecideWhoMayEdit(t *testing.T) {
 	edit := func(user string, groups ...string) Request {
-		request := update(user, newSecret(), newSecret(setData("other")))
+		request := update(user, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 		request.User.Groups = groups
 		return request
 	}
@@ -209,7 +210,7 @@ func TestDecideWhoMayEdit(t *testing.T) {
 
 func TestDecideSystemControllers(t *testing.T) {
 	ownedBy := func(references ...metav1.OwnerReference) *object.Full {
-		return newSecret(func(o *object.Full) { o.OwnerReferences = references })
+		return protecttest.NewSecret(func(o *object.Full) { o.OwnerReferences = references })
 	}
 	yes, no := true, false
 	first := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a", BlockOwnerDeletion: &yes}
@@ -248,7 +249,7 @@ func TestDecideSystemControllers(t *testing.T) {
 			reason: ReasonProtected, refused: true,
 		},
 		"a system controller may not edit, even in a namespace in deletion": {
-			world: terminating("platform"), request: update(namespaceController, newSecret(), newSecret(setData("x"))),
+			world: terminating("platform"), request: update(namespaceController, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))),
 			reason: ReasonProtected, refused: true,
 		},
 		"the garbage collector drops an owner": {
@@ -267,7 +268,7 @@ func TestDecideSystemControllers(t *testing.T) {
 			request: update(garbageCollector, ownedBy(released), ownedBy(first)), reason: ReasonProtected, refused: true,
 		},
 		"the garbage collector may not change data on the way": {
-			request: update(garbageCollector, ownedBy(first), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(first), protecttest.NewSecret(protecttest.SetData("x"))), reason: ReasonProtected, refused: true,
 		},
 		"an identity from the settings drops an owner as well": {
 			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
@@ -275,7 +276,7 @@ func TestDecideSystemControllers(t *testing.T) {
 		},
 		"but may not edit": {
 			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
-			request: update("operator", newSecret(), newSecret(setData("x"))), reason: ReasonProtected, refused: true,
+			request: update("operator", protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), reason: ReasonProtected, refused: true,
 		},
 		"a stranger may not drop an owner": {
 			request: update(alice, ownedBy(first), ownedBy()), reason: ReasonProtected, refused: true,
@@ -326,7 +327,7 @@ func TestDecideNamespace(t *testing.T) {
 
 // Invariant 10.
 func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
-	edit := update(alice, newSecret(), newSecret())
+	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret())
 	unreadable := func(request Request, change func(*Request)) decideCase {
 		return decideCase{request: with(request, change), reason: ReasonUnreadable, refused: true}
 	}
@@ -335,10 +336,10 @@ func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 		"the old object is missing, and a name": unreadable(edit, func(r *Request) { r.Old, r.Name = nil, "" }),
 		"nothing names the object":              unreadable(edit, func(r *Request) { r.Old, r.Name, r.Namespace = nil, "", "" }),
 		"the request names another object":      unreadable(edit, func(r *Request) { r.Name = "other" }),
-		"the old object has no name":            unreadable(edit, func(r *Request) { r.Old = newSecret(func(o *object.Full) { o.Name = "" }) }),
+		"the old object has no name":            unreadable(edit, func(r *Request) { r.Old = protecttest.NewSecret(func(o *object.Full) { o.Name = "" }) }),
 		"the request names another namespace":   unreadable(edit, func(r *Request) { r.Namespace = "other" }),
 		"the new object is missing":             unreadable(edit, func(r *Request) { r.New = nil }),
-		"the new object has another name":       unreadable(edit, func(r *Request) { r.New = newSecret(func(o *object.Full) { o.Name = "other" }) }),
+		"the new object has another name":       unreadable(edit, func(r *Request) { r.New = protecttest.NewSecret(func(o *object.Full) { o.Name = "other" }) }),
 		"nobody asks":                           unreadable(edit, func(r *Request) { r.User.Name = "" }),
 		"nobody asks to delete":                 unreadable(remove(alice), func(r *Request) { r.User.Name = "" }),
 		"an exempt requester of an unreadable request": unreadable(edit, func(r *Request) {
@@ -354,9 +355,9 @@ func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 }
 
 func TestDecideModes(t *testing.T) {
-	edit := update(alice, newSecret(), newSecret(setData("other")))
+	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 	decide := func(mode spec.Mode, message string) Verdict {
-		return Decide(edit, rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode, r.Message = mode, message })), newWorld())
+		return Decide(edit, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode, r.Message = mode, message })), newWorld())
 	}
 	t.Run("Enforce refuses and names the object, the rule and who may edit", func(t *testing.T) {
 		verdict := decide(spec.Enforce, "")
@@ -386,7 +387,7 @@ func TestDecideModes(t *testing.T) {
 	})
 	t.Run("an exempt requester is told of nothing, and the audit log by which grant", func(t *testing.T) {
 		request := with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} })
-		verdict := Decide(request, rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
+		verdict := Decide(request, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
 		require.Empty(t, verdict.Warning)
 		require.Equal(t, "ClusterRole cluster-admin", verdict.Audit["allowed-by"])
 		require.Equal(t, OutcomeAllowed, verdict.Outcome())
@@ -394,8 +395,8 @@ func TestDecideModes(t *testing.T) {
 }
 
 func TestDecideTakesTheStrictestRule(t *testing.T) {
-	warn := blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })
-	enforce := newRule("other", object.Secret, "platform", "other")
+	warn := protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })
+	enforce := protecttest.NewRule("other", object.Secret, "platform", "other")
 	for name, set := range map[string]*rules.Set[spec.Rule]{
 		"the strict rule first": rules.NewSet(enforce, warn),
 		"the strict rule last":  rules.NewSet(warn, enforce),
@@ -413,7 +414,7 @@ func TestDecideTakesTheStrictestRule(t *testing.T) {
 		})
 	}
 	t.Run("an exemption from one rule of a namespace is none from another", func(t *testing.T) {
-		mine := blogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} })
+		mine := protecttest.BlogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} })
 		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(mine, enforce), newWorld())
 		require.False(t, verdict.Allowed)
 		require.Equal(t, "other", verdict.Rule)
@@ -423,67 +424,67 @@ func TestDecideTakesTheStrictestRule(t *testing.T) {
 func TestDecideSourcesBySelector(t *testing.T) {
 	shared := labelled(map[string]string{"share": "yes", "team": "a"})
 	edited := func(change ...func(*object.Full)) Request {
-		return update(alice, newSecret(shared), newSecret(append([]func(*object.Full){shared}, change...)...))
+		return update(alice, protecttest.NewSecret(shared), protecttest.NewSecret(append([]func(*object.Full){shared}, change...)...))
 	}
 	for sentence, test := range map[string]struct {
 		request Request
 		reason  Reason
 		refused bool
 	}{
-		"an edit of what is selected is refused":   {edited(setData("x")), ReasonProtected, true},
+		"an edit of what is selected is refused":   {edited(protecttest.SetData("x")), ReasonProtected, true},
 		"a delete of what is selected is refused":  {with(remove(alice), func(r *Request) { shared(r.Old) }), ReasonProtected, true},
-		"what is not selected is free":             {update(alice, newSecret(), newSecret(setData("x"))), ReasonNotProtected, false},
+		"what is not selected is free":             {update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), ReasonNotProtected, false},
 		"loophole 10: taking the label off first":  {edited(labelled(nil)), ReasonProtected, true},
-		"loophole 10: with the edit":               {edited(labelled(nil), setData("x")), ReasonProtected, true},
+		"loophole 10: with the edit":               {edited(labelled(nil), protecttest.SetData("x")), ReasonProtected, true},
 		"loophole 10: changing the label":          {edited(labelled(map[string]string{"share": "no"})), ReasonProtected, true},
 		"a label that the rule does not select by": {edited(labelled(map[string]string{"share": "yes"})), ReasonNoProtectedChange, false},
-		"making an object a source is refused":     {update(alice, newSecret(), newSecret(shared)), ReasonProtected, true},
-		"as is making it with the label":           {create(alice, newSecret(shared)), ReasonProtected, true},
-		"making it without the label is free":      {create(alice, newSecret()), ReasonNotProtected, false},
+		"making an object a source is refused":     {update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), ReasonProtected, true},
+		"as is making it with the label":           {create(alice, protecttest.NewSecret(shared)), ReasonProtected, true},
+		"making it without the label is free":      {create(alice, protecttest.NewSecret()), ReasonNotProtected, false},
 		"a new object that cannot be read is held to be selected": {
-			with(create(alice, newSecret()), func(r *Request) { r.New = nil }), ReasonUnreadable, true,
+			with(create(alice, protecttest.NewSecret()), func(r *Request) { r.New = nil }), ReasonUnreadable, true,
 		},
 		"as is what an object becomes that cannot be read": {
-			with(update(alice, newSecret(), nil), func(*Request) {}), ReasonUnreadable, true,
+			with(update(alice, protecttest.NewSecret(), nil), func(*Request) {}), ReasonUnreadable, true,
 		},
 		"an object that cannot be read is held to be selected": {
 			with(edited(), func(r *Request) { r.Old = nil }), ReasonUnreadable, true,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			verdict := Decide(test.request, rules.NewSet(selectingRule()), newWorld())
+			verdict := Decide(test.request, rules.NewSet(protecttest.SelectingRule()), newWorld())
 			require.Equal(t, test.reason, verdict.Reason)
 			require.Equal(t, !test.refused, verdict.Allowed)
 		})
 	}
 	t.Run("the namespace is guarded while it holds any, and the message says what", func(t *testing.T) {
-		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(selectingRule()), newWorld())
+		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(protecttest.SelectingRule()), newWorld())
 		require.Contains(t, verdict.Message, `Namespace platform holds a Secret selected by share=yes, which is protected by rule "shared"`)
 	})
 	t.Run("a rule that leaves creation out lets objects be made a source", func(t *testing.T) {
-		set := rules.NewSet(selectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }))
-		for _, request := range []Request{update(alice, newSecret(), newSecret(shared)), create(alice, newSecret(shared))} {
+		set := rules.NewSet(protecttest.SelectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }))
+		for _, request := range []Request{update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), create(alice, protecttest.NewSecret(shared))} {
 			require.Equal(t, ReasonOperationNotProtected, Decide(request, set, newWorld()).Reason)
 		}
 	})
 	t.Run("where deletions alone are protected, taking off the label is one", func(t *testing.T) {
-		set := rules.NewSet(selectingRule(onlyDelete))
+		set := rules.NewSet(protecttest.SelectingRule(onlyDelete))
 		require.False(t, Decide(edited(labelled(nil)), set, newWorld()).Allowed)
-		require.True(t, Decide(edited(setData("x"), withLabel("team", "b")), set, newWorld()).Allowed)
+		require.True(t, Decide(edited(protecttest.SetData("x"), withLabel("team", "b")), set, newWorld()).Allowed)
 	})
 	t.Run("a denial says who may make it", func(t *testing.T) {
 		require.Equal(t, `headwater: Secret platform/blogsecret would be a source of rule "shared", which protects it: `+
 			`ClusterRole cluster-admin (through a ClusterRoleBinding) may make it`,
-			Decide(update(alice, newSecret(), newSecret(shared)), rules.NewSet(selectingRule()), newWorld()).Message)
+			Decide(update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), rules.NewSet(protecttest.SelectingRule()), newWorld()).Message)
 	})
 	t.Run("a denial names the object", func(t *testing.T) {
-		require.Contains(t, Decide(edited(setData("x")), rules.NewSet(selectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)
+		require.Contains(t, Decide(edited(protecttest.SetData("x")), rules.NewSet(protecttest.SelectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)
 	})
 }
 
 func TestDecideAsksEveryRuleThatProtectsAnObject(t *testing.T) {
-	edit := update(alice, newSecret(labelled(map[string]string{"share": "yes"})), newSecret(labelled(map[string]string{"share": "yes"}), setData("x")))
-	named, selecting := blogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} }), selectingRule()
+	edit := update(alice, protecttest.NewSecret(labelled(map[string]string{"share": "yes"})), protecttest.NewSecret(labelled(map[string]string{"share": "yes"}), protecttest.SetData("x")))
+	named, selecting := protecttest.BlogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} }), protecttest.SelectingRule()
 	for _, set := range []*rules.Set[spec.Rule]{rules.NewSet(named, selecting), rules.NewSet(selecting, named)} {
 		verdict := Decide(edit, set, newWorld())
 		require.False(t, verdict.Allowed)

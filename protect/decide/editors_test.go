@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -20,7 +21,7 @@ func overriding(names ...string) rbacv1.PolicyRule {
 
 func TestEditorsAreListedWithTheirGrants(t *testing.T) {
 	anything := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
-	rule := blogRule(func(r *spec.Rule) {
+	rule := protecttest.BlogRule(func(r *spec.Rule) {
 		r.Allow = spec.Allow{
 			ClusterRoles: []string{"owner", "cluster-admin"}, Users: []string{alice}, Groups: []string{"ops"},
 			ServiceAccounts: []spec.ServiceAccount{{Namespace: "ci", Name: "deployer"}},

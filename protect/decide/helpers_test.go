@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -22,67 +22,13 @@ func binding(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
-// canary must never show up in anything that leaves the process.
-const canary = "s3cr3t-canary"
-
-const headwaterUser = "system:serviceaccount:headwater:headwater"
-
-func newRule(name string, kind object.Kind, namespace, source string, change ...func(*spec.Rule)) spec.Rule {
-	rule := spec.Rule{Base: rules.Base{Name: name, Source: rules.Source{Kind: kind, Namespace: namespace, Name: source}}}
-	for _, f := range change {
-		f(&rule)
-	}
-	rule.Default()
-	return rule
-}
-
-func blogRule(change ...func(*spec.Rule)) spec.Rule {
-	return newRule("blogsecret", object.Secret, "platform", "blogsecret", change...)
-}
-
-// selectingRule protects every Secret of platform with the label share=yes.
-func selectingRule(change ...func(*spec.Rule)) spec.Rule {
-	base, err := rules.NewBase("shared", rules.Source{
-		Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"share": "yes"}},
-	})
-	if err != nil {
-		panic(err)
-	}
-	rule := spec.Rule{Base: base}
-	for _, f := range change {
-		f(&rule)
-	}
-	rule.Default()
-	return rule
-}
-
 func labelled(labels map[string]string) func(*object.Full) {
 	return func(o *object.Full) { o.Labels = labels }
 }
 
-func newSecret(change ...func(*object.Full)) *object.Full {
-	secret := &object.Full{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "uid-1", ResourceVersion: "1"},
-		Kind:       object.Secret,
-		Content:    object.Content{Type: "Opaque", Data: map[string][]byte{"password": []byte(canary)}},
-	}
-	for _, f := range change {
-		f(secret)
-	}
-	return secret
-}
-
-func newNamespace(name string) *object.Full {
-	return &object.Full{ObjectMeta: metav1.ObjectMeta{Name: name}, Kind: spec.KindNamespace}
-}
-
-func setData(value string) func(*object.Full) {
-	return func(o *object.Full) { o.Content.Data = map[string][]byte{"password": []byte(value)} }
-}
-
 func newWorld(change ...func(*World)) World {
 	world := World{
-		Headwater:   headwaterUser,
+		Headwater:   protecttest.HeadwaterUser,
 		Terminating: func(string) bool { return false },
 		HasSource:   func(spec.Rule) bool { return true },
 		Holders:     func(string) []string { return nil },
@@ -116,14 +62,14 @@ func create(user string, created *object.Full) Request {
 func remove(user string) Request {
 	return Request{
 		Operation: spec.Delete, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
-		User: User{Name: user}, Old: newSecret(),
+		User: User{Name: user}, Old: protecttest.NewSecret(),
 	}
 }
 
 func removeNamespace(user, name string) Request {
 	return Request{
 		Operation: spec.Delete, Kind: spec.KindNamespace, Namespace: name, Name: name,
-		User: User{Name: user}, Old: newNamespace(name),
+		User: User{Name: user}, Old: protecttest.NewNamespace(name),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -26,11 +27,11 @@ func TestQuestionsTravelInThePath(t *testing.T) {
 
 func TestDecideAnswersWhatIsAsked(t *testing.T) {
 	set := rules.NewSet(
-		newRule("named", object.Secret, "platform", "blogsecret", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
-		newRule("owner", object.Secret, "somewhere", "else", func(r *spec.Rule) { r.Clones = spec.Deny }),
-		selectingRule(),
+		protecttest.NewRule("named", object.Secret, "platform", "blogsecret", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
+		protecttest.NewRule("owner", object.Secret, "somewhere", "else", func(r *spec.Rule) { r.Clones = spec.Deny }),
+		protecttest.SelectingRule(),
 	)
-	marked := newSecret(func(o *object.Full) {
+	marked := protecttest.NewSecret(func(o *object.Full) {
 		o.Labels = object.Merged(o.Labels, map[string]string{"headwater.dev/clone": "true", "share": "yes"})
 		o.Annotations = object.Merged(o.Annotations, map[string]string{"headwater.dev/rule": "owner"})
 	})
@@ -62,8 +63,8 @@ func TestDecideAnswersWhatIsAsked(t *testing.T) {
 
 func TestDecideAnswersByWhichRuleANamespaceIsAskedAbout(t *testing.T) {
 	set := rules.NewSet(
-		newRule("lets", object.Secret, "platform", "a", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
-		newRule("guards", object.Secret, "platform", "b"),
+		protecttest.NewRule("lets", object.Secret, "platform", "a", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
+		protecttest.NewRule("guards", object.Secret, "platform", "b"),
 	)
 	for path, want := range map[string]Reason{
 		"/validate/namespaces/lets": ReasonExempt, "/validate/namespaces/guards": ReasonNamespaceGuarded,

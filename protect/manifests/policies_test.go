@@ -14,6 +14,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -27,9 +29,9 @@ func policyNames(policies []Policy) (names []string) {
 }
 
 func TestPolicies(t *testing.T) {
-	guarded := blogRule()
-	warned := newRule("warned", object.Secret, "platform", "a", noGuard, func(r *spec.Rule) { r.Mode = spec.Warn })
-	audited := newRule("audited", object.ConfigMap, "other", "b", noGuard, func(r *spec.Rule) { r.Mode, r.Clones = spec.Audit, spec.Deny })
+	guarded := protecttest.BlogRule()
+	warned := protecttest.NewRule("warned", object.Secret, "platform", "a", noGuard, func(r *spec.Rule) { r.Mode = spec.Warn })
+	audited := protecttest.NewRule("audited", object.ConfigMap, "other", "b", noGuard, func(r *spec.Rule) { r.Mode, r.Clones = spec.Audit, spec.Deny })
 	for sentence, tc := range map[string]struct {
 		rules []spec.Rule
 		modes []spec.Mode
@@ -37,22 +39,22 @@ func TestPolicies(t *testing.T) {
 		want  []string
 	}{
 		"one rule that enforces": {
-			[]spec.Rule{guarded}, []spec.Mode{spec.Enforce}, newWorld(), []string{"headwater-sources Deny", "headwater-namespaces Deny", "headwater-clones Deny"},
+			[]spec.Rule{guarded}, []spec.Mode{spec.Enforce}, decidetest.NewWorld(), []string{"headwater-sources Deny", "headwater-namespaces Deny", "headwater-clones Deny"},
 		},
 		"a namespace that holds no source is not guarded": {
 			[]spec.Rule{guarded},
 			[]spec.Mode{spec.Enforce},
-			newWorld(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return false } }),
+			decidetest.NewWorld(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return false } }),
 			[]string{"headwater-sources Deny", "headwater-clones Deny"},
 		},
 		"each mode has its own, and the strictest guards the marks": {
 			[]spec.Rule{audited, warned},
 			[]spec.Mode{spec.Enforce, spec.Warn, spec.Audit},
-			newWorld(),
+			decidetest.NewWorld(),
 			[]string{"headwater-sources-warn Warn", "headwater-clones-warn Warn", "headwater-sources-audit Audit", "headwater-clones-audit Audit"},
 		},
-		"of other modes there are none": {[]spec.Rule{audited, warned}, []spec.Mode{spec.Enforce}, newWorld(), nil},
-		"without a rule there are none": {nil, []spec.Mode{spec.Enforce, spec.Warn, spec.Audit}, newWorld(), nil},
+		"of other modes there are none": {[]spec.Rule{audited, warned}, []spec.Mode{spec.Enforce}, decidetest.NewWorld(), nil},
+		"without a rule there are none": {nil, []spec.Mode{spec.Enforce, spec.Warn, spec.Audit}, decidetest.NewWorld(), nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			require.Equal(t, tc.want, policyNames(Policies(rules.NewSet(tc.rules...), tc.world, tc.modes...)))
@@ -62,8 +64,8 @@ func TestPolicies(t *testing.T) {
 
 func TestPoliciesBearNamesThatPermissionsKnow(t *testing.T) {
 	names := PolicyNames()
-	all := append(Policies(rules.NewSet(blogRule(), newRule("warned", object.Secret, "b", "b", func(r *spec.Rule) { r.Mode = spec.Warn }),
-		newRule("audited", object.Secret, "c", "c", func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld(), spec.Enforce, spec.Warn, spec.Audit), SelfPolicy(newWorld()))
+	all := append(Policies(rules.NewSet(protecttest.BlogRule(), protecttest.NewRule("warned", object.Secret, "b", "b", func(r *spec.Rule) { r.Mode = spec.Warn }),
+		protecttest.NewRule("audited", object.Secret, "c", "c", func(r *spec.Rule) { r.Mode = spec.Audit })), decidetest.NewWorld(), spec.Enforce, spec.Warn, spec.Audit), SelfPolicy(decidetest.NewWorld()))
 	for _, p := range all {
 		require.Contains(t, names, p.Definition.Name)
 		require.Equal(t, p.Definition.Name, p.Binding.Name)
@@ -74,19 +76,19 @@ func TestPoliciesBearNamesThatPermissionsKnow(t *testing.T) {
 }
 
 func TestPoliciesDependOnTheRulesOnly(t *testing.T) {
-	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
-	require.Equal(t, Policies(rules.NewSet(a, b), newWorld(), spec.Enforce), Policies(rules.NewSet(b, a), newWorld(), spec.Enforce), "and not on their order")
+	a, b := protecttest.BlogRule(), protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle")
+	require.Equal(t, Policies(rules.NewSet(a, b), decidetest.NewWorld(), spec.Enforce), Policies(rules.NewSet(b, a), decidetest.NewWorld(), spec.Enforce), "and not on their order")
 }
 
 func TestPoliciesNameWhoMay(t *testing.T) {
-	rule := blogRule(func(r *spec.Rule) {
+	rule := protecttest.BlogRule(func(r *spec.Rule) {
 		r.Allow = spec.Allow{
 			ClusterRoles: []string{"platform-admin"}, Users: []string{"jane"}, Groups: []string{"ops"},
 			ServiceAccounts: []spec.ServiceAccount{{Namespace: "cd", Name: "robot"}},
 		}
 	})
-	same := newRule("same", object.Secret, "platform", "same", func(r *spec.Rule) { r.Allow = rule.Allow })
-	world := newWorld(func(w *decide.World) {
+	same := protecttest.NewRule("same", object.Secret, "platform", "same", func(r *spec.Rule) { r.Allow = rule.Allow })
+	world := decidetest.NewWorld(func(w *decide.World) {
 		w.Holders = func(string) []string {
 			return decide.PrincipalsOf([]rbacv1.Subject{
 				{Kind: rbacv1.UserKind, Name: "root"},
@@ -113,9 +115,9 @@ func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
 	var many []spec.Rule
 	for i := range 250 {
 		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
-		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
+		many = append(many, protecttest.NewRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
-	world := newWorld(func(w *decide.World) {
+	world := decidetest.NewWorld(func(w *decide.World) {
 		var names []string
 		for i := range 2000 {
 			names = append(names, fmt.Sprintf("%04d", i)+strings.Repeat("x", 249))
@@ -143,8 +145,8 @@ func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
 }
 
 func TestMessagesOfPolicies(t *testing.T) {
-	named := blogRule(func(r *spec.Rule) { r.Message = "ask\nthe team" })
-	policies := Policies(rules.NewSet(named, selectingRule()), newWorld(), spec.Enforce)
+	named := protecttest.BlogRule(func(r *spec.Rule) { r.Message = "ask\nthe team" })
+	policies := Policies(rules.NewSet(named, protecttest.SelectingRule()), decidetest.NewWorld(), spec.Enforce)
 	validations := policies[0].Definition.Spec.Validations
 	require.Equal(t, "ask the team", validations[0].Message, "the API server takes no line breaks")
 	require.Empty(t, validations[0].MessageExpression)

@@ -12,15 +12,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
-
-func testEndpoint(t testing.TB) spec.Endpoint {
-	t.Helper()
-	endpoint, err := spec.NewEndpoint("", "headwater")
-	require.NoError(t, err)
-	return endpoint
-}
 
 func noGuard(r *spec.Rule) {
 	guard := false
@@ -29,10 +23,10 @@ func noGuard(r *spec.Rule) {
 
 func TestConfiguration(t *testing.T) {
 	set := rules.NewSet(
-		blogRule(),
-		newRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }),
+		protecttest.BlogRule(),
+		protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }),
 	)
-	config := Configuration(set, headwaterUser, FailClosed, testEndpoint(t), []byte("bundle"))
+	config := Configuration(set, protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), []byte("bundle"))
 	require.Equal(t, "headwater", config.Name)
 	require.Len(t, config.Webhooks, 3)
 
@@ -107,21 +101,21 @@ func names(config *admissionregistrationv1.ValidatingWebhookConfiguration) (name
 }
 
 func TestConfigurationOfNoRules(t *testing.T) {
-	require.Nil(t, Configuration(rules.NewSet[spec.Rule](), headwaterUser, FailClosed, testEndpoint(t), []byte("bundle")))
+	require.Nil(t, Configuration(rules.NewSet[spec.Rule](), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), []byte("bundle")))
 }
 
 func TestConfigurationWithoutGuards(t *testing.T) {
-	config := Configuration(rules.NewSet(blogRule(noGuard)), headwaterUser, FailClosed, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(protecttest.BlogRule(noGuard)), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{"sources.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 }
 
 func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 	set := rules.NewSet(
-		newRule("warned", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Warn }),
-		newRule("enforced", object.Secret, "platform", "b"),
-		newRule("audited", object.Secret, "other", "c", func(r *spec.Rule) { r.Mode = spec.Audit }),
+		protecttest.NewRule("warned", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Warn }),
+		protecttest.NewRule("enforced", object.Secret, "platform", "b"),
+		protecttest.NewRule("audited", object.Secret, "other", "c", func(r *spec.Rule) { r.Mode = spec.Audit }),
 	)
-	config := Configuration(set, headwaterUser, FailClosed, testEndpoint(t), nil)
+	config := Configuration(set, protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"namespaces.protect.headwater.dev Fail", "observed-namespaces.protect.headwater.dev Ignore",
@@ -137,7 +131,7 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 }
 
 func TestConfigurationOfSourcesBySelector(t *testing.T) {
-	config := Configuration(rules.NewSet(selectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create, spec.Delete} })), headwaterUser, FailClosed, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(protecttest.SelectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create, spec.Delete} })), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 	webhook := config.Webhooks[1]
 	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
@@ -161,9 +155,9 @@ func TestConfigurationOfSourcesBySelector(t *testing.T) {
 
 func TestConfigurationOfClones(t *testing.T) {
 	config := Configuration(rules.NewSet(
-		blogRule(noGuard, func(r *spec.Rule) { r.Clones, r.Mode = spec.Deny, spec.Warn }), newRule("free", object.Secret, "platform", "free", noGuard),
-		newRule("ca", object.ConfigMap, "platform", "ca", noGuard, func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }),
-	), headwaterUser, FailClosed, testEndpoint(t), nil)
+		protecttest.BlogRule(noGuard, func(r *spec.Rule) { r.Clones, r.Mode = spec.Deny, spec.Warn }), protecttest.NewRule("free", object.Secret, "platform", "free", noGuard),
+		protecttest.NewRule("ca", object.ConfigMap, "platform", "ca", noGuard, func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }),
+	), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"clones.protect.headwater.dev Fail", "observed-clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
@@ -203,7 +197,7 @@ func TestConfigurationOfClones(t *testing.T) {
 }
 
 func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
-	config := Configuration(rules.NewSet(blogRule(noGuard, func(r *spec.Rule) { r.Mode = spec.Audit })), headwaterUser, FailClosed, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(protecttest.BlogRule(noGuard, func(r *spec.Rule) { r.Mode = spec.Audit })), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
 }
 
@@ -217,11 +211,11 @@ func askedBy(webhook admissionregistrationv1.ValidatingWebhook) string {
 
 func TestRulesThatGuardOneNamespaceAreAskedAboutOneByOne(t *testing.T) {
 	config := Configuration(rules.NewSet(
-		newRule("audited", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Audit }),
-		newRule("enforced", object.Secret, "platform", "b"),
-		newRule("strict", object.Secret, "platform", "c"),
-		newRule("alone", object.Secret, "other", "d"),
-	), headwaterUser, FailClosed, testEndpoint(t), nil)
+		protecttest.NewRule("audited", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Audit }),
+		protecttest.NewRule("enforced", object.Secret, "platform", "b"),
+		protecttest.NewRule("strict", object.Secret, "platform", "c"),
+		protecttest.NewRule("alone", object.Secret, "other", "d"),
+	), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
@@ -248,15 +242,15 @@ func TestTheWebhooksAreBounded(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var all []spec.Rule
 			for i := range tc.rules {
-				all = append(all, newRule(fmt.Sprintf("r%03d", i), object.Secret, fmt.Sprintf("n%d", i%tc.namespaces), fmt.Sprintf("s%d", i)))
+				all = append(all, protecttest.NewRule(fmt.Sprintf("r%03d", i), object.Secret, fmt.Sprintf("n%d", i%tc.namespaces), fmt.Sprintf("s%d", i)))
 			}
-			require.Len(t, names(Configuration(rules.NewSet(all...), headwaterUser, FailClosed, testEndpoint(t), nil)), tc.want)
+			require.Len(t, names(Configuration(rules.NewSet(all...), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)), tc.want)
 		})
 	}
 }
 
 func TestConfigurationByStance(t *testing.T) {
-	set := rules.NewSet(blogRule(func(r *spec.Rule) { r.Clones = spec.Deny }))
+	set := rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Clones = spec.Deny }))
 	for stance, want := range map[FailureMode][]string{
 		Probe: {
 			"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore",
@@ -269,24 +263,24 @@ func TestConfigurationByStance(t *testing.T) {
 		FailOpen: {"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore"},
 	} {
 		t.Run(string(stance), func(t *testing.T) {
-			require.Equal(t, want, names(Configuration(set, headwaterUser, stance, testEndpoint(t), nil)))
+			require.Equal(t, want, names(Configuration(set, protecttest.HeadwaterUser, stance, protecttest.Endpoint(t), nil)))
 		})
 	}
 }
 
 func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
-	a, b := blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle")
-	one := Configuration(rules.NewSet(a, b), headwaterUser, FailClosed, testEndpoint(t), nil)
-	require.Equal(t, one, Configuration(rules.NewSet(b, a), headwaterUser, FailClosed, testEndpoint(t), nil), "and not on their order")
+	a, b := protecttest.BlogRule(), protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle")
+	one := Configuration(rules.NewSet(a, b), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	require.Equal(t, one, Configuration(rules.NewSet(b, a), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil), "and not on their order")
 }
 
 func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
 	var many []spec.Rule
 	for i := range 250 {
 		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
-		many = append(many, newRule(name(63), object.ConfigMap, name(63), name(253)))
+		many = append(many, protecttest.NewRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
-	config := Configuration(rules.NewSet(many...), headwaterUser, FailClosed, testEndpoint(t), nil)
+	config := Configuration(rules.NewSet(many...), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
 		"sources-4.protect.headwater.dev Fail", "sources-5.protect.headwater.dev Fail",
@@ -318,7 +312,7 @@ func TestLiteralCannotBeBrokenOutOf(t *testing.T) {
 
 func TestNewEndpoint(t *testing.T) {
 	t.Run("a Service", func(t *testing.T) {
-		endpoint := testEndpoint(t)
+		endpoint := protecttest.Endpoint(t)
 		require.Equal(t, []string{
 			"headwater-webhook.headwater", "headwater-webhook.headwater.svc", "headwater-webhook.headwater.svc.cluster.local",
 		}, endpoint.Hosts.Names)
@@ -348,7 +342,7 @@ func TestNewEndpoint(t *testing.T) {
 }
 
 func TestTheWebhookOfTheConfigurationAsksAboutOneConfigMapAndFailsOpen(t *testing.T) {
-	webhook := ConfigurationWebhook(decide.OwnConfiguration{Namespace: "own", Name: "headwater"}, testEndpoint(t), []byte("ca"))
+	webhook := ConfigurationWebhook(decide.OwnConfiguration{Namespace: "own", Name: "headwater"}, protecttest.Endpoint(t), []byte("ca"))
 	require.Equal(t, "configuration.protect.headwater.dev", webhook.Name)
 	require.Equal(t, admissionregistrationv1.Ignore, *webhook.FailurePolicy)
 	require.Equal(t, inNamespaces([]string{"own"}), webhook.NamespaceSelector)

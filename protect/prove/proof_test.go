@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -43,8 +44,8 @@ func TestFindingOf(t *testing.T) {
 		"a webhook of theirs refused in the words of ours": {
 			refused(`admission webhook "x.example.org" denied the request: admission webhook "marks.protect.headwater.dev" denied the request`), other,
 		},
-		"a policy of theirs refused":  {forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: ` + canary), other},
-		"a webhook of theirs refused": {refused(`admission webhook "x.example.org" denied the request: ` + canary), other},
+		"a policy of theirs refused":  {forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: ` + protecttest.Canary), other},
+		"a webhook of theirs refused": {refused(`admission webhook "x.example.org" denied the request: ` + protecttest.Canary), other},
 		"RBAC refused":                {forbidden(`User "system:serviceaccount:headwater:headwater-prober" cannot patch`), other},
 		"the webhook did not answer": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "marks.protect.headwater.dev": refused`)),
@@ -55,7 +56,7 @@ func TestFindingOf(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			got := findingOf(tc.err)
 			require.Equal(t, tc.want, got)
-			require.NotContains(t, got.problem, canary)
+			require.NotContains(t, got.problem, protecttest.Canary)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -22,11 +23,11 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 	client := fake.NewClientset()
 	passing := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	p := &Prover{
-		Prober: fake.NewClientset(newSecret().ToAPI()), Store: configmap.Store{Client: client, Namespace: "headwater", Name: ProofsConfigMap}, Namespace: "headwater", Rules: rules.NewLive(rules.NewSet(blogRule())),
+		Prober: fake.NewClientset(protecttest.NewSecret().ToAPI()), Store: configmap.Store{Client: client, Namespace: "headwater", Name: ProofsConfigMap}, Namespace: "headwater", Rules: rules.NewLive(rules.NewSet(protecttest.BlogRule())),
 		Engine: func() spec.Engine { return spec.EngineWebhook }, OnChange: func() {},
 		Protected: func(rule spec.Rule) []object.Ref { return []object.Ref{rule.Source.Ref()} },
 		Source:    func(object.Ref) (*object.Full, bool) { return nil, false },
-		Clock:     passing, Events: &sentEvents{}, Metrics: NewMetrics(prometheus.NewRegistry()), Log: zaptest.NewLogger(t), Wake: loop.NewWake(),
+		Clock:     passing, Events: &protecttest.Events{}, Metrics: NewMetrics(prometheus.NewRegistry()), Log: zaptest.NewLogger(t), Wake: loop.NewWake(),
 		doubtSince: map[string]time.Time{}, stored: map[string]Status{},
 	}
 	look := func(after time.Duration) map[string]string {
@@ -56,7 +57,7 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 	require.Equal(t, "2026-11-22T12:10:05Z", later[LastTried])
 	require.Equal(t, first["blogsecret"], later["blogsecret"], "since when it stands so")
 
-	p.Rules.Swap(rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })))
+	p.Rules.Swap(rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })))
 	require.Empty(t, look(time.Second), "nothing is refused: nothing is proven")
 	require.Empty(t, shown())
 }

@@ -30,6 +30,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -44,7 +46,7 @@ type registrationSetup struct {
 	proved   atomic.Pointer[prove.Proof]
 	identity *live.Value[string]
 	settings *live.Value[spec.Settings]
-	events   sentEvents
+	events   protecttest.Events
 }
 
 func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[spec.Rule]) *registrationSetup {
@@ -58,11 +60,13 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[sp
 		meta.SetUID(uuid.NewUUID())
 		return false, nil, nil
 	})
-	s.identity, s.settings = live.New(headwaterUser), live.New(spec.Settings{Engine: spec.EngineWebhook})
+	s.identity, s.settings = live.New(protecttest.HeadwaterUser), live.New(spec.Settings{Engine: spec.EngineWebhook})
 	s.proved.Store(&prove.Proof{Known: true, By: spec.EngineWebhook})
 	s.Registration = &Registration{
-		Client: client, Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: testEndpoint(t),
-		World:      func() decide.World { return newWorld(func(w *decide.World) { w.Headwater = s.identity.Load() }) },
+		Client: client, Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: protecttest.Endpoint(t),
+		World: func() decide.World {
+			return decidetest.NewWorld(func(w *decide.World) { w.Headwater = s.identity.Load() })
+		},
 		WorldReady: func() bool { return true }, SourcesRead: func() bool { return true },
 		Bundle: func() []byte {
 			if ca := s.ca.Load(); ca != nil {
@@ -95,14 +99,14 @@ func (s *registrationSetup) live(t *testing.T) *admissionregistrationv1.Validati
 
 func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[spec.Rule]) {
 	t.Helper()
-	desired := manifests.Configuration(set, headwaterUser, manifests.FailClosed, s.Endpoint, s.Bundle())
+	desired := manifests.Configuration(set, protecttest.HeadwaterUser, manifests.FailClosed, s.Endpoint, s.Bundle())
 	require.Eventually(t, func() bool {
 		live := s.live(t)
 		if live == nil {
 			return false
 		}
 		return webhookContent.same(live, desired)
-	}, soon, 5*time.Millisecond)
+	}, protecttest.Soon, 5*time.Millisecond)
 }
 
 func (s *registrationSetup) repairs() float64 {
@@ -115,43 +119,43 @@ func (s *registrationSetup) configurations() admissionclient.ValidatingWebhookCo
 
 func registered(t *testing.T) *registrationSetup {
 	t.Helper()
-	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
 	s.up.Store(true)
 	s.trust("ca")
-	background(t, s.Run)
-	s.requireRegistered(t, testRules())
+	protecttest.Background(t, s.Run)
+	s.requireRegistered(t, protecttest.Rules())
 	require.Eventually(t, func() bool { // also stored
 		_, err := s.client.CoreV1().ConfigMaps("headwater").Get(t.Context(), RegisteredConfigMap, metav1.GetOptions{})
 		return err == nil
-	}, soon, time.Millisecond)
+	}, protecttest.Soon, time.Millisecond)
 	return s
 }
 
 func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), testRules())
-	background(t, s.Run)
+	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+	protecttest.Background(t, s.Run)
 	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond)
 	s.up.Store(true)
 	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond)
 	s.trust("ca")
-	s.requireRegistered(t, testRules())
-	require.Equal(t, []string{"create"}, writesTo(s.client, "validatingwebhookconfigurations"))
+	s.requireRegistered(t, protecttest.Rules())
+	require.Equal(t, []string{"create"}, protecttest.Writes(s.client, "validatingwebhookconfigurations"))
 	require.Zero(t, s.repairs())
 }
 
 func TestRegistrationWaitsUntilHeadwaterKnowsItsName(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
 	s.identity = live.New("")
 	s.up.Store(true)
 	s.trust("ca")
-	background(t, s.Run)
+	protecttest.Background(t, s.Run)
 	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond, "it would lock Headwater out of its clones")
-	s.identity.Swap(headwaterUser)
-	s.requireRegistered(t, testRules())
+	s.identity.Swap(protecttest.HeadwaterUser)
+	s.requireRegistered(t, protecttest.Rules())
 }
 
 func TestRegistrationNeverTrustsNobody(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
 	s.up.Store(true)
 	calls := 0
 	s.Bundle = func() []byte { // the certificate arrives during a reconcile
@@ -160,18 +164,18 @@ func TestRegistrationNeverTrustsNobody(t *testing.T) {
 		}
 		return []byte("ca")
 	}
-	background(t, s.Run)
-	require.Eventually(t, func() bool { return s.live(t) != nil }, soon, time.Millisecond)
+	protecttest.Background(t, s.Run)
+	require.Eventually(t, func() bool { return s.live(t) != nil }, protecttest.Soon, time.Millisecond)
 	require.Equal(t, []byte("ca"), s.live(t).Webhooks[0].ClientConfig.CABundle)
-	require.Equal(t, []string{"create"}, writesTo(s.client, "validatingwebhookconfigurations"))
+	require.Equal(t, []string{"create"}, protecttest.Writes(s.client, "validatingwebhookconfigurations"))
 }
 
 func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
 	s := registered(t)
-	requeueAfter := newTestRegistration(t, s.client, testRules())
+	requeueAfter := newTestRegistration(t, s.client, protecttest.Rules())
 	requeueAfter.up.Store(true)
 	requeueAfter.trust("ca")
-	background(t, requeueAfter.Run)
+	protecttest.Background(t, requeueAfter.Run)
 	gets := func() (gets int) {
 		for _, action := range s.client.Actions() {
 			if action.GetVerb() == "get" && action.GetResource().Resource == "validatingwebhookconfigurations" {
@@ -183,30 +187,30 @@ func TestRegistrationWritesNothingWhenNothingChanged(t *testing.T) {
 	before := gets()
 	require.Never(t, func() bool {
 		requeueAfter.Changed()
-		requeueAfter.Rules.Swap(testRules())
-		return len(writesTo(s.client, "validatingwebhookconfigurations")) > 1 || gets() > before
+		requeueAfter.Rules.Swap(protecttest.Rules())
+		return len(protecttest.Writes(s.client, "validatingwebhookconfigurations")) > 1 || gets() > before
 	}, 200*time.Millisecond, 10*time.Millisecond, "invariants 2 and 13")
 	require.Zero(t, s.repairs()+requeueAfter.repairs())
 }
 
 func TestRegistrationFollowsRulesAndCA(t *testing.T) {
 	s := registered(t)
-	more := rules.NewSet(blogRule(), newRule("ca", object.ConfigMap, "certs", "ca-bundle"))
+	more := rules.NewSet(protecttest.BlogRule(), protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle"))
 	s.Rules.Swap(more)
 	s.requireRegistered(t, more)
 	s.trust("new ca")
 	s.requireRegistered(t, more)
 	require.Equal(t, []byte("new ca"), s.live(t).Webhooks[1].ClientConfig.CABundle)
-	require.Equal(t, []string{"create", "update", "update"}, writesTo(s.client, "validatingwebhookconfigurations"))
+	require.Equal(t, []string{"create", "update", "update"}, protecttest.Writes(s.client, "validatingwebhookconfigurations"))
 	require.Zero(t, s.repairs(), "a change of ours is no repair")
 }
 
 func TestRegistrationIsDeletedWithTheLastRule(t *testing.T) {
 	s := registered(t)
 	s.Rules.Swap(rules.NewSet[spec.Rule]())
-	require.Eventually(t, func() bool { return s.live(t) == nil }, soon, 5*time.Millisecond)
-	s.Rules.Swap(testRules())
-	s.requireRegistered(t, testRules())
+	require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, 5*time.Millisecond)
+	s.Rules.Swap(protecttest.Rules())
+	s.requireRegistered(t, protecttest.Rules())
 	require.Zero(t, s.repairs())
 }
 
@@ -232,8 +236,8 @@ func TestRegistrationIsRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := registered(t)
 			tamper(t, s)
-			s.requireRegistered(t, testRules())
-			require.Eventually(t, func() bool { return s.repairs() == 1 }, soon, time.Millisecond)
+			s.requireRegistered(t, protecttest.Rules())
+			require.Eventually(t, func() bool { return s.repairs() == 1 }, protecttest.Soon, time.Millisecond)
 		})
 	}
 }
@@ -243,24 +247,24 @@ func TestRegistrationLeavesWhatOthersWroteOnIt(t *testing.T) {
 		Name: spec.ConfigurationName, ResourceVersion: "1",
 		Labels: map[string]string{"team": "platform"}, Annotations: map[string]string{"note": "x"},
 	}}
-	s := newTestRegistration(t, fake.NewClientset(theirs), testRules())
+	s := newTestRegistration(t, fake.NewClientset(theirs), protecttest.Rules())
 	s.up.Store(true)
 	s.trust("ca")
-	background(t, s.Run)
-	s.requireRegistered(t, testRules())
+	protecttest.Background(t, s.Run)
+	s.requireRegistered(t, protecttest.Rules())
 	live := s.live(t)
 	require.Equal(t, "platform", live.Labels["team"])
 	require.Equal(t, "x", live.Annotations["note"])
-	require.Equal(t, []string{"update"}, writesTo(s.client, "validatingwebhookconfigurations"))
+	require.Equal(t, []string{"update"}, protecttest.Writes(s.client, "validatingwebhookconfigurations"))
 }
 
 func TestRegistrationWithoutRules(t *testing.T) {
 	t.Run("removes what an earlier run left", func(t *testing.T) {
-		left := manifests.Configuration(testRules(), headwaterUser, manifests.FailClosed, testEndpoint(t), []byte("ca"))
+		left := manifests.Configuration(protecttest.Rules(), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), []byte("ca"))
 		left.UID = "uid-of-left"
 		s := newTestRegistration(t, fake.NewClientset(left), rules.NewSet[spec.Rule]())
-		background(t, s.Run)
-		require.Eventually(t, func() bool { return s.live(t) == nil }, soon, 5*time.Millisecond)
+		protecttest.Background(t, s.Run)
+		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, 5*time.Millisecond)
 		for _, action := range s.client.Actions() {
 			if deletion, ok := action.(k8stesting.DeleteAction); ok {
 				require.EqualValues(t, "uid-of-left", *deletion.GetDeleteOptions().Preconditions.UID)
@@ -292,32 +296,32 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 	t.Run("the webhook until the policies were seen to refuse", func(t *testing.T) {
 		s := registered(t)
 		use(s, spec.EnginePolicy)
-		require.Eventually(t, func() bool { return policies(s) }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return policies(s) }, protecttest.Soon, time.Millisecond)
 		s.Changed()
 		require.Never(t, func() bool { return s.live(t) == nil }, 100*time.Millisecond, 5*time.Millisecond)
 		s.proved.Store(&prove.Proof{Known: true, By: spec.EnginePolicy})
 		s.Changed()
-		require.Eventually(t, func() bool { return s.live(t) == nil }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, time.Millisecond)
 	})
 	t.Run("and not for ever where nothing refuses", func(t *testing.T) {
 		s := registered(t)
 		s.proved.Store(&prove.Proof{Known: true})
 		use(s, spec.EnginePolicy)
-		require.Eventually(t, func() bool { return s.live(t) == nil }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, time.Millisecond)
 	})
 	t.Run("the policies until the webhook must be known", func(t *testing.T) {
-		s := newTestRegistration(t, fake.NewClientset(), testRules())
+		s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
 		passing := clocktesting.NewFakeClock(time.Now())
 		s.Clock = passing
 		s.proved.Store(&prove.Proof{Known: true, By: spec.EnginePolicy})
 		use(s, spec.EnginePolicy)
-		background(t, s.Run)
-		require.Eventually(t, func() bool { return policies(s) }, soon, time.Millisecond)
+		protecttest.Background(t, s.Run)
+		require.Eventually(t, func() bool { return policies(s) }, protecttest.Soon, time.Millisecond)
 		use(s, spec.EngineWebhook)
 		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond, "it does not listen yet")
 		s.up.Store(true)
 		s.trust("ca")
-		require.Eventually(t, func() bool { return s.live(t) != nil }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return s.live(t) != nil }, protecttest.Soon, time.Millisecond)
 		passing.Step(prove.Settling - time.Millisecond)
 		s.Changed()
 		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond)
@@ -325,27 +329,27 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 			passing.Step(prove.Settling) // after the registration stored its versions
 			s.Changed()
 			return !policies(s)
-		}, soon, 5*time.Millisecond)
+		}, protecttest.Soon, 5*time.Millisecond)
 	})
 }
 
 func TestANamespaceWithoutASourceIsGuardedOnlyUntilThatIsKnown(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), testRules())
+	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
 	s.settings.Swap(spec.Settings{Engine: spec.EnginePolicy})
 	var read atomic.Bool
 	s.SourcesRead = read.Load
 	s.World = func() decide.World {
-		return newWorld(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return !read.Load() } })
+		return decidetest.NewWorld(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return !read.Load() } })
 	}
-	background(t, s.Run)
+	protecttest.Background(t, s.Run)
 	guarded := func() bool {
 		_, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "headwater-namespaces", metav1.GetOptions{})
 		return err == nil
 	}
-	require.Eventually(t, guarded, soon, time.Millisecond)
+	require.Eventually(t, guarded, protecttest.Soon, time.Millisecond)
 	require.Never(t, func() bool { return !guarded() }, 3*readyInterval, 20*time.Millisecond)
 	read.Store(true) // no event reports this
-	require.Eventually(t, func() bool { return !guarded() }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return !guarded() }, protecttest.Soon, time.Millisecond)
 }
 
 // refusing makes the API server deny these writes until the test ends that.
@@ -370,9 +374,9 @@ func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: stranger},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: stranger},
 	)
-	s := newTestRegistration(t, client, testRules())
+	s := newTestRegistration(t, client, protecttest.Rules())
 	s.settings.Swap(spec.Settings{Engine: spec.EnginePolicy})
-	background(t, s.Run)
+	protecttest.Background(t, s.Run)
 	bindings := func() (names []string) {
 		list, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -381,9 +385,9 @@ func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 		}
 		return names
 	}
-	require.Eventually(t, func() bool { return slices.Contains(bindings(), "headwater-sources") }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(bindings(), "headwater-sources") }, protecttest.Soon, time.Millisecond)
 	s.Rules.Swap(rules.NewSet[spec.Rule]())
-	require.Eventually(t, func() bool { return slices.Equal(bindings(), []string{"somebodys"}) }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Equal(bindings(), []string{"somebodys"}) }, protecttest.Soon, time.Millisecond)
 	next := newTestRegistration(t, client, rules.NewSet[spec.Rule]()) // it deletes leftovers of an earlier run
 	require.NoError(t, next.newReconcilers())
 	_, err := next.reconcile(t.Context())
@@ -394,18 +398,18 @@ func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 func TestAPolicyThatCannotBeWrittenKeepsNoBindingFromIt(t *testing.T) {
 	client := fake.NewClientset()
 	refusing(client, "create", "validatingadmissionpolicies", "headwater-clones")
-	s := newTestRegistration(t, client, testRules())
+	s := newTestRegistration(t, client, protecttest.Rules())
 	s.settings.Swap(spec.Settings{Engine: spec.EnginePolicy})
-	background(t, s.Run)
+	protecttest.Background(t, s.Run)
 	require.Eventually(t, func() bool {
 		_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), "headwater-sources", metav1.GetOptions{})
 		return err == nil
-	}, soon, time.Millisecond)
+	}, protecttest.Soon, time.Millisecond)
 }
 
 func TestTheWebhookStandsInForPoliciesThatCannotBeKept(t *testing.T) {
 	client := fake.NewClientset()
-	s := newTestRegistration(t, client, testRules())
+	s := newTestRegistration(t, client, protecttest.Rules())
 	allow := refusing(client, "create", "validatingadmissionpolicybindings", "headwater-sources")
 	var looks atomic.Int32
 	s.OnChange = func() { looks.Add(1) }
@@ -414,18 +418,18 @@ func TestTheWebhookStandsInForPoliciesThatCannotBeKept(t *testing.T) {
 	s.up.Store(true)
 	s.webhookVerified = true
 	s.trust("ca")
-	background(t, s.Run)
+	protecttest.Background(t, s.Run)
 	failure := func() (policy admissionregistrationv1.FailurePolicyType) {
 		if live := s.live(t); live != nil {
 			policy = *live.Webhooks[0].FailurePolicy
 		}
 		return policy
 	}
-	require.Eventually(t, func() bool { return failure() == admissionregistrationv1.Fail }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return failure() == admissionregistrationv1.Fail }, protecttest.Soon, time.Millisecond)
 	before := looks.Load()
 	s.Changed()
-	require.Eventually(t, func() bool { return looks.Load() > before }, soon, time.Millisecond, "the prover is to look at once")
+	require.Eventually(t, func() bool { return looks.Load() > before }, protecttest.Soon, time.Millisecond, "the prover is to look at once")
 	allow()
 	s.Changed()
-	require.Eventually(t, func() bool { return failure() == admissionregistrationv1.Ignore }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return failure() == admissionregistrationv1.Ignore }, protecttest.Soon, time.Millisecond)
 }

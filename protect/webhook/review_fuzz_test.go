@@ -16,6 +16,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -24,14 +26,14 @@ import (
 // gets a response: a review or a client error. No response quotes the body.
 func FuzzReview(f *testing.F) {
 	for _, operation := range []string{"CREATE", "UPDATE", "DELETE"} {
-		for _, before := range []string{oldSecret, oldConfig, oldPlatform, "null", `{}`} {
-			for _, after := range []string{oldSecret, newSecretJSON, oldConfig, "null"} {
-				f.Add(reviewOf(operation, before, after))
-				f.Add(reviewOf(operation, before, after, `"name":"blogsecret","namespace"`, `"namespace"`))
-				f.Add(reviewOf(operation, before, after, "alice", "system:serviceaccount:headwater:headwater"))
-				f.Add(reviewOf(operation, before, after, "system:authenticated", "system:masters"))
-				f.Add(reviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"configmaps"`, `"blogsecret"`, `"blogconfig"`))
-				f.Add(reviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"namespaces"`))
+		for _, before := range []string{protecttest.OldSecretJSON, oldConfig, oldPlatform, "null", `{}`} {
+			for _, after := range []string{protecttest.OldSecretJSON, protecttest.NewSecretJSON, oldConfig, "null"} {
+				f.Add(protecttest.ReviewOf(operation, before, after))
+				f.Add(protecttest.ReviewOf(operation, before, after, `"name":"blogsecret","namespace"`, `"namespace"`))
+				f.Add(protecttest.ReviewOf(operation, before, after, "alice", "system:serviceaccount:headwater:headwater"))
+				f.Add(protecttest.ReviewOf(operation, before, after, "system:authenticated", "system:masters"))
+				f.Add(protecttest.ReviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"configmaps"`, `"blogsecret"`, `"blogconfig"`))
+				f.Add(protecttest.ReviewOf(operation, before, after, `"resource":"secrets"`, `"resource":"namespaces"`))
 			}
 		}
 		for _, metadata := range []string{
@@ -42,21 +44,21 @@ func FuzzReview(f *testing.F) {
 			`"ownerReferences":[{"uid":"1"}],`,
 		} {
 			with := func(object string) string { return strings.Replace(object, `"metadata":{`, `"metadata":{`+metadata, 1) }
-			f.Add(reviewOf(operation, with(oldSecret), newSecretJSON))
-			f.Add(reviewOf(operation, with(oldSecret), with(newSecretJSON), "blogsecret", "another"))
+			f.Add(protecttest.ReviewOf(operation, with(protecttest.OldSecretJSON), protecttest.NewSecretJSON))
+			f.Add(protecttest.ReviewOf(operation, with(protecttest.OldSecretJSON), with(protecttest.NewSecretJSON), "blogsecret", "another"))
 			for _, user := range []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager", "system:serviceaccount:kube-system:default"} {
-				f.Add(reviewOf(operation, with(oldSecret), oldSecret, "blogsecret", "another", "alice", user))
-				f.Add(reviewOf(operation, with(oldSecret), oldSecret, "alice", user))
+				f.Add(protecttest.ReviewOf(operation, with(protecttest.OldSecretJSON), protecttest.OldSecretJSON, "blogsecret", "another", "alice", user))
+				f.Add(protecttest.ReviewOf(operation, with(protecttest.OldSecretJSON), protecttest.OldSecretJSON, "alice", user))
 			}
-			f.Add(reviewOf(operation, oldSecret, with(oldSecret)))
+			f.Add(protecttest.ReviewOf(operation, protecttest.OldSecretJSON, with(protecttest.OldSecretJSON)))
 		}
 	}
-	set := rules.NewSet(append(testRules().All(), selectingRule(),
-		newRule("denied", object.Secret, "elsewhere", "x", func(r *spec.Rule) { r.Clones = spec.Deny }))...)
-	reviewer := newTestReviewer(reviewerSetup{decide: func(r decide.Request) decide.Verdict { return decide.Decide(r, set, newWorld()) }})
+	set := rules.NewSet(append(protecttest.Rules().All(), protecttest.SelectingRule(),
+		protecttest.NewRule("denied", object.Secret, "elsewhere", "x", func(r *spec.Rule) { r.Clones = spec.Deny }))...)
+	reviewer := newTestReviewer(reviewerSetup{decide: func(r decide.Request) decide.Verdict { return decide.Decide(r, set, decidetest.NewWorld()) }})
 	f.Fuzz(func(t *testing.T, body string) {
 		answer := post(reviewer, body)
-		require.NotContains(t, answer.Body.String(), canary)
+		require.NotContains(t, answer.Body.String(), protecttest.Canary)
 		if answer.Code != http.StatusOK {
 			require.GreaterOrEqual(t, answer.Code, 400)
 			require.Less(t, answer.Code, 500, "input never causes an internal error")

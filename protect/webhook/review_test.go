@@ -20,32 +20,17 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 const (
-	oldSecret     = `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"platform","name":"blogsecret"},"type":"Opaque","data":{"password":"czNjcjN0LWNhbmFyeQ=="}}`
-	newSecretJSON = `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"platform","name":"blogsecret"},"type":"Opaque","data":{"password":"b3RoZXI="}}`
-	oldConfig     = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"platform","name":"blogconfig"},"data":{"a":"s3cr3t-canary"},"binaryData":{"b":"AA=="}}`
-	oldPlatform   = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"platform"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`
+	oldConfig   = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"platform","name":"blogconfig"},"data":{"a":"s3cr3t-canary"},"binaryData":{"b":"AA=="}}`
+	oldPlatform = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"platform"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`
 )
-
-// reviewOf builds the review of a write to the Secret by alice, with parts
-// replaced.
-func reviewOf(operation, before, after string, replace ...string) string {
-	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1",` +
-		`"kind":{"group":"","version":"v1","kind":"Secret"},"resource":{"group":"","version":"v1","resource":"secrets"},` +
-		`"name":"blogsecret","namespace":"platform","operation":"` + operation + `",` +
-		`"userInfo":{"username":"alice","groups":["system:authenticated"]},"object":` + after + `,"oldObject":` + before + `,"dryRun":false,"options":null}}`
-	return strings.NewReplacer(replace...).Replace(body)
-}
-
-func testRules() *rules.Set[spec.Rule] {
-	return rules.NewSet(blogRule(), newRule("blogconfig", object.ConfigMap, "platform", "blogconfig"))
-}
 
 type reviewerSetup struct {
 	ready  func() bool
@@ -58,7 +43,9 @@ func newTestReviewer(setup reviewerSetup) *Reviewer {
 		setup.ready = func() bool { return true }
 	}
 	if setup.decide == nil {
-		setup.decide = func(request decide.Request) decide.Verdict { return decide.Decide(request, testRules(), newWorld()) }
+		setup.decide = func(request decide.Request) decide.Verdict {
+			return decide.Decide(request, protecttest.Rules(), decidetest.NewWorld())
+		}
 	}
 	if setup.log == nil {
 		setup.log = zap.NewNop()
@@ -93,37 +80,37 @@ func TestReviewAnswers(t *testing.T) {
 		allowed bool
 		code    int32
 	}{
-		"an edit is refused":         {reviewOf("UPDATE", oldSecret, newSecretJSON), false, 403},
-		"a delete is refused":        {reviewOf("DELETE", oldSecret, "null"), false, 403},
-		"a no-op passes":             {reviewOf("UPDATE", oldSecret, oldSecret), true, 0},
-		"a create is refused":        {reviewOf("CREATE", "null", oldSecret), false, 403},
-		"another name passes":        {reviewOf("CREATE", "null", oldSecret, swap("blogsecret", "another")...), true, 0},
-		"a collection has no name":   {reviewOf("DELETE", oldSecret, "null", `"name":"blogsecret","namespace"`, `"namespace"`), false, 403},
-		"an administrator passes":    {reviewOf("UPDATE", oldSecret, newSecretJSON, swap("system:authenticated", "system:masters")...), true, 0},
-		"another resource passes":    {reviewOf("UPDATE", oldSecret, newSecretJSON, swap(`"resource":"secrets"`, `"resource":"pods"`)...), true, 0},
-		"another group passes":       {reviewOf("UPDATE", oldSecret, newSecretJSON, swap(`"resource":{"group":""`, `"resource":{"group":"x"`)...), true, 0},
-		"another kind of object":     {reviewOf("UPDATE", oldConfig, newSecretJSON), false, 500},
-		"no old object":              {reviewOf("UPDATE", "null", newSecretJSON), false, 500},
-		"no old object to delete":    {reviewOf("DELETE", "null", "null"), false, 500},
-		"no new object":              {reviewOf("UPDATE", oldSecret, "null"), false, 500},
-		"an old object with no type": {reviewOf("UPDATE", `{"metadata":{"name":"blogsecret"}}`, newSecretJSON), false, 500},
-		"a list for an object":       {reviewOf("DELETE", `[]`, "null"), false, 500},
-		"data that is not base64":    {reviewOf("UPDATE", oldSecret, strings.Replace(newSecretJSON, "b3RoZXI=", "%%%", 1)), false, 500},
-		"data given twice":           {reviewOf("UPDATE", oldSecret, strings.Replace(oldSecret, `"type"`, `"data":{},"type"`, 1)), false, 500},
-		"data in plain":              {reviewOf("UPDATE", oldSecret, strings.Replace(oldSecret, `"type"`, `"stringData":{"password":"x"},"type"`, 1)), false, 500},
+		"an edit is refused":         {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON), false, 403},
+		"a delete is refused":        {protecttest.ReviewOf("DELETE", protecttest.OldSecretJSON, "null"), false, 403},
+		"a no-op passes":             {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON), true, 0},
+		"a create is refused":        {protecttest.ReviewOf("CREATE", "null", protecttest.OldSecretJSON), false, 403},
+		"another name passes":        {protecttest.ReviewOf("CREATE", "null", protecttest.OldSecretJSON, swap("blogsecret", "another")...), true, 0},
+		"a collection has no name":   {protecttest.ReviewOf("DELETE", protecttest.OldSecretJSON, "null", `"name":"blogsecret","namespace"`, `"namespace"`), false, 403},
+		"an administrator passes":    {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON, swap("system:authenticated", "system:masters")...), true, 0},
+		"another resource passes":    {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON, swap(`"resource":"secrets"`, `"resource":"pods"`)...), true, 0},
+		"another group passes":       {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON, swap(`"resource":{"group":""`, `"resource":{"group":"x"`)...), true, 0},
+		"another kind of object":     {protecttest.ReviewOf("UPDATE", oldConfig, protecttest.NewSecretJSON), false, 500},
+		"no old object":              {protecttest.ReviewOf("UPDATE", "null", protecttest.NewSecretJSON), false, 500},
+		"no old object to delete":    {protecttest.ReviewOf("DELETE", "null", "null"), false, 500},
+		"no new object":              {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, "null"), false, 500},
+		"an old object with no type": {protecttest.ReviewOf("UPDATE", `{"metadata":{"name":"blogsecret"}}`, protecttest.NewSecretJSON), false, 500},
+		"a list for an object":       {protecttest.ReviewOf("DELETE", `[]`, "null"), false, 500},
+		"data that is not base64":    {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, strings.Replace(protecttest.NewSecretJSON, "b3RoZXI=", "%%%", 1)), false, 500},
+		"data given twice":           {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, strings.Replace(protecttest.OldSecretJSON, `"type"`, `"data":{},"type"`, 1)), false, 500},
+		"data in plain":              {protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, strings.Replace(protecttest.OldSecretJSON, `"type"`, `"stringData":{"password":"x"},"type"`, 1)), false, 500},
 		"data under another case": {
-			reviewOf("UPDATE", oldSecret, strings.Replace(oldSecret, `"type"`, `"DATA":{"password":"b3RoZXI="},"type"`, 1)), true, 0,
+			protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, strings.Replace(protecttest.OldSecretJSON, `"type"`, `"DATA":{"password":"b3RoZXI="},"type"`, 1)), true, 0,
 		},
 		"a ConfigMap": {
-			reviewOf("UPDATE", oldConfig, strings.Replace(oldConfig, canary, "x", 1), "blogsecret", "blogconfig", `"resource":"secrets"`, `"resource":"configmaps"`),
+			protecttest.ReviewOf("UPDATE", oldConfig, strings.Replace(oldConfig, protecttest.Canary, "x", 1), "blogsecret", "blogconfig", `"resource":"secrets"`, `"resource":"configmaps"`),
 			false, 403,
 		},
 		"a ConfigMap's binary data": {
-			reviewOf("UPDATE", oldConfig, strings.Replace(oldConfig, "AA==", "AQ==", 1), "blogsecret", "blogconfig", `"resource":"secrets"`, `"resource":"configmaps"`),
+			protecttest.ReviewOf("UPDATE", oldConfig, strings.Replace(oldConfig, "AA==", "AQ==", 1), "blogsecret", "blogconfig", `"resource":"secrets"`, `"resource":"configmaps"`),
 			false, 403,
 		},
 		"a namespace": {
-			reviewOf("DELETE", oldPlatform, "null", "blogsecret", "platform", `"resource":"secrets"`, `"resource":"namespaces"`), false, 403,
+			protecttest.ReviewOf("DELETE", oldPlatform, "null", "blogsecret", "platform", `"resource":"secrets"`, `"resource":"namespaces"`), false, 403,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +118,7 @@ func TestReviewAnswers(t *testing.T) {
 			response := responseOf(t, answer)
 			require.Equal(t, "u1", string(response.UID))
 			require.Equal(t, tc.allowed, response.Allowed)
-			require.NotContains(t, answer.Body.String(), canary)
+			require.NotContains(t, answer.Body.String(), protecttest.Canary)
 			if !tc.allowed {
 				require.NotNil(t, response.Result)
 				require.Equal(t, tc.code, response.Result.Code)
@@ -142,7 +129,7 @@ func TestReviewAnswers(t *testing.T) {
 }
 
 func TestReviewRefusesWhatIsNoReview(t *testing.T) {
-	good := reviewOf("UPDATE", oldSecret, newSecretJSON)
+	good := protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON)
 	replaced := func(from, to string) string { return strings.Replace(good, from, to, 1) }
 	for name, tc := range map[string]struct {
 		method, media, body string
@@ -153,7 +140,7 @@ func TestReviewRefusesWhatIsNoReview(t *testing.T) {
 		"YAML":                    {media: "application/yaml", want: http.StatusUnsupportedMediaType},
 		"a charset":               {media: "application/json; charset=utf-8", body: good, want: http.StatusOK},
 		"nothing":                 {body: " ", want: http.StatusBadRequest},
-		"no JSON":                 {body: canary, want: http.StatusBadRequest},
+		"no JSON":                 {body: protecttest.Canary, want: http.StatusBadRequest},
 		"half a review":           {body: good[:len(good)/2], want: http.StatusBadRequest},
 		"two reviews":             {body: good + good, want: http.StatusBadRequest},
 		"a list":                  {body: "[" + good + "]", want: http.StatusBadRequest},
@@ -184,7 +171,7 @@ func TestReviewRefusesWhatIsNoReview(t *testing.T) {
 			answer := httptest.NewRecorder()
 			newTestReviewer(reviewerSetup{}).ServeHTTP(answer, request)
 			require.Equal(t, tc.want, answer.Code)
-			require.NotContains(t, answer.Body.String(), canary)
+			require.NotContains(t, answer.Body.String(), protecttest.Canary)
 		})
 	}
 	t.Run("a body that breaks off", func(t *testing.T) {
@@ -199,11 +186,11 @@ func TestReviewRefusesWhatIsNoReview(t *testing.T) {
 func TestReviewAsksToTryAgainUntilReady(t *testing.T) {
 	ready := false
 	reviewer := newTestReviewer(reviewerSetup{ready: func() bool { return ready }})
-	answer := post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))
+	answer := post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
 	ready = true
-	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+	require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
 }
 
 func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
@@ -211,24 +198,24 @@ func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
 	for range maxReviewsAtOnce {
 		reviewer.slots <- struct{}{}
 	}
-	answer := post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))
+	answer := post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
 	release(reviewer.slots)
-	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+	require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
 	require.Len(t, reviewer.slots, maxReviewsAtOnce-1, "a review leaves its room")
 }
 
 func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
 	reviewer := newTestReviewer(reviewerSetup{})
 	large := func() string {
-		return reviewOf("UPDATE", oldSecret, oldSecret, `"options":null`, `"options":{"kind":"`+strings.Repeat("a", smallReviewBytes)+`"}`)
+		return protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON, `"options":null`, `"options":{"kind":"`+strings.Repeat("a", smallReviewBytes)+`"}`)
 	}
 	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
 	for range maxLargeAtOnce {
 		reviewer.largeSlots <- struct{}{}
 	}
-	require.True(t, responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret))).Allowed)
+	require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
 	answer := post(reviewer, large())
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
@@ -257,8 +244,8 @@ func TestALargeReviewTakesBoundedMemory(t *testing.T) {
 		"one long value": `"annotations":{"a":"` + strings.Repeat("a", maxReviewBytes-10_000) + `"}`,
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			object := strings.Replace(oldSecret, `"metadata":{`, `"metadata":{`+field+",", 1)
-			body := reviewOf("DELETE", object, "null")
+			object := strings.Replace(protecttest.OldSecretJSON, `"metadata":{`, `"metadata":{`+field+",", 1)
+			body := protecttest.ReviewOf("DELETE", object, "null")
 			reviewer := newTestReviewer(reviewerSetup{})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -289,7 +276,7 @@ func TestAReviewThatIsSentSlowlyTakesNoRoom(t *testing.T) {
 		defer close(done)
 		reviewer.ServeHTTP(answer, request)
 	}()
-	body := reviewOf("UPDATE", oldSecret, newSecretJSON)
+	body := protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON)
 	_, err := send.Write([]byte(body[:len(body)/2]))
 	require.NoError(t, err)
 	require.Empty(t, reviewer.slots)
@@ -307,7 +294,7 @@ func TestReviewPanicIsADenial(t *testing.T) {
 		reviewer := newTestReviewer(reviewerSetup{
 			decide: func(request decide.Request) decide.Verdict { panic(string(request.Old.Content.Data["password"])) }, log: zap.New(core),
 		})
-		response := responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, newSecretJSON)))
+		response := responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON)))
 		require.False(t, response.Allowed)
 		require.Equal(t, int32(500), response.Result.Code)
 		require.Equal(t, "u1", string(response.UID))
@@ -315,23 +302,23 @@ func TestReviewPanicIsADenial(t *testing.T) {
 	})
 	t.Run("outside of it", func(t *testing.T) {
 		reviewer := newTestReviewer(reviewerSetup{log: zap.New(core)})
-		reviewer.record = func(decide.Request, decide.Verdict, time.Duration) { panic(canary) }
-		require.Equal(t, http.StatusInternalServerError, post(reviewer, reviewOf("UPDATE", oldSecret, oldSecret)).Code)
+		reviewer.record = func(decide.Request, decide.Verdict, time.Duration) { panic(protecttest.Canary) }
+		require.Equal(t, http.StatusInternalServerError, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)).Code)
 		require.Empty(t, reviewer.slots)
 	})
 	require.Equal(t, 2, logged.Len())
 	for _, entry := range logged.All() {
 		line, err := json.Marshal(entry.ContextMap())
 		require.NoError(t, err)
-		require.False(t, bytes.Contains(line, []byte(canary)), "a panic's value is not logged")
+		require.False(t, bytes.Contains(line, []byte(protecttest.Canary)), "a panic's value is not logged")
 	}
 }
 
 func TestReviewCarriesWarningsAndAuditAnnotations(t *testing.T) {
 	reviewer := newTestReviewer(reviewerSetup{decide: func(request decide.Request) decide.Verdict {
-		return decide.Decide(request, rules.NewSet(blogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
+		return decide.Decide(request, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), decidetest.NewWorld())
 	}})
-	response := responseOf(t, post(reviewer, reviewOf("UPDATE", oldSecret, newSecretJSON)))
+	response := responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON)))
 	require.True(t, response.Allowed)
 	require.Len(t, response.Warnings, 1)
 	require.Equal(t, map[string]string{"rule": "blogsecret", "reason": "Protected"}, response.AuditAnnotations)

@@ -23,12 +23,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/protect/certs"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 func newTestServer(t *testing.T, drain time.Duration, handler http.Handler) (*Server, *http.Client) {
 	t.Helper()
-	m := maintain(t, nil, nil, testHosts(), time.Now(), certs.TaskRenewCA, certs.TaskRenewLeaf)
+	m := maintain(t, nil, nil, protecttest.Hosts(), time.Now(), certs.TaskRenewCA, certs.TaskRenewLeaf)
 	server := NewServer("127.0.0.1:0", drain, handler,
 		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Credential().TLS, nil }, zaptest.NewLogger(t))
 	roots := x509.NewCertPool()
@@ -47,7 +48,7 @@ type reply struct {
 func send(t *testing.T, client *http.Client, server *Server) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		"https://"+server.boundAddress().String()+spec.ReviewPath, strings.NewReader(reviewOf("UPDATE", oldSecret, oldSecret)))
+		"https://"+server.boundAddress().String()+spec.ReviewPath, strings.NewReader(protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := client.Do(request)
@@ -62,8 +63,8 @@ func TestServerAnswersReviewsOverTLS(t *testing.T) {
 	server, client := newTestServer(t, 0, newTestReviewer(reviewerSetup{}))
 	require.False(t, server.Listening())
 	require.Nil(t, server.boundAddress())
-	background(t, server.Run)
-	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	protecttest.Background(t, server.Run)
+	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
 
 	answer := send(t, client, server)
 	require.Equal(t, http.StatusOK, answer.status)
@@ -89,11 +90,11 @@ func TestServerDrains(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
 	require.False(t, send(t, client, server).close)
 
 	stop()
-	require.Eventually(t, func() bool { return !server.Listening() }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return !server.Listening() }, protecttest.Soon, time.Millisecond)
 	answer := send(t, client, server)
 	require.Equal(t, http.StatusOK, answer.status, "it serves on while it drains")
 	require.True(t, answer.close, "and asks the client to reconnect elsewhere")
@@ -112,7 +113,7 @@ func TestServerLetsReviewsInFlightEnd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
 	go func() {
 		<-arrived
 		stop()
@@ -130,8 +131,8 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 	server := NewServer("127.0.0.1:0", 0, http.NotFoundHandler(), func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, errors.New("no certificate yet")
 	}, zap.New(core))
-	background(t, server.Run)
-	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	protecttest.Background(t, server.Run)
+	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
 	_, err := tls.Dial("tcp", server.boundAddress().String(), &tls.Config{InsecureSkipVerify: true})
 	require.Error(t, err)
 	require.Eventually(t, func() bool {
@@ -141,15 +142,15 @@ func TestServerLogsFailedHandshakes(t *testing.T) {
 			}
 		}
 		return false
-	}, soon, time.Millisecond)
+	}, protecttest.Soon, time.Millisecond)
 }
 
 // The API server calls webhooks with client-go.
 func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
 	var asked atomic.Int32
 	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{ready: func() bool { return asked.Add(1) > 1 }}))
-	background(t, server.Run)
-	require.Eventually(t, server.Listening, soon, time.Millisecond)
+	protecttest.Background(t, server.Run)
+	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
 	client, err := rest.UnversionedRESTClientFor(&rest.Config{
 		Host:            "https://" + server.boundAddress().String(),
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
@@ -157,7 +158,7 @@ func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
 	})
 	require.NoError(t, err)
 	answer, err := client.Post().AbsPath(spec.ReviewPath).SetHeader("Content-Type", "application/json").
-		Body([]byte(reviewOf("UPDATE", oldSecret, newSecretJSON))).DoRaw(t.Context())
+		Body([]byte(protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON))).DoRaw(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, string(answer), `"allowed":false`)
 	require.EqualValues(t, 2, asked.Load())

@@ -1,0 +1,58 @@
+// Package decidetest holds what tests beyond package decide ask it about.
+package decidetest
+
+import (
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// NewWorld returns a World in which only cluster-admins hold a role, after change.
+func NewWorld(change ...func(*decide.World)) decide.World {
+	world := decide.World{
+		Headwater:   protecttest.HeadwaterUser,
+		Terminating: func(string) bool { return false },
+		HasSource:   func(spec.Rule) bool { return true },
+		Holders:     func(string) []string { return nil },
+		Bound: func(user decide.User, role string) bool {
+			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")
+		},
+	}
+	for _, f := range change {
+		f(&world)
+	}
+	return world
+}
+
+// Update is an update of the source of protecttest.BlogRule.
+func Update(user string, before, after *object.Full) decide.Request {
+	return decide.Request{
+		Operation: spec.Update, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
+		User: decide.User{Name: user}, Old: before, New: after,
+	}
+}
+
+// Remove is a deletion of it.
+func Remove(user string) decide.Request {
+	return decide.Request{
+		Operation: spec.Delete, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
+		User: decide.User{Name: user}, Old: protecttest.NewSecret(),
+	}
+}
+
+// RemoveNamespace is a deletion of a Namespace.
+func RemoveNamespace(user, name string) decide.Request {
+	return decide.Request{
+		Operation: spec.Delete, Kind: spec.KindNamespace, Namespace: name, Name: name,
+		User: decide.User{Name: user}, Old: protecttest.NewNamespace(name),
+	}
+}
+
+// With returns request after change.
+func With(request decide.Request, change func(*decide.Request)) decide.Request {
+	change(&request)
+	return request
+}
