@@ -43,21 +43,11 @@ type controller struct {
 	log       *zap.Logger
 	now       func() time.Time
 
-	queue   *queue.Runner[kinds.Key]
-	posts   *posts
-	pending track.Pending
-	missing track.MissingObjects
-	// keyChanges are the changes of keys of objects that pods consume.
-	keyChanges track.KeyChanges
-	unreached  track.Unreached
-	written    track.Written
-	waits      *track.Waits
-	rollouts   *track.Rollouts
-	watch      *report.RolloutWatch
-
-	firstLooks track.FirstLooks
-	// refreshed maps pods to their refreshes that are not confirmed yet.
-	refreshed sync.Map
+	queue    *queue.Runner[kinds.Key]
+	posts    *posts
+	memory   *track.Memory
+	rollouts *track.Rollouts
+	watch    *report.RolloutWatch
 }
 
 // dependencies are what the app provides to the controller.
@@ -78,7 +68,7 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Metadata, consumers.Optional.Resource}, jobs: d.clients.Typed.BatchV1(),
-		metrics: metrics, log: d.log, now: time.Now, waits: track.NewWaits(metrics.Waiting),
+		metrics: metrics, log: d.log, now: time.Now, memory: track.NewMemory(metrics.Waiting),
 	}
 	d.registry.MustRegister(consumers.Optional.Statuses("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
@@ -90,7 +80,7 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 	c.reads.Labels = func() bool { return optin.ReadLabels(c.settings.Load().Sections) }
 	c.report = report.NewReporter(report.ReporterParams{
 		Caches: d.caches, Rules: d.rules, Settings: d.settings, Consumers: consumers, Reads: c.reads, Events: d.events, Metrics: metrics,
-		Observer: d.observer, Log: d.log, Now: func() time.Time { return c.now() },
+		Memory: c.memory, Observer: d.observer, Log: d.log, Now: func() time.Time { return c.now() },
 	})
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
 	c.rollouts = track.NewRollouts(d.settings, c.queue.Fresh, c.now)
@@ -106,8 +96,7 @@ func (c *controller) currentSettings() spec.Settings { return c.settings.Load().
 // it also acts on changes that it missed. Without rules and opt-in the caches of
 // consumers stay empty, and it waits for the first rule.
 func (c *controller) run(ctx context.Context) error {
-	c.written.Clear()
-	c.missing.Pods.Clear() // deletions and creations since then were not observed
+	c.memory.Lead()
 	c.queue.Open()
 	defer c.queue.Close()
 	c.posts.queue.Open()
@@ -133,7 +122,7 @@ func (c *controller) run(ctx context.Context) error {
 	background.Go(func() { c.reads.Queue.Run(ctx) })
 	background.Go(func() { runEvery(ctx, expireInterval, c.rollouts.Expire) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.reportUnreached) })
-	background.Go(func() { runEvery(ctx, reportInterval, func() { c.report.EmitSummaries(c.waits.ByCause) }) })
+	background.Go(func() { runEvery(ctx, reportInterval, c.report.EmitSummaries) })
 	background.Go(func() { runEvery(ctx, judgeInterval, c.judgeRollouts) })
 	c.queue.Run(ctx)
 	return nil

@@ -24,7 +24,7 @@ func (c *controller) workloadChanged(change informers.Change[*workload.Workload]
 	if !change.Added && !change.Deleted && change.Old.SameInputs(change.New) {
 		return
 	}
-	c.firstLooks.Observe(change)
+	c.memory.ObserveWorkload(change)
 	if !change.Added {
 		for _, w := range c.consumers.StampedGroup(change.Old) {
 			c.dropUnused(w.Namespace, w.References, w.ThirdParty)
@@ -108,8 +108,8 @@ func (c *controller) podDeleted(pod *workload.Pod) {
 func (c *controller) dropUnused(namespace string, references []refs.Reference, thirdParty *optin.ThirdParty) {
 	c.reads.ReviewOf(namespace, references, thirdParty)
 	forget := func(ref object.Ref) {
-		if c.missing.Has(ref) && !c.consumers.Consume(ref) {
-			c.missing.End(ref)
+		if c.memory.IsDeleted(ref) && !c.consumers.Consume(ref) {
+			c.memory.ForgetObject(ref)
 		}
 	}
 	for _, r := range references {
@@ -126,9 +126,9 @@ func (c *controller) trackExistence(ref object.Ref, created, deleted bool) {
 	g := gather.Gatherer{Caches: c.caches}
 	switch {
 	case created:
-		c.missing.End(ref)
+		c.memory.Created(ref)
 	case deleted && !g.Cached(ref).Exists() && c.consumers.Consume(ref):
-		c.missing.Begin(ref, c.consumers.PodsUsing(ref))
+		c.memory.Deleted(ref, c.consumers.PodsUsing(ref))
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *controller) unmanagedChanged(kind object.Kind) func(informers.Change[*i
 		for _, w := range c.consumers.WorkloadsUsing(ref, c.currentSettings()) {
 			k := c.consumers.RootOwner(w).Root.Key()
 			if change.Deleted { // the object may be recreated at once, or its namespace may be terminating
-				c.pending.Add(k, now, now, spec.DefaultDebounce)
+				c.memory.AddChange(k, now, now, spec.DefaultDebounce)
 			}
 			c.queue.Fresh(k)
 		}
@@ -171,7 +171,7 @@ func (c *controller) unmanagedChanged(kind object.Kind) func(informers.Change[*i
 
 func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 	source, now := change.Latest(), c.now()
-	c.report.SourceChanges.Observe(change, now)
+	c.memory.ObserveSource(change, now)
 	governing := c.rules.Load().ForSource(source.Ref(), source.Labels)
 	c.recordUnreached(source.Ref(), c.recordKeyChanges(source.Ref(), track.VersionOfSource(change.Old), track.VersionOfSource(change.New)), governing...)
 	c.objectChanged(source.Ref(), track.ChangeTimeOfSource(change, now), governing...)
@@ -204,7 +204,7 @@ func (c *controller) enqueueConsumers(ref object.Ref, made time.Time, enqueue fu
 	delay, now := spec.LongestDebounce(governing), c.now()
 	for _, p := range c.consumers.PodsUsing(ref) {
 		if len(governing) > 0 || c.optsIn(ref, p.References, c.consumers.PreferencesForPod(p, c.currentSettings())) {
-			c.pending.Add(p.Key(), made, now, 0)
+			c.memory.AddChange(p.Key(), made, now, 0)
 			enqueue(p.Key())
 		}
 	}
@@ -215,7 +215,7 @@ func (c *controller) enqueueConsumers(ref object.Ref, made time.Time, enqueue fu
 		}
 	}
 	for _, k := range due {
-		c.pending.Add(k, made, now, delay)
+		c.memory.AddChange(k, made, now, delay)
 		enqueue(k)
 	}
 }
@@ -255,18 +255,10 @@ func (c *controller) enqueueAll() {
 // recordKeyChanges records which keys of an object changed, and returns them. before or
 // after is nil if the object was created or deleted.
 func (c *controller) recordKeyChanges(ref object.Ref, before, after *track.Version) []string {
-	switch {
-	case len(c.consumers.PodsUsing(ref)) == 0, before == nil && after == nil:
-		c.keyChanges.Forget(ref)
-		return nil
-	case after == nil:
-		c.keyChanges.Remove(ref, before.Digests, c.now())
-		return nil
-	case before == nil:
-		return c.keyChanges.Create(ref, after.Digests)
-	default:
-		return c.keyChanges.Write(ref, *before, *after, c.now())
+	if len(c.consumers.PodsUsing(ref)) == 0 {
+		before, after = nil, nil
 	}
+	return c.memory.RecordKeys(ref, before, after, c.now())
 }
 
 // awaitsNamespace reports whether sections need the labels of a consumer's namespace,
@@ -321,7 +313,7 @@ func (c *controller) rolloutChanged(change informers.Change[*workload.Workload])
 	if w.Rollout == nil {
 		return
 	}
-	c.written.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
+	c.memory.ObserveRollout(w, c.consumers.EffectiveRollout(w).Rollout)
 	c.rollouts.Observe(k, c.consumers.EffectiveRollout(w).CountsUntil(), w.ResourceVersion)
 	if change.Added || change.Old.Rollout == nil || *change.Old.Rollout == *w.Rollout {
 		return
@@ -329,10 +321,10 @@ func (c *controller) rolloutChanged(change informers.Change[*workload.Workload])
 	// Only if exactly one write was observed is the resourceVersion that of the new pod
 	// template.
 	if change.Old.Rollout.Template != w.Rollout.Template && change.Old.Rollout.Generation+1 == w.Rollout.Generation {
-		c.pending.Rewritten(k, w.ResourceVersion)
+		c.memory.SetTemplateVersion(k, w.ResourceVersion)
 	}
 	c.watch.Changed(k)
-	if c.waits.Has(k) {
+	if c.memory.IsWaiting(k) {
 		c.queue.Fresh(k)
 	}
 }
@@ -344,10 +336,10 @@ func (c *controller) borrowerChanged(borrower *workload.Workload) {
 	if !found {
 		return
 	}
-	c.written.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
+	c.memory.ObserveRollout(w, c.consumers.EffectiveRollout(w).Rollout)
 	c.rollouts.Observe(w.Key(), c.consumers.EffectiveRollout(w).CountsUntil(), w.ResourceVersion)
 	c.watch.Changed(w.Key())
-	if c.waits.Has(w.Key()) {
+	if c.memory.IsWaiting(w.Key()) {
 		c.queue.Fresh(w.Key())
 	}
 }

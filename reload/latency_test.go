@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/track"
 )
 
 func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
@@ -63,9 +65,10 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 		"one that was there already tells nothing": {nil, informers.Change[*object.Digested]{New: cloneOfThen(after), Added: true}, source, time.Time{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c := &report.Reporter{Caches: f.caches}
+			memory := track.NewMemory(report.NewMetrics(prometheus.NewRegistry()).Waiting)
+			c := report.NewReporter(report.ReporterParams{Caches: f.caches, Memory: memory})
 			for _, change := range test.source {
-				c.SourceChanges.Observe(change, seen)
+				memory.ObserveSource(change, seen)
 			}
 			require.True(t, test.want.Equal(c.ChangeTimeOfClone(test.clone, test.of, now)))
 		})

@@ -16,11 +16,11 @@ func (c *controller) gatherer() (*gather.Gatherer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gather.Gatherer{Caches: c.caches, Rules: c.rules.Load(), Hasher: hasher, Read: c.reads.Get, MissingObjects: &c.missing, KeyChanges: &c.keyChanges}, nil
+	return &gather.Gatherer{Caches: c.caches, Rules: c.rules.Load(), Hasher: hasher, Read: c.reads.Get, Observed: c.memory}, nil
 }
 
-// The controller is the memory of its decisions: what it wrote counts before the caches
-// show it.
+// The controller is the memory of its decisions: its writes count before the caches show
+// them.
 var _ gather.Memory = (*controller)(nil)
 
 func (c *controller) decider() gather.Decider {
@@ -28,12 +28,14 @@ func (c *controller) decider() gather.Decider {
 	return gather.Decider{Consumers: c.consumers, Settings: settings.Settings, Windows: settings.OpenWindows, Memory: c, Now: c.now()}
 }
 
-func (c *controller) TemplateVersion(w *workload.Workload) string { return c.pending.Template(w.Key()) }
+func (c *controller) TemplateVersion(w *workload.Workload) string {
+	return c.memory.TemplateVersion(w.Key())
+}
 
-func (c *controller) IsWaiting(w *workload.Workload) bool { return c.waits.Has(w.Key()) }
+func (c *controller) IsWaiting(w *workload.Workload) bool { return c.memory.IsWaiting(w.Key()) }
 
 func (c *controller) RefreshedFor(pod *workload.Pod) string {
-	return c.written.Read(pod.Key(), pod, mark.RefreshedFor)
+	return c.memory.Annotation(pod.Key(), pod, mark.RefreshedFor)
 }
 
 // Admit counts the restart from now on, until its rollout is complete or times out.
@@ -44,11 +46,11 @@ func (c *controller) Admit(w *workload.Workload, replicas int32) bool {
 // recorded returns what Headwater last wrote on w; known is false if it wrote nothing.
 // The record of an earlier leader is read from w once.
 func (c *controller) recorded(w *workload.Workload) (last decide.Record, known bool) {
-	last, known = c.written.Record(w)
+	last, known = c.memory.Record(w)
 	if w.Annotations[mark.Baseline] == "" || known && !last.IsBehind(w) {
 		return last, known
 	}
-	return c.written.Seed(w, decide.RecordFrom(w, c.consumers.EffectiveRollout(w).Rollout)), true
+	return c.memory.Seed(w, decide.RecordFrom(w, c.consumers.EffectiveRollout(w).Rollout)), true
 }
 
 // Baseline returns the data that the pods of w are known to run.
@@ -61,16 +63,16 @@ func (c *controller) Baseline(hasher *digest.Hasher, w *workload.Workload) strin
 // replaced. If the owner of w or the schema of its kind drops the stamp, the restart is
 // not repeated, because the stamp would be dropped again.
 func (c *controller) Undone(hasher *digest.Hasher, w *workload.Workload) decide.Undone {
-	c.written.Observe(w, c.consumers.EffectiveRollout(w).Rollout)
+	c.memory.ObserveRollout(w, c.consumers.EffectiveRollout(w).Rollout)
 	last, known := c.recorded(w)
-	if !known || len(last.Replaced) == 0 || !w.IsOwnStamp() || c.written.Waiting(w.Key(), w) {
+	if !known || len(last.Replaced) == 0 || !w.IsOwnStamp() || c.memory.AwaitsCache(w.Key(), w) {
 		return ""
 	}
 	return last.Undone(hasher, w)
 }
 
 func (c *controller) InstalledAt(w *workload.Workload) *time.Time {
-	if c.firstLooks.Has(w) {
+	if c.memory.IsUndecided(w) {
 		return new(c.digestKey.InstalledAt())
 	}
 	return nil
@@ -83,7 +85,7 @@ func (c *controller) Amended(w *workload.Workload, stored string, undone decide.
 // restoreBaseline changes decision to writing the baseline again if somebody removed it
 // from w. If w has an owner, that would remove it again.
 func (c *controller) restoreBaseline(w *workload.Workload, stored string, decision decide.Decision) decide.Decision {
-	lost := stored != "" && w.Owner == nil && c.written.Read(w.Key(), w, mark.Baseline) != stored
+	lost := stored != "" && w.Owner == nil && c.memory.Annotation(w.Key(), w, mark.Baseline) != stored
 	if decision.Step == spec.StepNothing && lost {
 		decision.Step, decision.Reason, decision.Baseline = spec.StepAdopt, spec.ReasonStripped, stored
 	}
@@ -105,12 +107,12 @@ func (c *controller) RecordedAt(w *workload.Workload, due decide.Decision) time.
 	if last, _ := c.recorded(w); due.Undone != "" || last.TakenBack {
 		return last.RecordedAt
 	}
-	return c.waits.RecordedAt(w)
+	return c.memory.RecordedAt(w)
 }
 
 // Restarts returns the known restarts of w. The annotations may have been reverted.
 func (c *controller) Restarts(w *workload.Workload) mark.Restarts {
-	read := func(annotation string) string { return c.written.Read(w.Key(), w, annotation) }
+	read := func(annotation string) string { return c.memory.Annotation(w.Key(), w, annotation) }
 	last, _ := c.recorded(w)
 	return decide.Later(mark.ParseRestarts(read(mark.RestartedAt), read(mark.RestartedBefore)), last.Restarts)
 }
@@ -122,7 +124,7 @@ func (c *controller) recordRestart(w *workload.Workload, d decide.Decision, rest
 	if last.TakenBack || len(last.Replaced) > 0 {
 		recordedAt = last.RecordedAt
 	}
-	c.written.Keep(w, last.Restarted(d, restarts, content.stamp(), recordedAt))
+	c.memory.Keep(w, last.Restarted(d, restarts, content.stamp(), recordedAt))
 }
 
 // recordAdoption records a baseline that was written on w. If it follows a reverted
@@ -136,7 +138,7 @@ func (c *controller) recordAdoption(w *workload.Workload, d decide.Decision, res
 	if d.Undone != "" {
 		last.Replaced, last.TakenBack, last.Undos = nil, true, last.UndosBy(d.Undone)
 	}
-	c.written.Keep(w, last)
+	c.memory.Keep(w, last)
 }
 
 // reportReverted reports on w that annotations or the stamp were removed or replaced,
@@ -144,7 +146,7 @@ func (c *controller) recordAdoption(w *workload.Workload, d decide.Decision, res
 func (c *controller) reportReverted(w *workload.Workload, due decide.Decision) {
 	restartedAt := w.Annotations[mark.RestartedAt]
 	last, known := c.recorded(w)
-	lost := known && w.Owner != nil && c.written.Read(w.Key(), w, mark.Baseline) != last.Baseline
+	lost := known && w.Owner != nil && c.memory.Annotation(w.Key(), w, mark.Baseline) != last.Baseline
 	text := ""
 	if lost || w.StampReverted(restartedAt) || due.Undone != "" {
 		text = last.Baseline + restartedAt + "reverted" + string(due.Undone)

@@ -99,15 +99,16 @@ func newDependencies(p Params) dependencies {
 	}
 }
 
-func newFields(p Params, definitions *informers.View[*informers.Definition]) *fields.Controller {
+func newFields(p Params, definitions *informers.View[*informers.Definition], c *controller) *fields.Controller {
 	return fields.NewController(fields.Params{
-		Clients: p.Clients, Caches: p.Caches, DigestKey: p.DigestKey, Events: p.Events, Rules: p.Rules, Registry: p.Registry, Log: p.Log,
+		Clients: p.Clients, Caches: p.Caches, DigestKey: p.DigestKey, Events: p.Events, Rules: p.Rules,
+		Memory: c.memory, Repeats: &c.report.Repeats, Registry: p.Registry, Log: p.Log,
 	}, definitions)
 }
 
 func newResult(c *controller, s *fields.Controller) Result {
 	return Result{
-		View:        &View{c.waits},
+		View:        &View{c.memory},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
 		Permissions: permissions(c.currentSettings(), c.rules.Load()),

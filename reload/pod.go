@@ -2,13 +2,13 @@ package reload
 
 import (
 	"context"
-	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/gather"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -29,7 +29,7 @@ func (c *controller) reconcilePod(ctx context.Context, k kinds.Key) error {
 		c.queue.After(k, gather.RereadDelay)
 	}
 	if decision.Step == spec.StepNothing {
-		c.pending.Done(k)
+		c.memory.TakeChange(k)
 		return c.confirm(ctx, pod, inputs)
 	}
 	return c.refresh(ctx, pod, decision)
@@ -47,11 +47,7 @@ func (c *controller) refresh(ctx context.Context, pod *workload.Pod, decision de
 		c.posts.send(pod, decision.Posts)
 		return nil
 	}
-	if value, found := c.refreshed.Load(k); found {
-		last, _ := value.(refreshed)
-		decision.Posts = decide.EachOnce(last.Posts, decision.Posts)
-	}
-	c.refreshed.Store(k, refreshed{decision, c.now()})
+	c.memory.AddRefresh(k, track.Refresh{Decision: decision, At: c.now()})
 	c.queue.After(k, after)
 	return nil
 }
@@ -62,15 +58,14 @@ func (c *controller) refresh(ctx context.Context, pod *workload.Pod, decision de
 func (c *controller) confirm(ctx context.Context, pod *workload.Pod, inputs []decide.Input) error {
 	k, now := pod.Key(), c.now()
 	after := c.settings.Load().ConfirmAfter
-	value, _ := c.refreshed.Load(k)
-	last, _ := value.(refreshed)
-	stored, confirmed := c.written.Read(k, pod, mark.RefreshedFor), c.written.Read(k, pod, mark.RefreshConfirmed)
+	last := c.memory.LastRefresh(k)
+	stored, confirmed := c.memory.Annotation(k, pod, mark.RefreshedFor), c.memory.Annotation(k, pod, mark.RefreshConfirmed)
 	decision := decide.Confirm(pod, stored, confirmed, inputs, last.Decision, now)
 	if decision.Step == spec.StepNothing || after == 0 {
-		c.refreshed.Delete(k)
+		c.memory.EndRefresh(k)
 		return nil
 	}
-	if wait := last.at.Add(after).Sub(now); wait > 0 {
+	if wait := last.At.Add(after).Sub(now); wait > 0 {
 		c.queue.After(k, wait)
 		return nil
 	}
@@ -79,11 +74,4 @@ func (c *controller) confirm(ctx context.Context, pod *workload.Pod, inputs []de
 	}
 	c.posts.send(pod, decision.Posts)
 	return nil
-}
-
-// refreshed is a refresh that is not confirmed yet.
-type refreshed struct {
-	decide.Decision
-
-	at time.Time
 }

@@ -96,7 +96,7 @@ func (c *controller) recordUnreached(ref object.Ref, keys []string, governing ..
 	due := c.now().Add(spec.LongestDebounce(governing))
 	for _, pod := range c.consumers.PodsUsing(ref) {
 		if about, is := c.consumers.Untemplated(pod); is && pod.Running() {
-			c.unreached.Add(about, pod.Key(), ref, keys, due)
+			c.memory.AddUnreached(about, pod.Key(), ref, keys, due)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (c *controller) recordUnreached(ref object.Ref, keys []string, governing ..
 // reportUnreached reports the recorded pods that are due.
 func (c *controller) reportUnreached() {
 	recorded := 0
-	for _, one := range c.unreached.Take(c.now()) {
+	for _, one := range c.memory.TakeUnreached(c.now()) {
 		read := c.readBefore(one)
 		if len(read) == 0 {
 			continue

@@ -26,8 +26,9 @@ func (c *controller) admitRestart(w *workload.Workload, due decide.Decision) (de
 // unnecessary.
 func (c *controller) postpone(ctx context.Context, w *workload.Workload, due decide.Decision, wait decide.Wait) error {
 	k, causes := w.Key(), c.report.Origins(due.Causes)
-	c.pending.Postponed(k)
-	if c.waits.Begin(k, track.Waiter{Waiting: track.Waiting{Wait: wait, Consumer: k.String(), Rule: due.Rule, Changed: due.Changed, Missing: due.Missing, Since: c.now()}, Causes: causes, RecordedAt: c.RecordedAt(w, due)}) {
+	c.memory.EndBurst(k)
+	waiting := track.Waiting{Wait: wait, Consumer: k.String(), Rule: due.Rule, Changed: due.Changed, Missing: due.Missing, Since: c.now()}
+	if c.memory.BeginWait(k, track.Waiter{Waiting: waiting, Causes: causes, RecordedAt: c.RecordedAt(w, due)}) {
 		c.report.Count(causes, k, report.OutcomeWaits)
 		for _, pod := range c.consumers.PodsOf(w) {
 			c.queue.Fresh(pod.Key())
@@ -37,14 +38,14 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 		}
 	}
 	if wait.Reason == decide.WaitMissing {
-		c.pending.Done(k) // its creation is a change of its own
+		c.memory.TakeChange(k) // its creation is a change of its own
 	}
 	c.report.EmitWaiting(w, due, wait)
 	if after := wait.RequeueAfter(c.now()); after >= 0 {
 		c.queue.After(k, after)
 	}
 	last, _ := c.recorded(w)
-	stripped := w.Owner == nil && due.BaselineWhileWaiting != c.written.Read(k, w, mark.Baseline)
+	stripped := w.Owner == nil && due.BaselineWhileWaiting != c.memory.Annotation(k, w, mark.Baseline)
 	if due.BaselineWhileWaiting == "" || due.BaselineWhileWaiting == last.Baseline && due.Undone == "" && !stripped {
 		return nil
 	}
@@ -54,17 +55,17 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 
 // stopWaiting records that k does not wait.
 func (c *controller) stopWaiting(k kinds.Key) {
-	c.waits.End(k)
+	c.memory.EndWait(k)
 	c.report.Repeats.Clear(k, report.TopicWaiting)
 }
 
 // View lists the waiting restarts that the controller knows. It sends no request and
 // changes nothing.
-type View struct{ waits *track.Waits }
+type View struct{ memory *track.Memory }
 
 // Waiting returns every waiting restart, the longest-waiting first.
 func (v *View) Waiting() []track.Waiting {
-	all := v.waits.All()
+	all := v.memory.Waiting()
 	slices.SortFunc(all, func(a, b track.Waiting) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Consumer, b.Consumer))
 	})

@@ -27,7 +27,7 @@ func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
 		err = c.reconcileJob(ctx, k)
 	default:
 		err = c.reconcileWorkload(ctx, k)
-		if c.waits.Reason(k) != decide.WaitRollouts {
+		if c.memory.WaitReason(k) != decide.WaitRollouts {
 			c.rollouts.Leave(k)
 		}
 	}
@@ -57,7 +57,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 	c.reportReverted(workload, decision)
 	c.report.EmitNoTemplate(workload)
 	if decision.Waits() {
-		if wait := c.pending.Debounce(k, c.now()); wait > 0 {
+		if wait := c.memory.Debounce(k, c.now()); wait > 0 {
 			c.queue.After(k, wait)
 			return nil
 		}
@@ -71,7 +71,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 		return err
 	}
 	if !decision.Incomplete {
-		c.firstLooks.Over(workload)
+		c.memory.Decided(workload)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 func (c *controller) execute(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
 	switch decision.Step {
 	case spec.StepNothing:
-		c.pending.Done(w.Key())
+		c.memory.TakeChange(w.Key())
 		return nil
 	case spec.StepRestart:
 		return c.restart(ctx, w, decision)
@@ -110,9 +110,9 @@ func (c *controller) restart(ctx context.Context, w *workload.Workload, decision
 }
 
 func (c *controller) adopt(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
-	restarts, pending := c.Restarts(w), c.written.Waiting(w.Key(), w)
+	restarts, pending := c.Restarts(w), c.memory.AwaitsCache(w.Key(), w)
 	content := adoptPatch(w.UID, decision.Baseline)
-	if at, _ := restarts.Format(); at != "" && at != c.written.Read(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
+	if at, _ := restarts.Format(); at != "" && at != c.memory.Annotation(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
 		content = content.at(restarts)
 	}
 	_, err := c.apply(ctx, w, decision, content)
@@ -144,26 +144,22 @@ func (c *controller) apply(ctx context.Context, to workload.Consumer, decision d
 		c.report.Failed(to, decision, err)
 		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
-	c.written.Expect(k, to.GetUID(), version, content.Metadata.Annotations)
+	c.memory.Expect(k, to.GetUID(), version, content.Metadata.Annotations)
 	c.record(to, decision)
 	return version, nil
 }
 
 // forget drops all state of a deleted consumer.
 func (c *controller) forget(k kinds.Key) {
-	c.pending.Done(k)
-	c.written.Forget(k)
+	c.memory.Forget(k)
 	c.report.Repeats.Forget(k)
-	c.waits.End(k)
-	c.refreshed.Delete(k)
-	c.firstLooks.Forget(k)
 	c.watch.Forget(k)
 }
 
 // record reports what was done to a consumer.
 func (c *controller) record(to workload.Consumer, decision decide.Decision) {
-	if k := to.Key(); !c.waits.Has(k) { // a waiting change stays pending
-		if made, found := c.pending.Done(k); found {
+	if k := to.Key(); !c.memory.IsWaiting(k) { // a waiting change stays pending
+		if made, found := c.memory.TakeChange(k); found {
 			c.report.ObserveLatency(decision, made)
 		}
 	}

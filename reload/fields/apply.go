@@ -190,9 +190,7 @@ func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterfa
 			return "an earlier value", false, nil
 		}
 	}
-	healing := false
-	s.healed.Use(func(h healed) { healing = h.allow(w.targetKey, s.now()) })
-	if !healing {
+	if !s.memory.AllowRepair(w.object(), s.now()) {
 		return "another writer that changes it repeatedly", false, nil
 	}
 	return "", true, nil
@@ -217,7 +215,7 @@ func (s *Controller) hasSet(w request, path string) bool {
 
 // record reports what was written, and whether the API server kept it.
 func (s *Controller) record(w request, applied *unstructured.Unstructured, values map[string]string, result string) {
-	s.writes.Expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
+	s.memory.Expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
 	for _, field := range w.wanted.Fields {
 		value, wanted := values[field.Name()]
 		if is, _ := field.Path.Text(applied.Object); wanted && is != value {
@@ -266,25 +264,3 @@ func withoutValues(w request, err error) error {
 	}
 	return fmt.Errorf("apply %s: the API server refused it: %s", w.targetKey, answer)
 }
-
-// healed records when drift was repaired, so that Headwater does not fight another
-// writer for long.
-type healed map[targetKey][]time.Time
-
-const (
-	healWindow = 10 * time.Minute
-	healLimit  = 3
-)
-
-// allow reports whether k may be repaired at now, and counts it if so.
-func (h healed) allow(k targetKey, now time.Time) bool {
-	late := slices.DeleteFunc(h[k], func(at time.Time) bool { return now.Sub(at) >= healWindow })
-	if len(late) >= healLimit {
-		h[k] = late
-		return false
-	}
-	h[k] = append(late, now)
-	return true
-}
-
-func (h healed) forget(k targetKey) { delete(h, k) }

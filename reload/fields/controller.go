@@ -15,7 +15,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
@@ -40,10 +39,10 @@ type Controller struct {
 	log       *zap.Logger
 	now       func() time.Time
 
-	queue   *queue.Runner[targetKey]
-	writes  track.Written
-	repeats report.Repeats
-	healed  *locked.Value[healed]
+	queue *queue.Runner[targetKey]
+	// memory and repeats are those of the controller of consumers.
+	memory  *track.Memory
+	repeats *report.Repeats
 }
 
 // setWorkers are few, because each write first reads the values.
@@ -56,6 +55,8 @@ type Params struct {
 	DigestKey *digestkey.Key
 	Events    *events.Recorder
 	Rules     *rules.Live[spec.Rule]
+	Memory    *track.Memory
+	Repeats   *report.Repeats
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
 }
@@ -65,7 +66,7 @@ type Params struct {
 func NewController(p Params, definitions *informers.View[*informers.Definition]) *Controller {
 	s := &Controller{
 		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),
-		events: p.Events, log: p.Log.Named("targets"), now: time.Now, repeats: report.Repeats{Now: time.Now}, healed: locked.New(healed{}),
+		events: p.Events, log: p.Log.Named("targets"), now: time.Now, memory: p.Memory, repeats: p.Repeats,
 		outcomes: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_targets_total",
 			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
@@ -162,7 +163,7 @@ func (s *Controller) reconcile(ctx context.Context, k targetKey) error {
 		s.forget(k)
 		return nil
 	}
-	if s.writes.Waiting(k.object(), t) {
+	if s.memory.AwaitsCache(k.object(), t) {
 		return nil // the write is not in the cache yet
 	}
 	hasher, err := s.digestKey.Hasher()
@@ -231,12 +232,11 @@ func (s *Controller) execute(ctx context.Context, w request, decision targetDeci
 }
 
 func (s *Controller) forget(k targetKey) {
-	s.writes.Forget(k.object())
+	s.memory.Forget(k.object())
 	s.repeats.Clear(k.object(), topicFields)
-	s.healed.Use(func(h healed) { h.forget(k) })
 }
 
-// object is the key for writes and repeats. It includes the rule, because two rules may
+// object is the key in memory and repeats. It includes the rule, because two rules may
 // set fields of one object.
 func (k targetKey) object() kinds.Key {
 	return kinds.Key{Kind: kinds.Kind(k.rule + "/" + string(k.kind)), Namespace: k.namespace, Name: k.name}

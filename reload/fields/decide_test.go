@@ -3,7 +3,6 @@ package fields
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,22 +112,6 @@ func TestOnlyWhoAppliesHoldsAField(t *testing.T) {
 			require.Equal(t, test.want, otherAppliers([]metav1.ManagedFieldsEntry{test.entry, test.entry}, func(manager string) bool { return manager == "own" }, []string{"spec.credentials.key"}))
 		})
 	}
-}
-
-func TestDriftIsHealedForAWhileOnly(t *testing.T) {
-	h := healed{}
-	k, other := targetKey{name: "a"}, targetKey{name: "b"}
-	for range healLimit {
-		require.True(t, h.allow(k, birth))
-	}
-	require.False(t, h.allow(k, birth.Add(healWindow-time.Second)))
-	require.True(t, h.allow(other, birth), "each target has its own count")
-	require.True(t, h.allow(k, birth.Add(healWindow)))
-	for range healLimit {
-		h.allow(k, birth.Add(healWindow))
-	}
-	h.forget(k)
-	require.True(t, h.allow(k, birth.Add(healWindow)))
 }
 
 func TestTargetKeepsDigestsAlone(t *testing.T) {

@@ -32,10 +32,8 @@ type Gatherer struct {
 	Hasher *digest.Hasher
 	// Read returns an object that no cache holds; nil if its data is not known yet.
 	Read func(ref object.Ref, resourceVersion string) *object.Digested
-	// MissingObjects may be nil for callers that observe no changes.
-	MissingObjects *track.MissingObjects
-	// KeyChanges may be nil too.
-	KeyChanges *track.KeyChanges
+	// Observed may be nil for callers that observe no changes.
+	Observed *track.Memory
 	// Installed is when Headwater was installed; nil to ignore changes that pods
 	// missed.
 	Installed *time.Time
@@ -140,7 +138,7 @@ func (g *Gatherer) Input(namespace string, reference refs.Reference, of optin.Pr
 	c.Exists, c.Digests = true, current.Digests
 	c.Immutable, c.Version = current.Immutable, current.ResourceVersion
 	c.CreatedAt, c.ChangedAt = current.CreationTimestamp.Time, current.ChangedAt
-	c.KeysChangedAt = g.KeyChanges.Last(ref, c.Keys, c.ChangedAt)
+	c.KeysChangedAt = g.Observed.KeysChangedAt(ref, c.Keys, c.ChangedAt)
 	return c
 }
 

@@ -61,7 +61,7 @@ func (g *Gatherer) markStartedWithout(among *Consumers, w *workload.Workload, in
 		}
 		pods := among.runningPodsUsing(w, c.Object)
 		inputs[i].StartedWithout = len(pods) > 0 && !g.IsClonePending(c)
-		inputs[i].StartedAfterDelete = g.MissingObjects.StartedWithout(c.Object, pods)
+		inputs[i].StartedAfterDelete = g.Observed.StartedWithout(c.Object, pods)
 	}
 	return inputs
 }

@@ -24,7 +24,7 @@ func (r *Reporter) ChangeTimeOfClone(change informers.Change[*object.Digested], 
 	if source == nil || !change.Old.ChangedAt.Before(source.ChangedAt()) {
 		return now
 	}
-	return r.SourceChanges.ChangedAt(source)
+	return r.memory.SourceChangedAt(source)
 }
 
 // dataWrittenAt returns when the data of ref, or of a clone's source, was last written,

@@ -40,9 +40,9 @@ type Reporter struct {
 	log      *zap.Logger
 	now      func() time.Time
 
-	Repeats       Repeats
-	summaries     *locked.Value[summaries]
-	SourceChanges track.SourceChangeTimes
+	Repeats   Repeats
+	summaries *locked.Value[summaries]
+	memory    *track.Memory
 }
 
 // ReporterParams are what a Reporter needs.
@@ -54,6 +54,7 @@ type ReporterParams struct {
 	Reads     *gather.Reader
 	Events    *events.Recorder
 	Metrics   *Metrics
+	Memory    *track.Memory
 	Observer  Observer
 	Log       *zap.Logger
 	Now       func() time.Time
@@ -63,7 +64,7 @@ type ReporterParams struct {
 func NewReporter(p ReporterParams) *Reporter {
 	return &Reporter{
 		Caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
-		observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, summaries: locked.New(summaries{}),
+		memory: p.Memory, observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, summaries: locked.New(summaries{}),
 	}
 }
 
@@ -91,13 +92,12 @@ func (r *Reporter) Done(to workload.Consumer, decision decide.Decision) {
 	}
 }
 
-// EmitSummaries reports, on objects that changed, what followed. waiting counts the
-// waiting restarts by object.
-func (r *Reporter) EmitSummaries(waiting func() map[decide.Cause]track.WaitCount) {
+// EmitSummaries reports, on objects that changed, what followed.
+func (r *Reporter) EmitSummaries() {
 	var due []summary
 	r.summaries.Use(func(t summaries) {
 		if len(t) > 0 {
-			due = t.take(r.now(), waiting())
+			due = t.take(r.now(), r.memory.WaitsByCause())
 		}
 	})
 	for _, one := range due {

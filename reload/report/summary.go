@@ -24,7 +24,7 @@ const (
 	// outcomeNotRestarted: Headwater knows no pod template of the consumer.
 	outcomeNotRestarted
 	outcomes
-	// OutcomeWaits is counted by track.Waits while it lasts.
+	// OutcomeWaits is counted by track.Memory while it lasts.
 	OutcomeWaits outcomeKind = -1
 )
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,10 @@ const (
 )
 
 var birth = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // read only
+
+func testMemory() *Memory {
+	return NewMemory(prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waiting"}, []string{"reason"}))
+}
 
 type data map[string]string
 

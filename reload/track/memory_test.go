@@ -4,103 +4,142 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
-	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	cached := func(uid types.UID, version, value string) *metav1.ObjectMeta {
-		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version, Annotations: map[string]string{mark.Baseline: value, mark.Reload: "Off"}}
+// filled returns a memory with everything that can be recorded of w and ref.
+func filled(w *workload.Workload, ref object.Ref) *Memory {
+	m, k := testMemory(), w.Key()
+	m.ObserveWorkload(informers.Change[*workload.Workload]{New: w, Added: true})
+	m.AddChange(k, birth, birth, time.Second)
+	m.Expect(k, w.UID, "10", nil)
+	m.BeginWait(k, Waiter{Waiting: Waiting{Wait: decide.Wait{Reason: decide.WaitWindow}}})
+	m.AddRefresh(k, Refresh{At: birth})
+	m.AllowRepair(k, birth)
+	m.Deleted(ref, nil)
+	m.RecordKeys(ref, &Version{Digests: object.Digests{{Key: "a"}}}, nil, birth)
+	source := func(sum byte) *object.Full {
+		return &object.Full{ObjectMeta: object.NewMeta(ref), Kind: ref.Kind, Digests: object.Digests{{Key: string(sum)}}}
 	}
-	tests := map[string]struct {
-		cached *metav1.ObjectMeta
-		want   string
-		waits  bool
-	}{
-		"a cache that is behind":          {cached("u", "9", "before"), "written", true},
-		"a cache that shows the write":    {cached("u", "10", "written"), "written", false},
-		"a cache that shows a later edit": {cached("u", "11", "edited"), "edited", false},
-		"another object of the name":      {cached("v", "9", "another"), "another", false},
-		"a version that is no number":     {cached("u", "", "before"), "before", false},
+	m.ObserveSource(informers.Change[*object.Full]{Old: source('a'), New: source('b')}, birth)
+	return m
+}
+
+func TestRecordsAreDroppedWhenNothingIsLeftInThem(t *testing.T) {
+	w, ref := controlled("web", nil), object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
+	k := w.Key()
+	waiting := func(m *Memory) float64 {
+		return testutil.ToFloat64(m.waiting.WithLabelValues(string(decide.WaitWindow)))
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			var e Written
-			e.Expect(k, "u", "10", map[string]*string{mark.Baseline: new("written"), mark.RestartedAt: nil})
-			require.Equal(t, test.want, e.Read(k, test.cached, mark.Baseline))
-			require.Empty(t, e.Read(k, test.cached, mark.RestartedAt))
-			require.Equal(t, "Off", e.Read(k, test.cached, mark.Reload), "what was not written is as cached")
-			require.Equal(t, test.waits, e.Waiting(k, test.cached))
-			e.Forget(k)
-			require.Equal(t, test.cached.Annotations[mark.Baseline], e.Read(k, test.cached, mark.Baseline))
+	gone := &object.Full{ObjectMeta: object.NewMeta(ref), Kind: ref.Kind}
+	for sentence, drop := range map[string]func(m *Memory){
+		"one by one": func(m *Memory) {
+			m.Decided(w)
+			m.TakeChange(k)
+			m.EndWait(k)
+			m.EndRefresh(k)
+			m.consumers[k].repairs = nil
+			w.ResourceVersion = "10"
+			m.Annotation(k, w, "any")
+			m.Created(ref)
+			m.RecordKeys(ref, nil, nil, birth)
+			m.ObserveSource(informers.Change[*object.Full]{Old: gone, Deleted: true}, birth)
+		},
+		"at once": func(m *Memory) {
+			m.Forget(k)
+			m.Forget(k)
+			m.ForgetObject(ref)
+			m.ForgetObject(ref)
+			require.Equal(t, birth, m.SourceChangedAt(gone), "its clones have other consumers")
+			m.ObserveSource(informers.Change[*object.Full]{Old: gone, Deleted: true}, birth)
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			m := filled(w, ref)
+			require.True(t, m.IsUndecided(w))
+			require.True(t, m.IsDeleted(ref))
+			require.InDelta(t, 1, waiting(m), 0)
+			drop(m)
+			require.Empty(t, m.consumers)
+			require.Empty(t, m.objects)
+			require.Zero(t, waiting(m))
 		})
 	}
 }
 
-func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
-	var p Pending
-	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	require.Zero(t, p.Debounce(k, birth))
-	_, found := p.Done(k)
-	require.False(t, found)
-
-	p.Add(k, birth, birth, time.Second)
-	p.Add(k, birth, birth.Add(900*time.Millisecond), time.Second)
-	require.Equal(t, time.Second, p.Debounce(k, birth.Add(900*time.Millisecond)), "put off")
-	require.Zero(t, p.Debounce(k, birth.Add(2*time.Second)))
-	p.Add(k, birth, birth.Add(time.Second), 0)
-	require.Equal(t, 900*time.Millisecond, p.Debounce(k, birth.Add(time.Second)), "one that has time hurries nobody")
-	for i := range 100 {
-		p.Add(k, birth, birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
-	}
-	require.Equal(t, spec.MaxDebounce, p.Debounce(k, birth), "not for ever")
-
-	made, found := p.Done(k)
-	require.True(t, found)
-	require.Equal(t, birth, made)
-	require.Zero(t, p.Debounce(k, birth))
+func TestANewTermDropsOnlyWhatOthersMayHaveChanged(t *testing.T) {
+	w, ref := controlled("web", nil), object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
+	m := filled(w, ref)
+	require.True(t, m.AwaitsCache(w.Key(), &metav1.ObjectMeta{UID: w.UID, ResourceVersion: "9"}))
+	m.Lead()
+	require.False(t, m.AwaitsCache(w.Key(), &metav1.ObjectMeta{UID: w.UID, ResourceVersion: "9"}))
+	require.False(t, m.IsDeleted(ref))
+	require.True(t, m.IsWaiting(w.Key()))
+	require.Equal(t, time.Second, m.Debounce(w.Key(), birth))
 }
 
-func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
-	var p Pending
-	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	p.Postponed(k)
-	_, found := p.Done(k)
-	require.False(t, found, "nothing has changed")
-
-	p.Add(k, birth, birth, time.Second)
-	p.Postponed(k)
-	later := birth.Add(time.Minute)
-	for i := range 100 {
-		p.Add(k, later, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
-	}
-	require.Equal(t, spec.MaxDebounce, p.Debounce(k, later), "put off, but not for ever")
-	made, _ := p.Done(k)
-	require.Equal(t, birth, made, "what waits has waited since the first")
-
-	p.Add(k, later, later, time.Second)
-	p.Add(k, birth, later, time.Second)
-	made, _ = p.Done(k)
-	require.Equal(t, birth, made, "the first is the one that was made first, not seen first")
+func TestAFirstDecisionIsOfOneWorkloadAndNotOfItsName(t *testing.T) {
+	m, w, recreated := testMemory(), controlled("web", nil), controlled("web", nil)
+	recreated.UID = "another"
+	require.False(t, m.IsUndecided(w), "it was not seen")
+	m.ObserveWorkload(informers.Change[*workload.Workload]{New: w, Added: true})
+	m.ObserveWorkload(informers.Change[*workload.Workload]{Old: w, New: recreated})
+	require.False(t, m.IsUndecided(w))
+	m.Decided(w)
+	require.True(t, m.IsUndecided(recreated))
+	m.Decided(recreated)
+	require.False(t, m.IsUndecided(recreated))
+	m.ObserveWorkload(informers.Change[*workload.Workload]{Old: recreated, New: recreated})
+	require.False(t, m.IsUndecided(recreated), "an update is no first sight")
 }
 
-func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
-	var p Pending
-	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	p.Rewritten(k, "10")
-	require.Empty(t, p.Template(k), "nothing waits")
-	p.Add(k, birth, birth, time.Second)
-	require.Empty(t, p.Template(k), "it was written before the change was seen")
-	p.Rewritten(k, "11")
-	p.Add(k, birth, birth.Add(time.Minute), time.Second)
-	p.Rewritten(k, "12")
-	require.Equal(t, "12", p.Template(k))
-	p.Done(k)
-	require.Empty(t, p.Template(k))
+func TestPostsOfAnUnconfirmedRefreshAreSentWithTheNext(t *testing.T) {
+	m, k := testMemory(), kinds.Key{Kind: kinds.KindPod, Namespace: "ns", Name: "p"}
+	posting := func(ports ...int) Refresh {
+		var posts []spec.HTTPPost
+		for _, port := range ports {
+			posts = append(posts, spec.HTTPPost{Port: port})
+		}
+		return Refresh{Decision: decide.Decision{Posts: posts}, At: birth}
+	}
+	m.AddRefresh(k, posting(1, 2))
+	m.AddRefresh(k, posting(2, 3))
+	require.Equal(t, posting(1, 2, 3).Posts, m.LastRefresh(k).Posts)
+	m.EndRefresh(k)
+	require.Zero(t, m.LastRefresh(k))
+}
+
+func TestDriftIsHealedForAWhileOnly(t *testing.T) {
+	m, k, other := testMemory(), kinds.Key{Name: "a"}, kinds.Key{Name: "b"}
+	for range repairLimit {
+		require.True(t, m.AllowRepair(k, birth))
+	}
+	require.False(t, m.AllowRepair(k, birth.Add(repairWindow-time.Second)))
+	require.True(t, m.AllowRepair(other, birth), "each target has its own count")
+	require.True(t, m.AllowRepair(k, birth.Add(repairWindow)))
+	for range repairLimit {
+		m.AllowRepair(k, birth.Add(repairWindow))
+	}
+	m.Forget(k)
+	require.True(t, m.AllowRepair(k, birth.Add(repairWindow)))
+}
+
+func TestObjectsOfNoConsumerAreNotRecorded(t *testing.T) {
+	m := testMemory()
+	require.Empty(t, m.get(kinds.Key{Name: "a"}))
+	require.Empty(t, m.RecordKeys(object.Ref{Name: "a"}, nil, nil, birth))
+	require.Empty(t, m.objects)
+	m.AddUnreached(corev1.ObjectReference{Name: "j"}, kinds.Key{Name: "1"}, object.Ref{Name: "a"}, []string{"a"}, birth)
+	require.Len(t, m.TakeUnreached(birth), 1)
+	require.Empty(t, m.unreached)
 }

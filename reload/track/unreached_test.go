@@ -14,16 +14,16 @@ import (
 func TestChangesThatComeTogetherAreReportedOnce(t *testing.T) {
 	job, pod := corev1.ObjectReference{Kind: "Job", Name: "j"}, corev1.ObjectReference{Kind: "Pod", Name: "p"}
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
-	var u Unreached
-	u.Add(job, kinds.Key{Name: "1"}, ref, []string{"a"}, birth.Add(time.Second))
-	u.Add(job, kinds.Key{Name: "2"}, ref, []string{"a", "b"}, birth.Add(2*time.Second))
-	u.Add(pod, kinds.Key{Name: "p"}, ref, []string{"a"}, birth.Add(2*time.Second))
-	require.Empty(t, u.Take(birth))
-	due := u.Take(birth.Add(time.Second))
+	u := testMemory()
+	u.AddUnreached(job, kinds.Key{Name: "1"}, ref, []string{"a"}, birth.Add(time.Second))
+	u.AddUnreached(job, kinds.Key{Name: "2"}, ref, []string{"a", "b"}, birth.Add(2*time.Second))
+	u.AddUnreached(pod, kinds.Key{Name: "p"}, ref, []string{"a"}, birth.Add(2*time.Second))
+	require.Empty(t, u.TakeUnreached(birth))
+	due := u.TakeUnreached(birth.Add(time.Second))
 	require.Len(t, due, 1)
 	require.Equal(t, job, due[0].About)
 	require.Len(t, due[0].Pods, 2)
 	require.Equal(t, []string{"a", "a", "b"}, due[0].Changed[ref])
-	require.Len(t, u.Take(birth.Add(2*time.Second)), 1)
-	require.Empty(t, u.Take(birth.Add(time.Hour)), "once")
+	require.Len(t, u.TakeUnreached(birth.Add(2*time.Second)), 1)
+	require.Empty(t, u.TakeUnreached(birth.Add(time.Hour)), "once")
 }

@@ -1,10 +1,7 @@
 package track
 
 import (
-	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -26,27 +23,8 @@ type Waiting struct {
 	Since time.Time
 }
 
-// All returns every waiting restart, in no order.
-func (w *Waits) All() []Waiting {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := make([]Waiting, 0, len(w.waiters))
-	for _, one := range w.waiters {
-		all = append(all, one.Waiting)
-	}
-	return all
-}
-
-// Waits records which restarts wait, for what, and because of which objects. It is lost
-// with the process; the next leader finds them again.
-type Waits struct {
-	gauge *prometheus.GaugeVec
-
-	mu      sync.Mutex
-	waiters map[kinds.Key]Waiter
-}
-
-// Waiter is a waiting restart, and what the controller needs to resume it.
+// Waiter is a waiting restart, and what the controller needs to resume it. The next
+// leader finds it again.
 type Waiter struct {
 	Waiting
 
@@ -59,83 +37,95 @@ type Waiter struct {
 // WaitCount counts restarts that are held for missing objects, and others that wait.
 type WaitCount struct{ Held, Waiting int }
 
-// NewWaits allocates Waits, and sets gauge to 0 for every reason.
-func NewWaits(gauge *prometheus.GaugeVec) *Waits {
-	for _, reason := range decide.WaitReasons() {
-		gauge.WithLabelValues(string(reason)).Set(0)
-	}
-	return &Waits{gauge: gauge, waiters: map[kinds.Key]Waiter{}}
-}
-
-// Begin records a waiting restart, and reports whether k did not wait for that reason
-// before.
-func (w *Waits) Begin(k kinds.Key, one Waiter) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last, waits := w.waiters[k]
-	unchanged := waits && last.Reason == one.Reason
-	if waits {
+// BeginWait records a waiting restart, and reports whether k did not wait for that
+// reason before.
+func (m *Memory) BeginWait(k kinds.Key, one Waiter) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.get(k).wait
+	unchanged := last != nil && last.Reason == one.Reason
+	if last != nil {
 		one.RecordedAt = last.RecordedAt
 	}
 	if unchanged {
 		one.Since = last.Since
+	} else {
+		m.endWait(k)
+		m.waiting.WithLabelValues(string(one.Reason)).Inc()
 	}
-	w.waiters[k] = one
-	if unchanged {
-		return false
-	}
-	if waits {
-		w.gauge.WithLabelValues(string(last.Reason)).Dec()
-	}
-	w.gauge.WithLabelValues(string(one.Reason)).Inc()
-	return true
+	m.edit(k).wait = &one
+	return !unchanged
 }
 
-// End removes k.
-func (w *Waits) End(k kinds.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if last, waits := w.waiters[k]; waits {
-		w.gauge.WithLabelValues(string(last.Reason)).Dec()
-		delete(w.waiters, k)
+// EndWait records that k does not wait.
+func (m *Memory) EndWait(k kinds.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.endWait(k)
+}
+
+func (m *Memory) endWait(k kinds.Key) {
+	if c := m.consumers[k]; c != nil && c.wait != nil {
+		m.waiting.WithLabelValues(string(c.wait.Reason)).Dec()
+		c.wait = nil
+		m.tidy(k, c)
 	}
 }
 
-// Has reports whether k waits.
-func (w *Waits) Has(k kinds.Key) bool { return w.Reason(k) != "" }
+// IsWaiting reports whether k waits.
+func (m *Memory) IsWaiting(k kinds.Key) bool { return m.WaitReason(k) != "" }
 
-// Reason returns why k waits; empty if it does not.
-func (w *Waits) Reason(k kinds.Key) decide.WaitReason {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.waiters[k].Reason
+// WaitReason returns why k waits; empty if it does not.
+func (m *Memory) WaitReason(k kinds.Key) decide.WaitReason {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if wait := m.get(k).wait; wait != nil {
+		return wait.Reason
+	}
+	return ""
 }
 
 // RecordedAt returns when the baseline was written that a restart of the workload is
 // based on.
-func (w *Waits) RecordedAt(one *workload.Workload) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if last, waits := w.waiters[one.Key()]; waits {
-		return last.RecordedAt
+func (m *Memory) RecordedAt(one *workload.Workload) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if wait := m.get(one.Key()).wait; wait != nil {
+		return wait.RecordedAt
 	}
 	return one.RecordedAt
 }
 
-// ByCause counts the waiting restarts by the objects that caused them.
-func (w *Waits) ByCause() map[decide.Cause]WaitCount {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// Waiting returns every waiting restart, in no order.
+func (m *Memory) Waiting() []Waiting {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := []Waiting{}
+	for _, c := range m.consumers {
+		if c.wait != nil {
+			all = append(all, c.wait.Waiting)
+		}
+	}
+	return all
+}
+
+// WaitsByCause counts the waiting restarts by the objects that caused them.
+func (m *Memory) WaitsByCause() map[decide.Cause]WaitCount {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	counts := map[decide.Cause]WaitCount{}
-	for _, one := range w.waiters {
-		for _, cause := range one.Causes {
-			is := counts[cause]
-			if one.Reason == decide.WaitMissing {
-				is.Held++
+	for _, c := range m.consumers {
+		if c.wait == nil {
+			continue
+		}
+		for _, cause := range c.wait.Causes {
+			count := counts[cause]
+			if c.wait.Reason == decide.WaitMissing {
+				count.Held++
 			} else {
-				is.Waiting++
+				count.Waiting++
 			}
-			counts[cause] = is
+			counts[cause] = count
 		}
 	}
 	return counts

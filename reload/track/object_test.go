@@ -15,18 +15,18 @@ func TestWhoComesAfterAnObjectWentLacksIt(t *testing.T) {
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
 	pod := func(uid types.UID) *workload.Pod { return &workload.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}} }
 	before, later := pod("before"), pod("later")
-	var a MissingObjects
+	a := testMemory()
 	require.False(t, a.StartedWithout(ref, []*workload.Pod{before}), "nobody saw it go")
 
-	a.Begin(ref, []*workload.Pod{before})
+	a.Deleted(ref, []*workload.Pod{before})
 	require.False(t, a.StartedWithout(ref, nil))
 	require.False(t, a.StartedWithout(ref, []*workload.Pod{before}))
 	require.True(t, a.StartedWithout(ref, []*workload.Pod{before, later}))
-	a.Begin(ref, []*workload.Pod{before, later}) // told by another cache
+	a.Deleted(ref, []*workload.Pod{before, later}) // told by another cache
 	require.True(t, a.StartedWithout(ref, []*workload.Pod{later}))
 
-	a.End(ref)
-	require.False(t, a.Has(ref))
+	a.Created(ref)
+	require.False(t, a.IsDeleted(ref))
 	require.False(t, a.StartedWithout(ref, []*workload.Pod{later}))
-	require.False(t, (*MissingObjects)(nil).StartedWithout(ref, []*workload.Pod{later}))
+	require.False(t, (*Memory)(nil).StartedWithout(ref, []*workload.Pod{later}))
 }

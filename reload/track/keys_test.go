@@ -59,45 +59,45 @@ func TestWhenKeysWereLastWritten(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var changes KeyChanges
+			changes := testMemory()
 			for i := 1; i < len(test.versions); i++ {
-				changes.Write(ref, test.versions[i-1], test.versions[i], birth)
+				changes.RecordKeys(ref, &test.versions[i-1], &test.versions[i], birth)
 			}
 			latest := test.versions[len(test.versions)-1].changedAt
-			require.Equal(t, test.want, changes.Last(ref, test.keys, latest))
-			changes.Forget(ref)
-			require.Equal(t, latest, changes.Last(ref, test.keys, latest), "what is forgotten is as the object")
+			require.Equal(t, test.want, changes.KeysChangedAt(ref, test.keys, latest))
+			changes.RecordKeys(ref, nil, nil, birth)
+			require.Equal(t, latest, changes.KeysChangedAt(ref, test.keys, latest), "what is forgotten is as the object")
 		})
 	}
-	require.Equal(t, first, (*KeyChanges)(nil).Last(ref, nil, first), "an observer sees no changes")
+	require.Equal(t, first, (*Memory)(nil).KeysChangedAt(ref, nil, first), "an observer sees no changes")
 }
 
 func TestChangesThatEveryKubeletHasSeenAreForgotten(t *testing.T) {
 	h := testHasher(t, 1)
 	ref := func(name string) object.Ref { return object.Ref{Kind: object.Secret, Namespace: "ns", Name: name} }
-	var changes KeyChanges
+	changes := testMemory()
 	change := func(name string, at time.Time) {
-		changes.Write(ref(name), Version{digests(h, data{"a": "1"}), at.Add(-time.Second)}, Version{digests(h, data{"a": "2"}), at}, at)
+		changes.RecordKeys(ref(name), &Version{digests(h, data{"a": "1"}), at.Add(-time.Second)}, &Version{digests(h, data{"a": "2"}), at}, at)
 	}
 	change("old", birth)
 	change("young", birth.Add(decide.KubeletSync))
 	require.Len(t, changes.objects, 2)
 	change("new", birth.Add(2*decide.KubeletSync))
 	require.Len(t, changes.objects, 2)
-	require.Equal(t, birth.Add(decide.KubeletSync), changes.Last(ref("young"), []string{"a"}, birth))
+	require.Equal(t, birth.Add(decide.KubeletSync), changes.KeysChangedAt(ref("young"), []string{"a"}, birth))
 }
 
 func TestAnObjectThatIsRecreatedIsComparedWithTheOneBefore(t *testing.T) {
 	h := testHasher(t, 1)
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
 	now := digests(h, data{"a": "2", "b": "1"})
-	var changes KeyChanges
-	require.Empty(t, changes.Create(ref, now), "it is new")
-	changes.Remove(ref, digests(h, data{"a": "1", "b": "1", "c": "1"}), birth)
-	require.Equal(t, []string{"a", "c"}, changes.Create(ref, now))
-	require.Equal(t, birth, changes.Last(ref, []string{"b"}, birth), "when keys were written is not known")
-	require.Empty(t, changes.Create(ref, now), "once")
-	changes.Remove(ref, now, birth)
-	changes.Remove(object.Ref{Name: "other"}, now, birth.Add(2*decide.KubeletSync))
-	require.Empty(t, changes.Create(ref, nil), "that was long ago")
+	changes := testMemory()
+	require.Empty(t, changes.RecordKeys(ref, nil, &Version{Digests: now}, birth), "it is new")
+	changes.RecordKeys(ref, &Version{Digests: digests(h, data{"a": "1", "b": "1", "c": "1"})}, nil, birth)
+	require.Equal(t, []string{"a", "c"}, changes.RecordKeys(ref, nil, &Version{Digests: now}, birth))
+	require.Equal(t, birth, changes.KeysChangedAt(ref, []string{"b"}, birth), "when keys were written is not known")
+	require.Empty(t, changes.RecordKeys(ref, nil, &Version{Digests: now}, birth), "once")
+	changes.RecordKeys(ref, &Version{Digests: now}, nil, birth)
+	changes.RecordKeys(object.Ref{Name: "other"}, &Version{Digests: now}, nil, birth.Add(2*decide.KubeletSync))
+	require.Empty(t, changes.RecordKeys(ref, nil, &Version{}, birth), "that was long ago")
 }

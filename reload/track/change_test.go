@@ -1,0 +1,100 @@
+package track
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
+)
+
+func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
+	p := testMemory()
+	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
+	require.Zero(t, p.Debounce(k, birth))
+	_, found := p.TakeChange(k)
+	require.False(t, found)
+
+	p.AddChange(k, birth, birth, time.Second)
+	p.AddChange(k, birth, birth.Add(900*time.Millisecond), time.Second)
+	require.Equal(t, time.Second, p.Debounce(k, birth.Add(900*time.Millisecond)), "put off")
+	require.Zero(t, p.Debounce(k, birth.Add(2*time.Second)))
+	p.AddChange(k, birth, birth.Add(time.Second), 0)
+	require.Equal(t, 900*time.Millisecond, p.Debounce(k, birth.Add(time.Second)), "one that has time hurries nobody")
+	for i := range 100 {
+		p.AddChange(k, birth, birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+	}
+	require.Equal(t, spec.MaxDebounce, p.Debounce(k, birth), "not for ever")
+
+	made, found := p.TakeChange(k)
+	require.True(t, found)
+	require.Equal(t, birth, made)
+	require.Zero(t, p.Debounce(k, birth))
+}
+
+func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
+	p := testMemory()
+	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
+	p.EndBurst(k)
+	_, found := p.TakeChange(k)
+	require.False(t, found, "nothing has changed")
+
+	p.AddChange(k, birth, birth, time.Second)
+	p.EndBurst(k)
+	later := birth.Add(time.Minute)
+	for i := range 100 {
+		p.AddChange(k, later, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+	}
+	require.Equal(t, spec.MaxDebounce, p.Debounce(k, later), "put off, but not for ever")
+	made, _ := p.TakeChange(k)
+	require.Equal(t, birth, made, "what waits has waited since the first")
+
+	p.AddChange(k, later, later, time.Second)
+	p.AddChange(k, birth, later, time.Second)
+	made, _ = p.TakeChange(k)
+	require.Equal(t, birth, made, "the first is the one that was made first, not seen first")
+}
+
+func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
+	p := testMemory()
+	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
+	p.SetTemplateVersion(k, "10")
+	require.Empty(t, p.TemplateVersion(k), "nothing waits")
+	p.AddChange(k, birth, birth, time.Second)
+	require.Empty(t, p.TemplateVersion(k), "it was written before the change was seen")
+	p.SetTemplateVersion(k, "11")
+	p.AddChange(k, birth, birth.Add(time.Minute), time.Second)
+	p.SetTemplateVersion(k, "12")
+	require.Equal(t, "12", p.TemplateVersion(k))
+	p.TakeChange(k)
+	require.Empty(t, p.TemplateVersion(k))
+}
+
+func TestNothingIsLostWhileChangesKeepComing(t *testing.T) {
+	p := testMemory()
+	k := inNamespace("ns", "w")
+	p.AddChange(k, birth, birth, time.Second)
+	var changing sync.WaitGroup
+	stop := make(chan struct{})
+	changing.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				p.AddChange(k, birth, birth.Add(time.Duration(i)), time.Second)
+			}
+		}
+	})
+	defer changing.Wait()
+	defer close(stop)
+	for i := range 20000 {
+		version := strconv.Itoa(i)
+		p.SetTemplateVersion(k, version)
+		require.Equal(t, version, p.TemplateVersion(k))
+	}
+}

@@ -1,0 +1,120 @@
+package track
+
+import (
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
+)
+
+// deletion is the data of a deleted object.
+type deletion struct {
+	digests object.Digests
+	at      time.Time
+}
+
+// Version is the compared part of one version of an object.
+type Version struct {
+	Digests   object.Digests
+	changedAt time.Time
+}
+
+// VersionOf returns the version of a clone, or of an object that was read; nil for
+// none.
+func VersionOf(one *object.Digested) *Version {
+	if one == nil {
+		return nil
+	}
+	return &Version{one.Digests, one.ChangedAt}
+}
+
+// VersionOfSource returns the version of a source; nil for none.
+func VersionOfSource(one *object.Full) *Version {
+	if one == nil {
+		return nil
+	}
+	return &Version{one.Digests, one.ChangedAt()}
+}
+
+// RecordKeys records when keys of an object changed, so that pods that mount other keys
+// are not refreshed, and returns the keys that differ. before or after is nil if the
+// object was created or deleted. If both are nil, the changes of its keys are forgotten.
+func (m *Memory) RecordKeys(ref object.Ref, before, after *Version, now time.Time) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before != nil {
+		m.prune(now)
+	}
+	o := m.editObject(ref)
+	defer m.tidyObject(ref, o)
+	switch {
+	case before == nil && after == nil:
+		o.keys, o.deleted = nil, nil
+		return nil
+	case after == nil:
+		o.keys, o.deleted = nil, &deletion{before.Digests, now}
+		return nil
+	case before == nil:
+		return o.create(after.Digests)
+	default:
+		return o.write(*before, *after)
+	}
+}
+
+// create returns the keys of a new object that differ from those of the object deleted
+// just before. When they were written is unknown, because a kubelet may have emptied the
+// files in between.
+func (o *objectRecord) create(has object.Digests) []string {
+	before := o.deleted
+	o.keys, o.deleted = nil, nil
+	if before == nil {
+		return nil
+	}
+	return decide.ChangedKeys(before.digests, has)
+}
+
+// write records a change of an object, and returns the keys that differ.
+func (o *objectRecord) write(before, after Version) []string {
+	keys := decide.ChangedKeys(before.Digests, after.Digests)
+	if len(keys) == 0 && before.changedAt.Equal(after.changedAt) {
+		return nil
+	}
+	if o.keys == nil {
+		o.keys = &decide.KeyTimes{First: before.changedAt}
+	}
+	o.keys.Write(keys, after.changedAt)
+	return keys
+}
+
+// KeysChangedAt returns when any of keys of an object was last written; nil means all
+// keys. If that is unknown, or m is nil, it returns latest, the time of the object's
+// last write.
+func (m *Memory) KeysChangedAt(ref object.Ref, keys []string, latest time.Time) time.Time {
+	if m == nil {
+		return latest
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if o := m.objects[ref]; o != nil && o.keys != nil {
+		return o.keys.Last(keys, latest)
+	}
+	return latest
+}
+
+// prune drops changes that every kubelet has seen by itself, so that no pod is
+// refreshed for them.
+func (m *Memory) prune(now time.Time) {
+	if now.Sub(m.pruned) < decide.KubeletSync {
+		return
+	}
+	m.pruned = now
+	for ref, o := range m.objects {
+		if o.keys != nil && now.Sub(o.keys.Last(nil, time.Time{})) > decide.KubeletSync {
+			o.keys = nil
+		}
+		if o.deleted != nil && now.Sub(o.deleted.at) > decide.KubeletSync {
+			o.deleted = nil
+		}
+		m.tidyObject(ref, o)
+	}
+}

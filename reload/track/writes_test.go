@@ -1,0 +1,87 @@
+package track
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+func TestEchoStandsInForTheCacheUntilItCatchesUp(t *testing.T) {
+	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
+	cached := func(uid types.UID, version, value string) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{UID: uid, ResourceVersion: version, Annotations: map[string]string{mark.Baseline: value, mark.Reload: "Off"}}
+	}
+	tests := map[string]struct {
+		cached *metav1.ObjectMeta
+		want   string
+		waits  bool
+	}{
+		"a cache that is behind":          {cached("u", "9", "before"), "written", true},
+		"a cache that shows the write":    {cached("u", "10", "written"), "written", false},
+		"a cache that shows a later edit": {cached("u", "11", "edited"), "edited", false},
+		"another object of the name":      {cached("v", "9", "another"), "another", false},
+		"a version that is no number":     {cached("u", "", "before"), "before", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := testMemory()
+			e.Expect(k, "u", "10", map[string]*string{mark.Baseline: new("written"), mark.RestartedAt: nil})
+			require.Equal(t, test.want, e.Annotation(k, test.cached, mark.Baseline))
+			require.Empty(t, e.Annotation(k, test.cached, mark.RestartedAt))
+			require.Equal(t, "Off", e.Annotation(k, test.cached, mark.Reload), "what was not written is as cached")
+			require.Equal(t, test.waits, e.AwaitsCache(k, test.cached))
+			e.Forget(k)
+			require.Equal(t, test.cached.Annotations[mark.Baseline], e.Annotation(k, test.cached, mark.Baseline))
+		})
+	}
+}
+
+func TestWhatWasWrittenIsRememberedOfEachWorkload(t *testing.T) {
+	writes := testMemory()
+	w := controlled("web", nil)
+	w.ResourceVersion = "9"
+	_, found := writes.Record(w)
+	require.False(t, found)
+
+	kept := decide.Record{Baseline: "b", Stamp: 7, Replaced: map[decide.EntryID]decide.EntrySum{{}: {}}}
+	writes.Expect(w.Key(), w.UID, "10", map[string]*string{mark.Baseline: new("b")})
+	writes.Keep(w, kept)
+	w.Stamp = 7
+	writes.ObserveRollout(w, nil)
+	got, _ := writes.Record(w)
+	require.Equal(t, kept, got, "the cache is behind")
+
+	w.ResourceVersion, w.Stamp = "11", 0
+	require.Empty(t, writes.Annotation(w.Key(), w, mark.Baseline), "the cache is as new, and somebody took it off")
+	writes.ObserveRollout(w, nil)
+	got, _ = writes.Record(w)
+	require.Equal(t, kept, got, "it is of another template")
+	w.Stamp = 7
+	writes.ObserveRollout(w, &workload.Rollout{Generation: 2, Observed: 2, Old: 1})
+	got, _ = writes.Record(w)
+	require.NotEmpty(t, got.Replaced, "a pod of before is left")
+	writes.ObserveRollout(w, &workload.Rollout{Generation: 2, Observed: 2})
+	got, _ = writes.Record(w)
+	require.Empty(t, got.Replaced)
+	require.NotEmpty(t, kept.Replaced, "records are never modified")
+
+	other := controlled("web", nil)
+	other.UID = "another"
+	_, found = writes.Record(other)
+	require.False(t, found, "another object of its name")
+	require.Equal(t, got, writes.Seed(w, decide.Record{Baseline: "older", Seeded: true}), "this leader has written since")
+	writes.Forget(w.Key())
+	_, found = writes.Record(w)
+	require.False(t, found)
+	writes.Keep(w, kept)
+	writes.Lead()
+	_, found = writes.Record(w)
+	require.False(t, found, "another leader may have written since")
+}
