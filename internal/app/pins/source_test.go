@@ -83,7 +83,7 @@ var readSource = sync.OnceValues(func() (*source, error) {
 		fields := strings.Split(line, "\t")
 		path := fields[0]
 		exports[path] = fields[1]
-		if path != modulePath && !strings.HasPrefix(path, modulePath+"/") {
+		if path != modulePath && !strings.HasPrefix(path, modulePath+"/") || isTestPackage(path) {
 			continue
 		}
 		var parsed []*ast.File
@@ -104,6 +104,11 @@ var readSource = sync.OnceValues(func() (*source, error) {
 	}
 	return s, nil
 })
+
+// isTestPackage reports whether only tests use a package.
+func isTestPackage(path string) bool {
+	return strings.Contains(path, "/internal/") && strings.HasSuffix(path, "test")
+}
 
 // sourceOf is the product's code.
 func sourceOf(t *testing.T) *source {
