@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -41,16 +40,8 @@ const (
 // cloneMetrics counts clones by surveying the caches, so that no counters have to
 // be maintained. Scrapes in short succession, and the page, share one survey.
 type cloneMetrics struct {
-	controller     *controller
-	latestSnapshot *locked.Value[*snapshot]
-}
-
-// snapshot is the result of a survey.
-type snapshot struct {
-	clones map[statusKey]int
-	oldest progress.OldestPending
-	// until is when the snapshot expires.
-	until time.Time
+	controller *controller
+	snapshots  snapshots
 }
 
 // statusKey groups the clones that are counted together.
@@ -60,33 +51,27 @@ type statusKey struct {
 	reason plan.Reason
 }
 
-func newCloneMetrics(c *controller) *cloneMetrics { return &cloneMetrics{c, locked.New(&snapshot{})} }
+func newCloneMetrics(c *controller) *cloneMetrics { return &cloneMetrics{controller: c} }
 
 // take surveys everything, passes each CloneStatus to report, and stores the
 // snapshot.
 func (c *cloneMetrics) take(report func(survey.CloneStatus)) {
-	c.latestSnapshot.Use(func(last *snapshot) { *last = c.survey(report) })
+	c.snapshots.store(c.survey(report))
 }
 
 // latest returns the stored snapshot, or a new one if that expired.
-func (c *cloneMetrics) latest() (latest snapshot) {
-	c.latestSnapshot.Use(func(last *snapshot) {
-		if !c.controller.now().Before(last.until) {
-			*last = c.survey(func(survey.CloneStatus) {})
-		}
-		latest = *last
-	})
-	return latest
+func (c *cloneMetrics) latest() *snapshot {
+	return c.snapshots.load(c.controller.now(), func() *snapshot { return c.survey(func(survey.CloneStatus) {}) })
 }
 
-func (c *cloneMetrics) survey(report func(survey.CloneStatus)) snapshot {
+func (c *cloneMetrics) survey(report func(survey.CloneStatus)) *snapshot {
 	began, clones := c.controller.now(), map[statusKey]int{}
-	oldest := c.controller.surveyPending(func(f survey.CloneStatus) {
+	oldest := c.controller.survey(func(f survey.CloneStatus) {
 		clones[statusKey{c.controller.RuleLabel(f.Rule), f.Status, f.Decision.Reason}]++
 		report(f)
 	})
 	ended := c.controller.now()
-	return snapshot{clones, oldest, ended.Add(min(surveyRatio*ended.Sub(began), snapshotMaxAge))}
+	return &snapshot{clones, oldest, ended.Add(min(surveyRatio*ended.Sub(began), snapshotMaxAge))}
 }
 
 // Describe implements prometheus.Collector.
@@ -105,12 +90,10 @@ func (c *cloneMetrics) Collect(out chan<- prometheus.Metric) {
 		working = 1
 	}
 	out <- prometheus.MustNewConstMetric(workingDesc, prometheus.GaugeValue, working)
-	c.controller.failures.Use(func(f progress.Failures) {
-		for _, target := range f.First(maxFailing) {
-			out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, 1,
-				f[target].Rule, string(target.Kind), target.Namespace, target.Name)
-		}
-	})
+	for _, clone := range c.controller.progress.LongestFailing(maxFailing) {
+		out <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, 1,
+			clone.Rule, string(clone.Target.Kind), clone.Target.Namespace, clone.Target.Name)
+	}
 	for _, rule := range c.controller.Live.Load().All() {
 		var missing float64
 		if c.controller.MissingSource(rule.Base) != "" {
@@ -127,42 +110,10 @@ func (c *cloneMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// withProgress adds to cloneStatus what this process remembers of the due write:
-// that it failed, or that another client keeps undoing it.
-func (c *controller) withProgress(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
-	if !cloneStatus.Decision.Writes() {
-		return cloneStatus
-	}
-	c.fights.Use(func(f *progress.Fights) { cloneStatus = f.Mark(cloneStatus, now) })
-	c.failures.Use(func(f progress.Failures) { cloneStatus = f.Mark(cloneStatus) })
-	return cloneStatus
-}
-
-// surveyWithProgress is Reader.Survey with the failures and fights that this
-// process remembers.
-func (c *controller) surveyWithProgress(now time.Time, report func(survey.CloneStatus)) {
-	c.fights.Use(func(f *progress.Fights) { f.Prune(now) })
-	c.Survey(c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(c.withProgress(f, now)) })
-}
-
-// surveyPending is surveyWithProgress that also records since when each due write
-// is pending, and returns the oldest per rule and status.
-func (c *controller) surveyPending(report func(survey.CloneStatus)) progress.OldestPending {
-	waits := progress.NewPendingSurvey(c.RuleNames(), c.now())
-	c.surveyWithProgress(waits.Now, func(f survey.CloneStatus) {
-		report(f)
-		if !f.Decision.Writes() {
-			return
-		}
-		var failed, seen, changed time.Time
-		if f.Status == survey.Failed {
-			failed = f.Since
-		}
-		c.pending.Use(func(u *progress.PendingWrites) { seen = u.Since[f.Target] })
-		c.propagations.Use(func(s progress.Propagations) { changed = s.Began(f) })
-		f.Rule = c.RuleLabel(f.Rule)
-		waits.Add(f, failed, seen, changed)
-	})
-	c.pending.Use(func(u *progress.PendingWrites) { u.Since = waits.Since })
-	return waits.Oldest
+// survey is Reader.Survey with what this process remembers of clones. It returns the
+// longest waiting time of due writes per rule and status.
+func (c *controller) survey(report func(survey.CloneStatus)) progress.OldestPending {
+	pending := c.progress.BeginSurvey(c.RuleNames(), c.now())
+	c.Survey(c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(pending.Add(f, c.RuleLabel(f.Rule))) })
+	return pending.End()
 }

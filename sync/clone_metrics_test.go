@@ -9,7 +9,6 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -32,7 +31,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 			}
 			require.Zero(t, failing())
 			target := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-			v.controller.failures.Use(func(f progress.Failures) { f.Add(target, "blog", errors.New("quota"), now) })
+			fail(v.controller, target, errors.New("quota"), now)
 			decision = 0
 			if test.kept > 0 {
 				now = now.Add(test.kept - 1)

@@ -9,17 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -49,15 +46,8 @@ type controller struct {
 	// first reconcile.
 	startedAt time.Time
 
-	guard        *locked.Value[*plan.Guard]
-	propagations *locked.Value[progress.Propagations]
-	failures     *locked.Value[progress.Failures]
-	pending      *locked.Value[*progress.PendingWrites]
-	changes      *locked.Value[progress.ExternalChanges]
-	fights       *locked.Value[*progress.Fights]
-	unlabelled   *locked.Value[progress.Unlabelled]
-	emitted      *locked.Value[*again.Memory[eventKey]]
-	firstPass    *locked.Value[*progress.FirstPass]
+	guard    *progress.Guard
+	progress *progress.Tracker
 	// generation increases with every change that can make the removal of a
 	// clone due. The guard counts again when it changes.
 	generation atomic.Uint64
@@ -82,7 +72,7 @@ func (c *controller) Run(ctx context.Context) error {
 	c.metrics.initRepairs(c.Live.Load())
 	c.log.Info("sync started: comparing all clones with their sources", zap.Int("rules", len(c.Live.Load().All())))
 	c.startedAt = c.now()
-	c.firstPass.Use(func(p *progress.FirstPass) { p.Begin(c.startedAt) })
+	c.progress.BeginFirstPass(c.startedAt)
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)
@@ -175,9 +165,8 @@ func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*o
 	source := change.Latest()
 	targets := c.Targets(rule, source.Ref())
 	if c.working.Load() && !change.Deleted && len(targets) > 0 {
-		c.propagations.Use(func(s progress.Propagations) {
-			s.Begin(progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}, source.ResourceVersion, targets, c.now())
-		})
+		key := progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}
+		c.progress.BeginPropagation(key, source.ResourceVersion, targets, c.now())
 		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
 	}
 	c.enqueue(targets)
@@ -193,7 +182,7 @@ func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 	if change.Added {
 		c.queue.Bulk(clone.Ref())
 	} else {
-		c.changes.Use(func(known progress.ExternalChanges) { known.Note(change.Old) })
+		c.progress.NoteChange(change.Old)
 		c.enqueueChanged(clone.Ref())
 	}
 	if marks, ours := mark.Of(clone); change.Deleted && ours && c.Approvals.Of(marks.Rule).IsUsedUpByRemovals() {

@@ -7,19 +7,22 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Reasons of Events, in addition to plan.Reason.
 const (
-	CloneFailed    = "CloneFailed"
-	Propagated     = "Propagated"
+	CloneFailed = "CloneFailed"
+	Propagated  = "Propagated"
+	// SourceMissing is about a rule whose source does not exist.
+	SourceMissing  = "SourceMissing"
 	approvedReason = "Approved"
 )
 
@@ -27,9 +30,11 @@ const (
 func (c *controller) record(state plan.State, decision plan.Decision, err error) {
 	rule := ruleOf(state, decision)
 	c.metrics.countWrite(c.RuleLabel(rule), decision, err)
-	c.noteFailure(state, rule, decision, err)
-	c.notePropagation(state, decision, err)
-	c.firstPass.Use(func(p *progress.FirstPass) { p.Note(state.Target, decision, state.Clone != nil, err) })
+	arrivals := c.progress.Record(progress.Outcome{State: state, Decision: decision, Rule: rule, Err: err}, c.now())
+	if err != nil {
+		c.emitFailure(state, rule, decision, err)
+	}
+	c.reportArrivals(arrivals)
 	c.observer.Touched(state.Target)
 	c.emitMissing(state)
 	for _, loser := range losers(state) {
@@ -59,12 +64,10 @@ func (c *controller) record(state plan.State, decision plan.Decision, err error)
 
 // logFirstPass logs the summary of the first pass over all clones.
 func (c *controller) logFirstPass() {
-	c.firstPass.Use(func(p *progress.FirstPass) {
-		if sum, ok := p.End(c.now()); ok {
-			c.log.Info("first sync finished", zap.Int("clones", sum.Clones), zap.Int("namespaces", sum.Namespaces),
-				zap.Int("written", sum.Written), zap.Int("failed", sum.Failed), zap.Duration("took", sum.Took.Round(time.Millisecond)))
-		}
-	})
+	if sum, ok := c.progress.EndFirstPass(c.now()); ok {
+		c.log.Info("first sync finished", zap.Int("clones", sum.Clones), zap.Int("namespaces", sum.Namespaces),
+			zap.Int("written", sum.Written), zap.Int("failed", sum.Failed), zap.Duration("took", sum.Took.Round(time.Millisecond)))
+	}
 }
 
 // ruleOf returns the name of the rule that caused the decision. A removal or
@@ -81,13 +84,8 @@ func ruleOf(state plan.State, decision plan.Decision) string {
 	return marks.Rule
 }
 
-func (c *controller) noteFailure(state plan.State, rule string, decision plan.Decision, err error) {
-	if err == nil {
-		c.failures.Use(func(f progress.Failures) { delete(f, state.Target) })
-		c.pending.Use(func(u *progress.PendingWrites) { u.Done(state.Target) })
-		return
-	}
-	c.failures.Use(func(f progress.Failures) { f.Add(state.Target, rule, err, c.now()) })
+// emitFailure reports a failed write.
+func (c *controller) emitFailure(state plan.State, rule string, decision plan.Decision, err error) {
 	c.emit(events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: CloneFailed, Action: string(decision.Action),
@@ -96,58 +94,73 @@ func (c *controller) noteFailure(state plan.State, rule string, decision plan.De
 	}, revision(state))
 }
 
-// externalChange returns the changes of target since its last reconcile. Call it
-// before gather, so that the state includes at least these changes.
-func (c *controller) externalChange(target object.Ref) (known progress.ExternalChange) {
-	c.changes.Use(func(all progress.ExternalChanges) { known = all[target] })
-	return known
-}
-
-// noteRepair counts a drift repair.
-func (c *controller) noteRepair(state plan.State, decision plan.Decision, seen progress.ExternalChange, err error) {
-	if err != nil {
-		return // the retry counts it
-	}
-	var since progress.ExternalChange
-	c.changes.Use(func(all progress.ExternalChanges) { since = all.Settle(state.Target, seen, decision) })
-	if cause, healed := progress.RepairOf(state, decision, since); healed {
+// countRepair counts a drift repair that succeeded.
+func (c *controller) countRepair(state plan.State, decision plan.Decision, seen progress.ExternalChange) {
+	if cause, repaired := c.progress.Settle(state, decision, seen, c.now()); repaired {
 		c.metrics.repairs.WithLabelValues(ruleOf(state, decision), string(cause)).Inc()
-		c.fights.Use(func(f *progress.Fights) { f.Repaired(state.Target, c.now()) })
 	}
 }
 
-// notePropagation measures how long a change of the source took to reach each
-// clone and the last one.
-func (c *controller) notePropagation(state plan.State, decision plan.Decision, err error) {
-	var arrivals []progress.Arrival
-	c.propagations.Use(func(s progress.Propagations) {
-		arrivals = s.Observe(state.Target, state.Candidates, decision.Writes(), err != nil, c.now())
-	})
+// reportArrivals reports how long a change of the source took to reach a clone, and
+// the last one.
+func (c *controller) reportArrivals(arrivals []progress.Arrival) {
 	for _, arrived := range arrivals {
 		if arrived.Written {
 			c.metrics.propagation.WithLabelValues(arrived.Key.Rule).Observe(arrived.Took.Seconds())
 		}
 		c.observer.PropagationProgressed(arrived.Key.Rule, arrived.Key.Source, arrived.Written, arrived.Completed != nil)
-		if arrived.Completed != nil && arrived.Completed.Written > 0 {
-			c.emitPropagation(arrived.Key, *arrived.Completed)
+		if arrived.Completed != nil && arrived.Completed.Clones > 0 {
+			c.emitPropagation(arrived.Key.Source, *arrived.Completed)
 		}
 	}
 }
 
-func (c *controller) emitPropagation(key progress.PropagationKey, ongoing progress.Ongoing) {
-	took := c.now().Sub(ongoing.Began).Round(time.Millisecond)
-	c.metrics.lastPropagation.WithLabelValues(key.Rule).Set(took.Seconds())
-	c.log.Info("change propagated", zap.String("rule", key.Rule), zap.Stringer("source", key.Source),
-		zap.Int("clones", ongoing.Written), zap.Int("failing", len(ongoing.Failing)), zap.Duration("took", took))
-	about := reference(key.Source)
-	if source, _ := c.Caches.Sources.Get(key.Source); source != nil {
-		about = events.Reference("v1", string(key.Source.Kind), source)
+// emitPropagation reports that the last clone has a change of source.
+func (c *controller) emitPropagation(source object.Ref, propagation progress.Propagation) {
+	c.metrics.lastPropagation.WithLabelValues(propagation.Rule).Set(propagation.Took.Seconds())
+	c.log.Info("change propagated", zap.String("rule", propagation.Rule), zap.Stringer("source", source),
+		zap.Int("clones", propagation.Clones), zap.Int("failing", propagation.Failing), zap.Duration("took", propagation.Took))
+	about := reference(source)
+	if cached, _ := c.Caches.Sources.Get(source); cached != nil {
+		about = events.Reference("v1", string(source.Kind), cached)
 	}
-	propagation := progress.Propagation{Rule: key.Rule, Clones: ongoing.Written, Failing: len(ongoing.Failing), Took: took}
 	c.events.Record(events.Event{
-		Rule: key.Rule, About: about, Reason: Propagated, Action: string(plan.Update),
+		Rule: propagation.Rule, About: about, Reason: Propagated, Action: string(plan.Update),
 		Note: propagation.String(), Annotations: propagation.Annotations(),
 	})
+}
+
+// emitMissing reports each candidate rule whose named source did not exist when
+// state was read. It does not read the cache again, because the source may have
+// been recreated since.
+func (c *controller) emitMissing(state plan.State) {
+	for _, candidate := range state.Candidates {
+		if candidate.Source != nil {
+			continue
+		}
+		about := reference(candidate.Ref)
+		if _, found := c.Caches.Namespaces.Get("", candidate.Ref.Namespace); !found {
+			about = c.ownReference()
+		}
+		c.emit(events.Event{
+			Rule: candidate.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(plan.Leave),
+			Note: missingNote(candidate.Rule, survey.MissingSource(candidate.Ref.String())),
+		}, "")
+	}
+}
+
+func missingNote(rule *spec.Rule, missing string) string {
+	fate := "existing clones stay as they are"
+	if rule.OnSourceDeleted == spec.Delete {
+		fate = "existing clones are deleted while it does not exist, because onSourceDeleted is Delete"
+	}
+	return fmt.Sprintf("rule %q: %s; %s", rule.Name, missing, fate)
+}
+
+// ownReference returns Headwater's own namespace, which Events about a whole rule
+// regard.
+func (c *controller) ownReference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.ownNamespace, Namespace: c.ownNamespace}
 }
 
 // emitRemovals reports that removals of a rule are held, or that an approval
@@ -254,23 +267,18 @@ func revision(state plan.State) string {
 	return state.Candidates[0].Source.ResourceVersion
 }
 
-// eventKey identifies equal Events: a source that is refused in a thousand
-// namespaces is reported once.
-type eventKey struct{ about, reason, note string }
-
 // emit records and logs event, unless it recently did so for this revision of the
 // source.
 func (c *controller) emit(event events.Event, revision string) {
 	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
-	key, now, fresh := eventKey{about, event.Reason, event.Note}, c.now(), false
-	c.emitted.Use(func(deduplicator *again.Memory[eventKey]) { fresh, _ = deduplicator.Say(key, revision, now) })
-	if fresh {
-		level := zap.InfoLevel
-		if event.Warning {
-			level = zap.WarnLevel
-		}
-		c.log.Log(level, event.Note, zap.String("reason", event.Reason), zap.String("about", about))
-		event.Persisting = true
-		c.events.Record(event)
+	if !c.progress.ShouldEmit(progress.EventKey{About: about, Reason: event.Reason, Note: event.Note}, revision, c.now()) {
+		return
 	}
+	level := zap.InfoLevel
+	if event.Warning {
+		level = zap.WarnLevel
+	}
+	c.log.Log(level, event.Note, zap.String("reason", event.Reason), zap.String("about", about))
+	event.Persisting = true
+	c.events.Record(event)
 }

@@ -2,7 +2,6 @@ package sync
 
 import (
 	"context"
-	"time"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -13,24 +12,18 @@ import (
 // enqueueChanged enqueues a clone that was changed. The clone goes ahead of
 // fan-outs, unless another client keeps changing it.
 func (c *controller) enqueueChanged(target object.Ref) {
-	if c.isFought(target) {
+	if c.progress.IsFought(target, c.now()) {
 		c.queue.Bulk(target)
 		return
 	}
 	c.queue.Fresh(target)
 }
 
-func (c *controller) isFought(target object.Ref) (fought bool) {
-	c.fights.Use(func(f *progress.Fights) { fought = f.Active(target, c.now()) })
-	return fought
-}
-
 // postponeRepair postpones a repair of a clone that another client keeps
 // changing, and reports whether it did. A write for a change of the source or of
 // a rule is never postponed.
 func (c *controller) postponeRepair(ctx context.Context, target object.Ref, seen progress.ExternalChange) bool {
-	var wait time.Duration
-	c.fights.Use(func(f *progress.Fights) { wait = f.Wait(target, c.now()) })
+	wait := c.progress.RepairWait(target, c.now())
 	if wait == 0 {
 		return false
 	}
@@ -51,9 +44,7 @@ func (c *controller) postponeRepair(ctx context.Context, target object.Ref, seen
 
 // emitFight reports the fight over a clone, once per pause.
 func (c *controller) emitFight(ctx context.Context, state plan.State, decision plan.Decision, cause progress.Cause) {
-	reported := false
-	c.fights.Use(func(f *progress.Fights) { reported = f.Reported(state.Target) })
-	if reported {
+	if c.progress.IsFightReported(state.Target) {
 		return
 	}
 	manager, exists, err := c.writer.LastOtherManager(ctx, state.Target)
@@ -65,7 +56,7 @@ func (c *controller) emitFight(ctx context.Context, state plan.State, decision p
 	}
 	rule := ruleOf(state, decision)
 	note := progress.FightNote(rule, cause, manager)
-	c.fights.Use(func(f *progress.Fights) { f.Report(state.Target, note) })
+	c.progress.FightReported(state.Target, note)
 	c.emit(events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: progress.Fighting, Action: string(decision.Action), Note: note,
@@ -73,11 +64,10 @@ func (c *controller) emitFight(ctx context.Context, state plan.State, decision p
 }
 
 // lookUp is a survey.Lookup that sends no request.
-func (c *controller) lookUp(target object.Ref) (found *object.Digested) {
+func (c *controller) lookUp(target object.Ref) *object.Digested {
 	unmanaged, taken := c.Caches.Unmanaged[target.Kind].Get(target.Namespace, target.Name)
 	if !taken {
 		return nil
 	}
-	c.unlabelled.Use(func(l progress.Unlabelled) { found = l.At(target, unmanaged.ResourceVersion) })
-	return found
+	return c.progress.Found(target, unmanaged.ResourceVersion)
 }

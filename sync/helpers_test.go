@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,14 +25,6 @@ func calling(tb testing.TB, name, target string, source rules.Source) spec.Rule 
 	rule, err := spec.Compile(base, config, "headwater-system")
 	require.NoError(tb, err)
 	return rule
-}
-
-func places(from, to int) []object.Ref {
-	var targets []object.Ref
-	for i := from; i < to; i++ {
-		targets = append(targets, object.Ref{Kind: object.Secret, Namespace: fmt.Sprintf("team-%d", i), Name: "shared"})
-	}
-	return targets
 }
 
 func testHasher(t *testing.T) *digest.Hasher {

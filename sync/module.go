@@ -9,18 +9,15 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
-	"github.com/headwater-k8s/headwater/internal/again"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -80,10 +77,7 @@ func New(p Params) (Result, error) {
 		Reader: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
 		observer: orNoop(p.Observer), policies: p.Options.Policies,
-		maxFraction:  maxFraction,
-		guard:        locked.New(plan.NewGuard(observer.DueRemovals, maxFraction)),
-		propagations: locked.New(progress.Propagations{}), failures: locked.New(progress.Failures{}),
-		pending: locked.New(&progress.PendingWrites{}), changes: locked.New(progress.ExternalChanges{}), fights: locked.New(progress.NewFights()), unlabelled: locked.New(progress.Unlabelled{}), emitted: locked.New(&again.Memory[eventKey]{}), firstPass: locked.New(&progress.FirstPass{}),
+		maxFraction: maxFraction, guard: progress.NewGuard(observer.DueRemovals, maxFraction), progress: progress.NewTracker(),
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.observer.Touched)

@@ -9,9 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -20,9 +18,8 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 	v := viewOf(t, 5, *testRule(t, nil))
 	c, now := v.controller, time.Unix(5000, 0)
 	c.now = func() time.Time { return now }
-	c.propagations, c.pending = locked.New(progress.Propagations{}), locked.New(&progress.PendingWrites{})
 	oldest := func(standing survey.Status) time.Duration {
-		return c.surveyPending(func(survey.CloneStatus) {})[progress.PendingKey{Rule: "blog", Status: standing}]
+		return c.survey(func(survey.CloneStatus) {})[progress.PendingKey{Rule: "blog", Status: standing}]
 	}
 	place := func(namespace string) object.Ref {
 		return object.Ref{Kind: object.Secret, Namespace: namespace, Name: "blogsecret"}
@@ -31,17 +28,16 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 	require.Zero(t, oldest(survey.Behind), "seen for the first time")
 	now = now.Add(time.Minute)
 	require.Equal(t, time.Minute, oldest(survey.Behind), "seen for the first time a minute ago")
-	c.pending.Use(func(u *progress.PendingWrites) { require.Len(t, u.Since, 4, "all but the one that is taken") })
 	for _, namespace := range []string{"team-0", "team-2", "team-3", "team-4"} {
-		c.noteFailure(plan.State{Target: place(namespace)}, "blog", plan.Decision{Action: plan.Update}, nil)
+		fail(c, place(namespace), nil, now)
 	}
 	require.Zero(t, oldest(survey.Behind), "they were written, and are behind again")
 
 	key := progress.PropagationKey{Rule: "blog", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}
-	c.propagations.Use(func(s progress.Propagations) { s.Begin(key, "5", []object.Ref{place("team-0")}, now.Add(-time.Hour)) })
+	c.progress.BeginPropagation(key, "5", []object.Ref{place("team-0")}, now.Add(-time.Hour))
 	require.Equal(t, time.Hour, oldest(survey.Behind), "a change came an hour ago")
 
-	c.failures.Use(func(f progress.Failures) { f.Add(place("team-3"), "blog", errors.New("quota"), now.Add(-2*time.Hour)) })
+	fail(c, place("team-3"), errors.New("quota"), now.Add(-2*time.Hour))
 	require.Equal(t, 2*time.Hour, oldest(survey.Failed), "its first try was two hours ago")
 	require.Equal(t, time.Hour, oldest(survey.Behind))
 
@@ -55,16 +51,4 @@ headwater_sync_oldest_unsynced_seconds{rule="blog",state="fighting"} 0
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="removing"} 0
 `
 	require.NoError(t, testutil.CollectAndCompare(v.metrics, strings.NewReader(want), "headwater_sync_oldest_unsynced_seconds"))
-}
-
-func TestNoTimeIsKeptOfWhatIsRight(t *testing.T) {
-	v := viewOf(t, 1, *testRule(t, nil))
-	c, behind := v.controller, object.Ref{Kind: object.Secret, Namespace: "team-0", Name: "blogsecret"}
-	c.now = time.Now
-	c.propagations = locked.New(progress.Propagations{})
-	c.pending = locked.New(&progress.PendingWrites{Since: map[object.Ref]time.Time{behind: time.Unix(1, 0), {Name: "gone"}: time.Unix(2, 0)}})
-	c.surveyPending(func(survey.CloneStatus) {})
-	c.pending.Use(func(u *progress.PendingWrites) {
-		require.Equal(t, map[object.Ref]time.Time{behind: time.Unix(1, 0)}, u.Since)
-	})
 }

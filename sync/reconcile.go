@@ -11,7 +11,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/admission"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
 // staleRetry is the delay before a key is reconciled again when a write failed
@@ -23,7 +22,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.Approvals.Ref {
 		return c.settle(ctx)
 	}
-	changed := c.externalChange(target)
+	changed := c.progress.ChangeOf(target) // before gather, so that the state includes at least these changes
 	if c.postponeRepair(ctx, target, changed) {
 		return nil
 	}
@@ -32,7 +31,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 		return err
 	}
 	decision := plan.Plan(state)
-	c.unlabelled.Use(func(l progress.Unlabelled) { l.Note(state, decision) })
+	c.progress.NoteFound(state, decision)
 	if decision.IsGuarded() {
 		verdict, err := c.mayRemove(ctx, state)
 		if err != nil {
@@ -55,7 +54,9 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 		c.queue.After(target, staleRetry)
 		return nil
 	}
-	c.noteRepair(state, decision, changed, err)
+	if err == nil { // else the retry counts it
+		c.countRepair(state, decision, changed)
+	}
 	c.record(state, decision, err)
 	return err
 }

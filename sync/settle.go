@@ -8,6 +8,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -31,13 +32,13 @@ func (c *controller) mayRemove(ctx context.Context, state plan.State) (plan.Verd
 
 // askGuard asks the guard a question about rule. If the guard wants a record
 // stored first, askGuard stores it and asks again.
-func (c *controller) askGuard(ctx context.Context, rule string, question func(*plan.Guard, string, plan.Basis, time.Time) plan.Verdict) (answer plan.Verdict, err error) {
+func (c *controller) askGuard(ctx context.Context, rule string, question progress.Question) (answer plan.Verdict, err error) {
 	if err := c.recallRemovals(ctx); err != nil {
 		return plan.Verdict{}, err
 	}
 	for {
 		basis := plan.Basis{Set: c.Live.Load(), Generation: c.generation.Load()}
-		c.guard.Use(func(g *plan.Guard) { answer = question(g, rule, basis, c.now()) })
+		answer = c.guard.Answer(question, rule, basis, c.now())
 		if answer.Write == nil {
 			for _, target := range answer.Released {
 				c.queue.Bulk(target)
@@ -45,7 +46,7 @@ func (c *controller) askGuard(ctx context.Context, rule string, question func(*p
 			return answer, nil
 		}
 		err := c.Removals.Write(ctx, answer.Write)
-		c.guard.Use(func(g *plan.Guard) { g.Written(rule, err == nil) })
+		c.guard.Written(rule, err == nil)
 		if err != nil {
 			return plan.Verdict{}, err
 		}
@@ -54,16 +55,14 @@ func (c *controller) askGuard(ctx context.Context, rule string, question func(*p
 
 // recallRemovals loads the record of an earlier leader into the guard, once.
 func (c *controller) recallRemovals(ctx context.Context) error {
-	recalled := false
-	c.guard.Use(func(g *plan.Guard) { recalled = g.Recalled })
-	if recalled {
+	if c.guard.Recalled() {
 		return nil
 	}
 	stored, err := c.Removals.Read(ctx)
 	if err != nil {
 		return err
 	}
-	c.guard.Use(func(g *plan.Guard) { g.Recall(stored) })
+	c.guard.Recall(stored)
 	return nil
 }
 
@@ -72,9 +71,7 @@ func (c *controller) settleHolds(ctx context.Context) error {
 	if err := c.recallRemovals(ctx); err != nil {
 		return err
 	}
-	var rules []string
-	c.guard.Use(func(g *plan.Guard) { rules = g.Holding() })
-	for _, rule := range rules {
+	for _, rule := range c.guard.Holding() {
 		answer, err := c.askGuard(ctx, rule, (*plan.Guard).Review)
 		if err != nil {
 			return err
@@ -100,12 +97,11 @@ func (c *controller) restoreHold(ctx context.Context, rule string) error {
 	if c.Removals.Of(rule).Holding() {
 		return nil
 	}
-	var record map[string]plan.RemovalLog
-	c.guard.Use(func(g *plan.Guard) { record = g.Restore(c.now()) })
+	record := c.guard.Restore(c.now())
 	if record == nil {
 		return nil
 	}
-	defer c.guard.Use((*plan.Guard).Restored)
+	defer c.guard.Restored()
 	return c.Removals.Write(ctx, record)
 }
 

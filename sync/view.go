@@ -76,7 +76,7 @@ func (v *View) StatusOf() func(target object.Ref, report func(survey.CloneStatus
 			return
 		}
 		marked := func(f survey.CloneStatus) {
-			report(v.controller.withProgress(f, now))
+			report(v.controller.progress.Mark(f, now))
 		}
 		survey.LookUpFound(&state, v.controller.lookUp)
 		for at := range state.Candidates {

@@ -21,10 +21,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -90,9 +90,13 @@ func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 	require.True(tb, caches.AwaitFull(waitCtx, nil))
 	return newView(&controller{
 		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
-		fights: locked.New(progress.NewFights()), unlabelled: locked.New(progress.Unlabelled{}),
-		failures: locked.New(progress.Failures{}), pending: locked.New(&progress.PendingWrites{}), propagations: locked.New(progress.Propagations{}),
+		progress: progress.NewTracker(),
 	})
+}
+
+// fail records that the write of rule blog's clone at target failed.
+func fail(c *controller, target object.Ref, err error, at time.Time) {
+	c.progress.Record(progress.Outcome{State: plan.State{Target: target}, Rule: "blog", Err: err}, at)
 }
 
 func twoRules(t *testing.T) []spec.Rule {
@@ -105,7 +109,7 @@ func twoRules(t *testing.T) []spec.Rule {
 func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 	v := viewOf(t, 5, twoRules(t)...)
 	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-	v.controller.failures.Use(func(f progress.Failures) { f.Add(failing, "blog", errors.New("quota"), time.Unix(1000, 0)) })
+	fail(v.controller, failing, errors.New("quota"), time.Unix(1000, 0))
 	var surveyed, glanced []survey.CloneStatus
 	v.Survey(func(f survey.CloneStatus) { surveyed = append(surveyed, f) })
 	targets, glance := map[object.Ref]bool{}, v.StatusOf()
@@ -157,7 +161,7 @@ func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
 	v := viewOf(t, 4, *testRule(t, nil))
 	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-	v.controller.failures.Use(func(f progress.Failures) { f.Add(failing, "blog", errors.New("exceeded quota"), time.Unix(1000, 0)) })
+	fail(v.controller, failing, errors.New("exceeded quota"), time.Unix(1000, 0))
 	v.StatusOf()(failing, func(f survey.CloneStatus) {
 		require.Equal(t, time.Unix(1000, 0), f.Since)
 		require.Contains(t, f.Why(), "exceeded quota; retrying")

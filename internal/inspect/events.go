@@ -86,7 +86,7 @@ func (i *Inspector) events(ctx context.Context) eventState {
 		},
 		progress.Fighting: func(event eventsv1.Event) {
 			target, at := regarding(event), lastSeen(event)
-			if state.fights[target].at.Before(at) && time.Since(at) < progress.FightReported {
+			if state.fights[target].at.Before(at) && time.Since(at) < progress.FightEventLasts {
 				state.fights[target] = failure{event.Note, at}
 			}
 		},

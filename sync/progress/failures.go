@@ -9,48 +9,56 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Failures holds the clones whose last write failed. Each is retried on its own.
-type Failures map[object.Ref]failure
+// Retrying is appended to the message of a failed write.
+const Retrying = "; retrying with backoff"
 
+// failure is about a clone whose last write failed. The controller retries each on
+// its own.
 type failure struct {
-	Rule  string
+	rule  string
 	since time.Time
 	err   error
 }
 
-// Add records a failed write of target. The time of the first failure in a row is
-// kept.
-func (f Failures) Add(target object.Ref, rule string, err error, now time.Time) {
-	since := now
-	if known, again := f[target]; again {
-		since = known.since
-	}
-	f[target] = failure{rule, since, err}
+// FailingClone is a clone whose last write failed.
+type FailingClone struct {
+	Target object.Ref
+	Rule   string
 }
 
-// Mark returns cloneStatus with status Failed if the due write failed before.
-func (f Failures) Mark(cloneStatus survey.CloneStatus) survey.CloneStatus {
-	if failure, failed := f[cloneStatus.Target]; failed && cloneStatus.Decision.Writes() {
+// fail records a failed write of target. The time of the first failure in a row is
+// kept.
+func (t *Tracker) fail(target object.Ref, rule string, err error, now time.Time) {
+	since := now
+	if known, failed := t.failures[target]; failed {
+		since = known.since
+	}
+	t.failures[target] = failure{rule, since, err}
+}
+
+// markFailed returns cloneStatus with status Failed if the due write failed before.
+func (t *Tracker) markFailed(cloneStatus survey.CloneStatus) survey.CloneStatus {
+	if failure, failed := t.failures[cloneStatus.Target]; failed {
 		cloneStatus.Status, cloneStatus.Since = survey.Failed, failure.since
 		cloneStatus.Decision.Message = failure.err.Error() + Retrying
 	}
 	return cloneStatus
 }
 
-// Retrying is appended to the message of a failed write.
-const Retrying = "; retrying with backoff"
-
-// First returns at most n failing clones, those that have failed longest first.
-func (f Failures) First(n int) []object.Ref {
-	targets := make([]object.Ref, 0, len(f))
-	for target := range f {
-		targets = append(targets, target)
+// LongestFailing returns at most n failing clones, those that have failed longest
+// first.
+func (t *Tracker) LongestFailing(n int) []FailingClone {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clones := make([]FailingClone, 0, len(t.failures))
+	for target, failure := range t.failures {
+		clones = append(clones, FailingClone{target, failure.rule})
 	}
-	slices.SortFunc(targets, func(a, b object.Ref) int {
-		if order := f[a].since.Compare(f[b].since); order != 0 {
+	slices.SortFunc(clones, func(a, b FailingClone) int {
+		if order := t.failures[a.Target].since.Compare(t.failures[b.Target].since); order != 0 {
 			return order
 		}
-		return strings.Compare(a.String(), b.String())
+		return strings.Compare(a.Target.String(), b.Target.String())
 	})
-	return targets[:min(n, len(targets))]
+	return clones[:min(n, len(clones))]
 }

@@ -24,15 +24,9 @@ const (
 	longestPause = 5 * time.Minute
 )
 
-// FightReported is the maximum age of the latest Event about a fight that still
+// FightEventLasts is the maximum age of the latest Event about a fight that still
 // goes on.
-const FightReported = again.After + 2*longestPause
-
-// Fights counts the recent repairs of each clone and paces them.
-type Fights struct {
-	by     map[object.Ref]fight
-	pruned time.Time
-}
+const FightEventLasts = again.After + 2*longestPause
 
 // fight is the recent repairs of one clone.
 type fight struct {
@@ -48,15 +42,17 @@ type fight struct {
 	reported bool
 }
 
-// NewFights returns empty Fights.
-func NewFights() *Fights { return &Fights{by: map[object.Ref]fight{}} }
-
 // over reports whether the clone was left unchanged for long enough.
 func (f fight) over(now time.Time) bool { return now.Sub(f.last) > max(fightWindow, 2*f.pause) }
 
-// Repaired counts a repair of target.
-func (f *Fights) Repaired(target object.Ref, now time.Time) {
-	known, found := f.by[target]
+// active reports whether another client keeps undoing the repairs.
+func (f fight) active(now time.Time) bool { return f.pause > 0 && !f.over(now) }
+
+// countRepair counts a repair of target.
+func (t *Tracker) countRepair(target object.Ref, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, found := t.fights[target]
 	switch {
 	case !found || known.over(now), known.pause == 0 && now.Sub(known.since) > fightWindow:
 		known = fight{since: now}
@@ -67,48 +63,58 @@ func (f *Fights) Repaired(target object.Ref, now time.Time) {
 	}
 	known.repairs++
 	known.last, known.reported = now, false
-	f.by[target] = known
-	if now.Sub(f.pruned) > fightWindow {
-		f.Prune(now)
+	t.fights[target] = known
+	if now.Sub(t.pruned) > fightWindow {
+		t.pruneFights(now)
 	}
 }
 
-// Prune forgets the fights that are over.
-func (f *Fights) Prune(now time.Time) {
-	maps.DeleteFunc(f.by, func(_ object.Ref, known fight) bool { return known.over(now) })
-	f.pruned = now
+// pruneFights forgets the fights that are over.
+func (t *Tracker) pruneFights(now time.Time) {
+	maps.DeleteFunc(t.fights, func(_ object.Ref, known fight) bool { return known.over(now) })
+	t.pruned = now
 }
 
-// Active reports whether another client keeps undoing the repairs of target.
-func (f *Fights) Active(target object.Ref, now time.Time) bool {
-	known := f.by[target]
-	return known.pause > 0 && !known.over(now)
+// IsFought reports whether another client keeps undoing the repairs of target.
+func (t *Tracker) IsFought(target object.Ref, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fights[target].active(now)
 }
 
-// Wait returns how long the next repair of target must wait.
-func (f *Fights) Wait(target object.Ref, now time.Time) time.Duration {
-	if !f.Active(target, now) {
+// RepairWait returns how long the next repair of target must wait.
+func (t *Tracker) RepairWait(target object.Ref, now time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.fights[target]
+	if !known.active(now) {
 		return 0
 	}
-	return max(0, f.by[target].last.Add(f.by[target].pause).Sub(now))
+	return max(0, known.last.Add(known.pause).Sub(now))
 }
 
-// Report stores the note that was reported about the fight over target.
-func (f *Fights) Report(target object.Ref, note string) {
-	if known, found := f.by[target]; found {
+// FightReported stores the note that was reported about the fight over target.
+func (t *Tracker) FightReported(target object.Ref, note string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, found := t.fights[target]; found {
 		known.note, known.reported = note, true
-		f.by[target] = known
+		t.fights[target] = known
 	}
 }
 
-// Reported reports whether the fight over target was reported in this pause.
-func (f *Fights) Reported(target object.Ref) bool { return f.by[target].reported }
+// IsFightReported reports whether the fight over target was reported in this pause.
+func (t *Tracker) IsFightReported(target object.Ref) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fights[target].reported
+}
 
-// Mark returns cloneStatus with status Fighting if another client keeps undoing
+// markFought returns cloneStatus with status Fighting if another client keeps undoing
 // its repairs.
-func (f *Fights) Mark(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
-	if (cloneStatus.Status == survey.Behind || cloneStatus.Status == survey.Drifting) && f.Active(cloneStatus.Target, now) {
-		known := f.by[cloneStatus.Target]
+func (t *Tracker) markFought(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
+	known := t.fights[cloneStatus.Target]
+	if (cloneStatus.Status == survey.Behind || cloneStatus.Status == survey.Drifting) && known.active(now) {
 		cloneStatus.Status, cloneStatus.Since = survey.Fighting, known.since
 		cloneStatus.Decision.Reason, cloneStatus.Decision.Message = Fighting, known.note
 	}

@@ -12,43 +12,43 @@ import (
 )
 
 func TestRepairsOfOneCloneSlowDown(t *testing.T) {
-	f, target, other := NewFights(), places(0, 1)[0], places(1, 2)[0]
+	f, target, other := NewTracker(), places(0, 1)[0], places(1, 2)[0]
 	now := time.Unix(1000, 0)
 	for range quickRepairs {
-		require.Zero(t, f.Wait(target, now), "the first are made at once")
-		f.Repaired(target, now)
+		require.Zero(t, f.RepairWait(target, now), "the first are made at once")
+		f.countRepair(target, now)
 		now = now.Add(10 * time.Millisecond)
 	}
 	var pauses []time.Duration
 	for range 11 {
-		pause := f.Wait(target, now)
-		require.True(t, f.Active(target, now))
-		require.Zero(t, f.Wait(other, now), "one clone delays no other")
+		pause := f.RepairWait(target, now)
+		require.True(t, f.IsFought(target, now))
+		require.Zero(t, f.RepairWait(other, now), "one clone delays no other")
 		now = now.Add(pause)
-		require.Zero(t, f.Wait(target, now))
-		f.Repaired(target, now)
-		pauses = append(pauses, f.Wait(target, now))
+		require.Zero(t, f.RepairWait(target, now))
+		f.countRepair(target, now)
+		pauses = append(pauses, f.RepairWait(target, now))
 	}
 	require.Equal(t, []time.Duration{2 * firstPause, 4 * firstPause, 8 * firstPause}, pauses[:3])
 	require.Equal(t, longestPause, pauses[10])
 
 	now = now.Add(2*longestPause + time.Second)
-	require.False(t, f.Active(target, now), "it was left alone for long enough")
-	f.Repaired(target, now)
-	require.Zero(t, f.Wait(target, now))
-	f.Prune(now)
-	require.Len(t, f.by, 1)
-	f.Prune(now.Add(2 * fightWindow))
-	require.Empty(t, f.by, "nothing is kept of clones that are left alone")
+	require.False(t, f.IsFought(target, now), "it was left alone for long enough")
+	f.countRepair(target, now)
+	require.Zero(t, f.RepairWait(target, now))
+	f.BeginSurvey(nil, now)
+	require.Len(t, f.fights, 1)
+	f.BeginSurvey(nil, now.Add(2*fightWindow))
+	require.Empty(t, f.fights, "nothing is kept of clones that are left alone")
 }
 
 func TestFewRepairsNeverWait(t *testing.T) {
 	for sentence, every := range map[string]time.Duration{"now and then": time.Minute, "each third of a minute": 20 * time.Second} {
 		t.Run(sentence, func(t *testing.T) {
-			f, now := NewFights(), time.Unix(1000, 0)
+			f, now := NewTracker(), time.Unix(1000, 0)
 			for range 100 {
-				f.Repaired(places(0, 1)[0], now)
-				require.Zero(t, f.Wait(places(0, 1)[0], now))
+				f.countRepair(places(0, 1)[0], now)
+				require.Zero(t, f.RepairWait(places(0, 1)[0], now))
 				now = now.Add(every)
 			}
 		})
@@ -56,11 +56,11 @@ func TestFewRepairsNeverWait(t *testing.T) {
 }
 
 func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
-	f, now, target := NewFights(), time.Unix(1000, 0), places(0, 1)[0]
+	f, now, target := NewTracker(), time.Unix(1000, 0), places(0, 1)[0]
 	for range quickRepairs {
-		f.Repaired(target, now)
+		f.countRepair(target, now)
 	}
-	f.Report(target, "rival")
+	f.FightReported(target, "rival")
 	due := survey.CloneStatus{Target: target, Status: survey.Drifting, Decision: plan.Decision{Action: plan.Update, Reason: plan.Outdated}}
 	shown := f.Mark(due, now)
 	require.Equal(t, survey.Fighting, shown.Status)
@@ -71,19 +71,19 @@ func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
 	require.Equal(t, due, f.Mark(due, now.Add(time.Hour)), "it is over")
 }
 
-func TestALookIsRememberedForOneVersion(t *testing.T) {
+func TestAnUnlabelledCloneIsRememberedForOneVersion(t *testing.T) {
 	target := places(0, 1)[0]
 	found := &object.Digested{}
 	found.ResourceVersion = "7"
 	refused := plan.State{Target: target, Found: found, Taken: true, MadeByUs: true}
-	l := Unlabelled{}
-	l.Note(refused, plan.Decision{Action: plan.Refuse})
-	require.Equal(t, found, l.At(target, "7"))
-	require.Nil(t, l.At(target, "8"))
-	require.Empty(t, l)
-	l.Note(refused, plan.Decision{Action: plan.Refuse})
-	l.Note(plan.State{Target: target}, plan.Decision{Action: plan.Create})
-	require.Empty(t, l, "it is gone")
-	l.Note(plan.State{Target: target, Found: found, Taken: true}, plan.Decision{Action: plan.Refuse})
-	require.Empty(t, l, "a stranger's object is a conflict without a look")
+	tracker := NewTracker()
+	tracker.NoteFound(refused, plan.Decision{Action: plan.Refuse})
+	require.Equal(t, found, tracker.Found(target, "7"))
+	require.Nil(t, tracker.Found(target, "8"))
+	require.Empty(t, tracker.unlabelled)
+	tracker.NoteFound(refused, plan.Decision{Action: plan.Refuse})
+	tracker.NoteFound(plan.State{Target: target}, plan.Decision{Action: plan.Create})
+	require.Empty(t, tracker.unlabelled, "it is gone")
+	tracker.NoteFound(plan.State{Target: target, Found: found, Taken: true}, plan.Decision{Action: plan.Refuse})
+	require.Empty(t, tracker.unlabelled, "an object of another client is a conflict without its content")
 }

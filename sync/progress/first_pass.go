@@ -7,45 +7,54 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
-// FirstPass summarizes the work of a new leader until its queue is empty for the
-// first time. Begin starts it; before that, it ignores outcomes.
-type FirstPass struct {
+// firstPass summarizes the work of a new leader until its queue is empty for the
+// first time.
+type firstPass struct {
 	began time.Time
 	// outcomes holds the last outcome of each target; nil before and after the pass.
-	outcomes map[object.Ref]outcome
+	outcomes map[object.Ref]passOutcome
 }
 
-type outcome struct{ exists, written, failed bool }
+type passOutcome struct{ exists, written, failed bool }
 
-// passSummary is the result of a first pass.
-type passSummary struct {
+// PassSummary is the result of a first pass.
+type PassSummary struct {
 	// Clones is how many clones exist, in how many Namespaces. Written targets were
 	// created, updated or removed; Failed targets are retried.
 	Clones, Namespaces, Written, Failed int
 	Took                                time.Duration
 }
 
-// Begin starts the pass.
-func (p *FirstPass) Begin(now time.Time) {
-	p.began, p.outcomes = now, map[object.Ref]outcome{}
+// BeginFirstPass starts the first pass. Before that, outcomes do not count for it.
+func (t *Tracker) BeginFirstPass(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.firstPass = firstPass{now, map[object.Ref]passOutcome{}}
 }
 
-// Note records the outcome for one target. A written target is reconciled once
+// EndFirstPass ends the pass and returns its summary; ok is false if none is in
+// progress.
+func (t *Tracker) EndFirstPass(now time.Time) (sum PassSummary, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.firstPass.end(now)
+}
+
+// note records the outcome for one target. A written target is reconciled once
 // more, unchanged, when the cache shows the write.
-func (p *FirstPass) Note(target object.Ref, decision plan.Decision, exists bool, err error) {
+func (p *firstPass) note(o Outcome) {
 	if p.outcomes == nil {
 		return
 	}
-	wrote := err == nil && decision.Writes()
-	p.outcomes[target] = outcome{
-		exists:  decision.Action != plan.Remove && (exists || wrote) || decision.Action == plan.Remove && err != nil,
+	target, removes, wrote := o.State.Target, o.Decision.Action == plan.Remove, o.Err == nil && o.Decision.Writes()
+	p.outcomes[target] = passOutcome{
+		exists:  !removes && (o.State.Clone != nil || wrote) || removes && o.Err != nil,
 		written: wrote || p.outcomes[target].written,
-		failed:  err != nil,
+		failed:  o.Err != nil,
 	}
 }
 
-// End ends the pass and returns its summary; ok is false if none is in progress.
-func (p *FirstPass) End(now time.Time) (sum passSummary, ok bool) {
+func (p *firstPass) end(now time.Time) (sum PassSummary, ok bool) {
 	if p.outcomes == nil {
 		return sum, false
 	}

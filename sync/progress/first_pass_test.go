@@ -16,23 +16,30 @@ func TestAFirstPassIsSummedUp(t *testing.T) {
 		return object.Ref{Kind: object.Secret, Namespace: namespace, Name: "s"}
 	}
 	now := time.Unix(100, 0)
-	var pass FirstPass
-	pass.Note(at("early"), plan.Decision{Action: plan.Create}, false, nil)
-	_, ok := pass.End(now)
+	pass := NewTracker()
+	note := func(target object.Ref, action plan.Action, exists bool, err error) {
+		state := plan.State{Target: target}
+		if exists {
+			state.Clone = &object.Digested{}
+		}
+		pass.Record(Outcome{State: state, Decision: plan.Decision{Action: action}, Err: err}, now)
+	}
+	note(at("early"), plan.Create, false, nil)
+	_, ok := pass.EndFirstPass(now)
 	require.False(t, ok, "not before it begins")
 
-	pass.Begin(now)
-	pass.Note(at("created"), plan.Decision{Action: plan.Create}, false, nil)
-	pass.Note(at("created"), plan.Decision{Action: plan.Leave}, true, nil) // the cache has it now
-	pass.Note(at("current"), plan.Decision{Action: plan.Leave}, true, nil)
-	pass.Note(object.Ref{Kind: object.ConfigMap, Namespace: "current", Name: "c"}, plan.Decision{Action: plan.Update}, true, nil)
-	pass.Note(at("empty"), plan.Decision{Action: plan.Leave}, false, nil)
-	pass.Note(at("removed"), plan.Decision{Action: plan.Remove}, true, nil)
-	pass.Note(at("kept"), plan.Decision{Action: plan.Remove}, true, errors.New("no"))
-	pass.Note(at("failed"), plan.Decision{Action: plan.Create}, false, errors.New("no"))
-	sum, ok := pass.End(now.Add(3 * time.Second))
+	pass.BeginFirstPass(now)
+	note(at("created"), plan.Create, false, nil)
+	note(at("created"), plan.Leave, true, nil) // the cache has it now
+	note(at("current"), plan.Leave, true, nil)
+	note(object.Ref{Kind: object.ConfigMap, Namespace: "current", Name: "c"}, plan.Update, true, nil)
+	note(at("empty"), plan.Leave, false, nil)
+	note(at("removed"), plan.Remove, true, nil)
+	note(at("kept"), plan.Remove, true, errors.New("no"))
+	note(at("failed"), plan.Create, false, errors.New("no"))
+	sum, ok := pass.EndFirstPass(now.Add(3 * time.Second))
 	require.True(t, ok)
-	require.Equal(t, passSummary{Clones: 4, Namespaces: 3, Written: 3, Failed: 2, Took: 3 * time.Second}, sum)
-	_, ok = pass.End(now)
+	require.Equal(t, PassSummary{Clones: 4, Namespaces: 3, Written: 3, Failed: 2, Took: 3 * time.Second}, sum)
+	_, ok = pass.EndFirstPass(now)
 	require.False(t, ok, "once")
 }

@@ -10,13 +10,6 @@ import (
 // waiting lists the statuses of a target that waits for a write.
 var waiting = []survey.Status{survey.Behind, survey.Drifting, survey.Fighting, survey.Failed, survey.Removing}
 
-// PendingWrites holds since when targets wait for a write, as of the latest survey
-// of all targets. Entries are removed when the target is written.
-type PendingWrites struct{ Since map[object.Ref]time.Time }
-
-// Done forgets a target that was reconciled without an error.
-func (u *PendingWrites) Done(target object.Ref) { delete(u.Since, target) }
-
 // OldestPending is the longest waiting time by rule and status.
 type OldestPending map[PendingKey]time.Duration
 
@@ -26,35 +19,66 @@ type PendingKey struct {
 	survey.Status
 }
 
-// PendingSurvey collects the targets that wait for a write at one moment.
-type PendingSurvey struct {
-	Now    time.Time
-	Since  map[object.Ref]time.Time
-	Oldest OldestPending
+// Survey collects the targets that wait for a write at one moment. It is for one
+// goroutine.
+type Survey struct {
+	tracker *Tracker
+	now     time.Time
+	due     map[object.Ref]time.Time
+	oldest  OldestPending
 }
 
-// NewPendingSurvey returns an empty PendingSurvey in which Oldest is 0 for every
-// status of these rules.
-func NewPendingSurvey(rules []string, now time.Time) PendingSurvey {
-	w := PendingSurvey{Now: now, Since: map[object.Ref]time.Time{}, Oldest: OldestPending{}}
+// BeginSurvey starts a survey of all targets at now. The result is 0 for every status
+// of these rules that nothing waits in.
+func (t *Tracker) BeginSurvey(rules []string, now time.Time) *Survey {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pruneFights(now)
+	s := &Survey{tracker: t, now: now, due: map[object.Ref]time.Time{}, oldest: OldestPending{}}
 	for _, rule := range rules {
 		for _, status := range waiting {
-			w.Oldest[PendingKey{rule, status}] = 0
+			s.oldest[PendingKey{rule, status}] = 0
 		}
 	}
-	return w
+	return s
 }
 
-// Add records that the target of f waits for a write since the earliest of these
-// times that is not zero, or else since w.Now.
-func (w *PendingSurvey) Add(f survey.CloneStatus, times ...time.Time) {
-	since := w.Now
-	for _, at := range times {
+// Add takes the status of one target into account, under that label of its rule. It
+// returns Tracker.Mark of f.
+func (s *Survey) Add(f survey.CloneStatus, label string) survey.CloneStatus {
+	f = s.tracker.Mark(f, s.now)
+	if f.Decision.Writes() {
+		since := s.tracker.dueSince(f, s.now)
+		s.due[f.Target] = since
+		key := PendingKey{label, f.Status}
+		s.oldest[key] = max(s.oldest[key], s.now.Sub(since))
+	}
+	return f
+}
+
+// End returns the longest waiting times. The tracker keeps since when each target
+// waits, until it is written.
+func (s *Survey) End() OldestPending {
+	s.tracker.mu.Lock()
+	defer s.tracker.mu.Unlock()
+	s.tracker.due = s.due
+	return s.oldest
+}
+
+// dueSince returns since when the target of f waits for a write: the earliest of its
+// first failure, the first survey that saw it, the change of the source, and now.
+func (t *Tracker) dueSince(f survey.CloneStatus, now time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var failed time.Time
+	if f.Status == survey.Failed {
+		failed = f.Since
+	}
+	since := now
+	for _, at := range []time.Time{failed, t.due[f.Target], t.changed(f)} {
 		if !at.IsZero() && at.Before(since) {
 			since = at
 		}
 	}
-	w.Since[f.Target] = since
-	key := PendingKey{f.Rule, f.Status}
-	w.Oldest[key] = max(w.Oldest[key], w.Now.Sub(since))
+	return since
 }

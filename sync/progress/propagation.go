@@ -9,25 +9,22 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Propagations follows each change of a source until the last clone has it.
-type Propagations map[PropagationKey]*Ongoing
-
 // PropagationKey identifies a change: at most one is followed per rule and source.
 type PropagationKey struct {
 	Rule   string
 	Source object.Ref
 }
 
-// Ongoing is the propagation of one change.
-type Ongoing struct {
+// ongoing is the propagation of one change until the last clone has it.
+type ongoing struct {
 	// revision is the source's resourceVersion.
 	revision string
-	Began    time.Time
+	began    time.Time
 	waiting  map[object.Ref]bool
-	// Written is how many clones were written.
-	Written int
-	// Failing holds the targets whose write failed and is retried.
-	Failing map[object.Ref]bool
+	// written is how many clones were written.
+	written int
+	// failing holds the targets whose write failed and is retried.
+	failing map[object.Ref]bool
 }
 
 // Arrival is what the reconcile of one target means for a change.
@@ -37,67 +34,76 @@ type Arrival struct {
 	// since the change.
 	Written bool
 	Took    time.Duration
-	// Completed is the propagation if this was the last target it waited for.
-	Completed *Ongoing
+	// Completed is the result if this was the last target that the change waited
+	// for, else nil.
+	Completed *Propagation
 }
 
-// Begin starts to follow a change. It replaces an unfinished one with the same key.
-func (s Propagations) Begin(key PropagationKey, revision string, targets []object.Ref, now time.Time) {
-	ongoing := &Ongoing{revision: revision, Began: now, waiting: make(map[object.Ref]bool, len(targets)), Failing: map[object.Ref]bool{}}
+// BeginPropagation starts to follow a change. It replaces an unfinished one with the
+// same key.
+func (t *Tracker) BeginPropagation(key PropagationKey, revision string, targets []object.Ref, now time.Time) {
+	change := &ongoing{revision: revision, began: now, waiting: make(map[object.Ref]bool, len(targets)), failing: map[object.Ref]bool{}}
 	for _, target := range targets {
-		ongoing.waiting[target] = true
+		change.waiting[target] = true
 	}
-	s[key] = ongoing
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.propagations[key] = change
 }
 
-// Observe records the outcome for one target. candidates are those of the State
-// that was decided on.
-func (s Propagations) Observe(target object.Ref, candidates []plan.Candidate, wrote, failed bool, now time.Time) []Arrival {
+// arrive records the outcome for the changes that its target waits for.
+func (t *Tracker) arrive(o Outcome, now time.Time) []Arrival {
 	var arrivals []Arrival
-	for key, ongoing := range s {
-		if !ongoing.waiting[target] && !ongoing.Failing[target] {
+	target, candidates := o.State.Target, o.State.Candidates
+	for key, change := range t.propagations {
+		if !change.awaits(target) {
 			continue
 		}
 		at := slices.IndexFunc(candidates, func(c plan.Candidate) bool { return c.Rule.Name == key.Rule && c.Ref == key.Source })
-		if at >= 0 && (candidates[at].Source == nil || candidates[at].Source.ResourceVersion != ongoing.revision) {
+		if at >= 0 && (candidates[at].Source == nil || candidates[at].Source.ResourceVersion != change.revision) {
 			continue // the decision was for another revision
 		}
 		won := at == 0 // else another rule wins the target, or no rule wants a clone there
-		arrived := ongoing.arrive(target, won && wrote, won && failed, now)
-		arrived.Key = key
-		arrivals = append(arrivals, arrived)
-		if len(ongoing.waiting)+len(ongoing.Failing) == 0 {
-			delete(s, key)
+		wrote, last := change.arrive(target, won && o.Decision.Writes(), won && o.Err != nil)
+		arrival := Arrival{Key: key, Written: wrote}
+		if wrote {
+			arrival.Took = now.Sub(change.began)
+		}
+		if last {
+			took := now.Sub(change.began).Round(time.Millisecond)
+			arrival.Completed = &Propagation{Rule: key.Rule, Clones: change.written, Failing: len(change.failing), Took: took}
+		}
+		arrivals = append(arrivals, arrival)
+		if len(change.waiting)+len(change.failing) == 0 {
+			delete(t.propagations, key)
 		}
 	}
 	return arrivals
 }
 
-// Began returns when the change began that the target of f waits for; zero if it
+// changed returns when the change happened that the target of f waits for; zero if it
 // waits for none.
-func (s Propagations) Began(f survey.CloneStatus) time.Time {
-	ongoing := s[PropagationKey{f.Rule, f.Source}]
-	if ongoing == nil || !ongoing.waiting[f.Target] && !ongoing.Failing[f.Target] {
+func (t *Tracker) changed(f survey.CloneStatus) time.Time {
+	change := t.propagations[PropagationKey{f.Rule, f.Source}]
+	if change == nil || !change.awaits(f.Target) {
 		return time.Time{}
 	}
-	return ongoing.Began
+	return change.began
 }
 
-// arrive removes target from the targets that s waits for.
-func (s *Ongoing) arrive(target object.Ref, wrote, failed bool, now time.Time) Arrival {
-	var a Arrival
-	wasWaiting := s.waiting[target]
-	delete(s.waiting, target)
-	delete(s.Failing, target)
+func (o *ongoing) awaits(target object.Ref) bool { return o.waiting[target] || o.failing[target] }
+
+// arrive removes target from the targets that o waits for. It reports whether its
+// clone was written, and whether it was the last one.
+func (o *ongoing) arrive(target object.Ref, wrote, failed bool) (written, last bool) {
+	wasWaiting := o.waiting[target]
+	delete(o.waiting, target)
+	delete(o.failing, target)
 	switch {
 	case failed:
-		s.Failing[target] = true
+		o.failing[target] = true
 	case wrote:
-		s.Written++
-		a.Written, a.Took = true, now.Sub(s.Began)
+		o.written++
 	}
-	if wasWaiting && len(s.waiting) == 0 {
-		a.Completed = s
-	}
-	return a
+	return wrote && !failed, wasWaiting && len(o.waiting) == 0
 }

@@ -1,6 +1,8 @@
 package progress
 
 import (
+	"time"
+
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -24,39 +26,56 @@ var Causes = []Cause{edited, Deleted, Unmarked}
 // its target was reconciled; both nil if Headwater removed the clone.
 type ExternalChange struct{ first, last *object.Digested }
 
-// ExternalChanges holds the changes of targets that are not reconciled yet. It
-// includes Headwater's own writes: RepairOf tells them apart by the clone before
-// the change.
-type ExternalChanges map[object.Ref]ExternalChange
-
-// Note records that a clone was changed or deleted. was is the clone before that.
-func (c ExternalChanges) Note(was *object.Digested) {
+// NoteChange records that a clone was changed or deleted. was is the clone before
+// that. It may be a write of Headwater itself: RepairOf tells them apart by was.
+func (t *Tracker) NoteChange(was *object.Digested) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	target := was.Ref()
-	switch known, found := c[target]; {
+	switch known, found := t.changes[target]; {
 	case !found:
-		c[target] = ExternalChange{was, was}
+		t.changes[target] = ExternalChange{was, was}
 	case known.first != nil:
-		c[target] = ExternalChange{known.first, was}
+		t.changes[target] = ExternalChange{known.first, was}
 	}
 }
 
-// Settle removes and returns the changes that a reconcile of target has handled.
-// seen is what was known before it. A change during the reconcile may be
-// Headwater's own write, if nothing was seen before; others stay for the next
-// reconcile.
-func (c ExternalChanges) Settle(target object.Ref, seen ExternalChange, decision plan.Decision) ExternalChange {
-	now := c[target]
+// ChangeOf returns the changes of target since its last reconcile.
+func (t *Tracker) ChangeOf(target object.Ref) ExternalChange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changes[target]
+}
+
+// Settle removes the changes that a reconcile, which succeeded, has handled. seen is
+// ChangeOf before it. Settle reports whether the reconcile repaired drift, and its
+// cause.
+func (t *Tracker) Settle(state plan.State, decision plan.Decision, seen ExternalChange, now time.Time) (Cause, bool) {
+	cause, repaired := RepairOf(state, decision, t.takeChange(state.Target, seen, decision))
+	if repaired {
+		t.countRepair(state.Target, now)
+	}
+	return cause, repaired
+}
+
+// takeChange removes and returns the changes that a reconcile of target has handled.
+// A change during the reconcile may be Headwater's own write, if nothing was seen
+// before; others stay for the next reconcile.
+func (t *Tracker) takeChange(target object.Ref, seen ExternalChange, decision plan.Decision) ExternalChange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.changes[target]
 	switch {
 	case decision.Action == plan.Remove:
-		c[target] = ExternalChange{}
+		t.changes[target] = ExternalChange{}
 		return ExternalChange{}
 	case decision.Reason == plan.CloneTerminating: // not deleted yet
 		return ExternalChange{}
 	case now == seen, seen.first == nil && decision.Writes():
-		delete(c, target)
+		delete(t.changes, target)
 		return now
 	case now.first == seen.first:
-		c[target] = ExternalChange{now.last, now.last}
+		t.changes[target] = ExternalChange{now.last, now.last}
 	}
 	return seen
 }

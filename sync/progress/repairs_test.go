@@ -83,12 +83,12 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 
 func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
 	state := stateOf(testRule(t, nil), testSource(t, nil), &plan.Namespace{Name: "team-a"})
-	clone, removed := cloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), ExternalChanges{}
-	require.Zero(t, removed.Settle(state.Target, ExternalChange{}, plan.Decision{Action: plan.Remove}))
-	removed.Note(clone)
+	clone, removed := cloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), NewTracker()
+	require.Zero(t, removed.takeChange(state.Target, ExternalChange{}, plan.Decision{Action: plan.Remove}))
+	removed.NoteChange(clone)
 	for sentence, since := range map[string]ExternalChange{
 		"a new namespace, or a start":    {},
-		"a clone that Headwater removed": removed[state.Target],
+		"a clone that Headwater removed": removed.ChangeOf(state.Target),
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			decision := plan.Plan(state)
@@ -104,31 +104,31 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 	for i := range versions {
 		versions[i] = &object.Digested{Kind: object.Secret, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "s"}}
 	}
-	target, c := versions[0].Ref(), ExternalChanges{}
+	target, c := versions[0].Ref(), NewTracker()
 	written, waits := plan.Decision{Action: plan.Update}, plan.Decision{Action: plan.Leave, Reason: plan.CloneTerminating}
 
-	c.Note(versions[0])
-	c.Note(versions[1])
-	c.Note(versions[2])
-	seen := c[target]
+	c.NoteChange(versions[0])
+	c.NoteChange(versions[1])
+	c.NoteChange(versions[2])
+	seen := c.ChangeOf(target)
 	require.Same(t, versions[0], seen.first, "it may be the one that was right")
 	require.Same(t, versions[2], seen.last, "or this, when it was healed in between")
-	require.Zero(t, c.Settle(target, seen, waits), "recreated once it is deleted")
-	require.Equal(t, seen, c[target])
+	require.Zero(t, c.takeChange(target, seen, waits), "recreated once it is deleted")
+	require.Equal(t, seen, c.ChangeOf(target))
 
-	c.Note(versions[3])
-	require.Equal(t, seen, c.Settle(target, seen, written))
+	c.NoteChange(versions[3])
+	require.Equal(t, seen, c.takeChange(target, seen, written))
 	later := ExternalChange{versions[3], versions[3]}
-	require.Equal(t, later, c[target], "what came while it was written is for the next look")
-	require.Equal(t, later, c.Settle(target, later, written))
-	require.Empty(t, c)
-	require.Zero(t, c.Settle(target, ExternalChange{}, written))
-	require.Empty(t, c, "of a place that nothing happened to, nothing is kept")
+	require.Equal(t, later, c.ChangeOf(target), "what came while it was written is for the next look")
+	require.Equal(t, later, c.takeChange(target, later, written))
+	require.Empty(t, c.changes)
+	require.Zero(t, c.takeChange(target, ExternalChange{}, written))
+	require.Empty(t, c.changes, "of a place that nothing happened to, nothing is kept")
 
-	c.Note(versions[1])
+	c.NoteChange(versions[1])
 	late := ExternalChange{versions[1], versions[1]}
-	require.Zero(t, c.Settle(target, ExternalChange{}, plan.Decision{Action: plan.Leave, Reason: plan.InSync}), "the look was at what was right")
-	require.Equal(t, late, c[target])
-	require.Equal(t, late, c.Settle(target, ExternalChange{}, written), "the look saw the change before it was told of")
-	require.Empty(t, c)
+	require.Zero(t, c.takeChange(target, ExternalChange{}, plan.Decision{Action: plan.Leave, Reason: plan.InSync}), "the look was at what was right")
+	require.Equal(t, late, c.ChangeOf(target))
+	require.Equal(t, late, c.takeChange(target, ExternalChange{}, written), "the look saw the change before it was told of")
+	require.Empty(t, c.changes)
 }

@@ -1,0 +1,112 @@
+package progress
+
+import (
+	"sync"
+	"time"
+
+	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/survey"
+)
+
+// Tracker remembers what happened to clones while this process leads. It is safe
+// for concurrent use; no method waits for anything but the lock.
+type Tracker struct {
+	mu sync.Mutex
+	// failures holds the targets whose last write failed.
+	failures map[object.Ref]failure
+	// due holds since when targets wait for a write, as of the latest Survey.
+	due map[object.Ref]time.Time
+	// changes holds the changes of targets that are not reconciled yet.
+	changes map[object.Ref]ExternalChange
+	fights  map[object.Ref]fight
+	pruned  time.Time // when fights was last pruned
+	// unlabelled holds clones that lost their label and cannot be repaired, as the
+	// API server returned them. With it, a survey decides as reconcile did.
+	unlabelled   map[object.Ref]*object.Digested
+	propagations map[PropagationKey]*ongoing
+	firstPass    firstPass
+	emitted      again.Memory[EventKey]
+}
+
+// NewTracker returns an empty Tracker.
+func NewTracker() *Tracker {
+	return &Tracker{
+		failures: map[object.Ref]failure{}, due: map[object.Ref]time.Time{}, changes: map[object.Ref]ExternalChange{},
+		fights: map[object.Ref]fight{}, unlabelled: map[object.Ref]*object.Digested{}, propagations: map[PropagationKey]*ongoing{},
+	}
+}
+
+// Outcome is the result of one reconcile: the decision on State was carried out
+// for Rule, or failed with Err.
+type Outcome struct {
+	State    plan.State
+	Decision plan.Decision
+	Rule     string
+	Err      error
+}
+
+// Record takes over the outcome of a reconcile. It returns what the outcome means
+// for the changes that the target waited for.
+func (t *Tracker) Record(o Outcome, now time.Time) []Arrival {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o.Err != nil {
+		t.fail(o.State.Target, o.Rule, o.Err, now)
+	} else {
+		delete(t.failures, o.State.Target)
+		delete(t.due, o.State.Target)
+	}
+	t.firstPass.note(o)
+	return t.arrive(o, now)
+}
+
+// Mark returns cloneStatus with what this process remembers of the due write: that
+// another client keeps undoing it, or that it failed.
+func (t *Tracker) Mark(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
+	if !cloneStatus.Decision.Writes() {
+		return cloneStatus
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.markFailed(t.markFought(cloneStatus, now))
+}
+
+// NoteFound records the object that led to decision, if it is a clone that lost its
+// label and cannot be repaired.
+func (t *Tracker) NoteFound(state plan.State, decision plan.Decision) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state.Found != nil && state.MadeByUs && decision.Action == plan.Refuse {
+		t.unlabelled[state.Target] = state.Found
+		return
+	}
+	delete(t.unlabelled, state.Target)
+}
+
+// Found returns the object that NoteFound recorded at target if it still has that
+// resourceVersion. Otherwise Found forgets it and returns nil.
+func (t *Tracker) Found(target object.Ref, version string) *object.Digested {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := t.unlabelled[target]
+	if found != nil && found.ResourceVersion != version {
+		delete(t.unlabelled, target)
+		return nil
+	}
+	return found
+}
+
+// EventKey identifies equal Events: a source that is refused in a thousand
+// namespaces is reported once.
+type EventKey struct{ About, Reason, Note string }
+
+// ShouldEmit reports whether the Event is due now, and then counts it as emitted. An
+// Event repeats only after a while, or for another revision of the source.
+func (t *Tracker) ShouldEmit(key EventKey, revision string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	due, _ := t.emitted.Say(key, revision, now)
+	return due
+}
