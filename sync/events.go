@@ -110,22 +110,22 @@ func (c *controller) reportArrivals(arrivals []progress.Arrival) {
 		}
 		c.observer.PropagationProgressed(arrived.Key.Rule, arrived.Key.Source, arrived.Written, arrived.Completed != nil)
 		if arrived.Completed != nil && arrived.Completed.Clones > 0 {
-			c.emitPropagation(arrived.Key.Source, *arrived.Completed)
+			c.emitPropagation(arrived.Key, *arrived.Completed)
 		}
 	}
 }
 
-// emitPropagation reports that the last clone has a change of source.
-func (c *controller) emitPropagation(source object.Ref, propagation progress.Propagation) {
-	c.metrics.lastPropagation.WithLabelValues(propagation.Rule).Set(propagation.Took.Seconds())
-	c.log.Info("change propagated", zap.String("rule", propagation.Rule), zap.Stringer("source", source),
+// emitPropagation reports that the last clone has the change.
+func (c *controller) emitPropagation(key progress.PropagationKey, propagation progress.Propagation) {
+	c.metrics.lastPropagation.WithLabelValues(key.Rule).Set(propagation.Took.Seconds())
+	c.log.Info("change propagated", zap.String("rule", key.Rule), zap.Stringer("source", key.Source),
 		zap.Int("clones", propagation.Clones), zap.Int("failing", propagation.Failing), zap.Duration("took", propagation.Took))
-	about := reference(source)
-	if cached, _ := c.Caches.Sources.Get(source); cached != nil {
-		about = events.Reference("v1", string(source.Kind), cached)
+	about := reference(key.Source)
+	if source, _ := c.Caches.Sources.Get(key.Source); source != nil {
+		about = events.Reference("v1", string(key.Source.Kind), source)
 	}
 	c.events.Record(events.Event{
-		Rule: propagation.Rule, About: about, Reason: Propagated, Action: string(plan.Update),
+		Rule: key.Rule, About: about, Reason: Propagated, Action: string(plan.Update),
 		Note: propagation.String(), Annotations: propagation.Annotations(),
 	})
 }
