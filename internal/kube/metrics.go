@@ -17,6 +17,10 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 type requests struct {
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
+	// The same under the names and labels that Kubernetes components and
+	// controller-runtime use, for dashboards and alerts that expect them.
+	restTotal   *prometheus.CounterVec
+	restSeconds *prometheus.HistogramVec
 }
 
 var _ prometheus.Collector = (*requests)(nil)
@@ -32,6 +36,15 @@ func newRequests() *requests {
 			Help:    "Seconds until the API server began to answer a request.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 		}, []string{"verb"}),
+		restTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rest_client_requests_total",
+			Help: "Requests to the API server, by HTTP method, host and status code, as client-go counts them.",
+		}, []string{"code", "method", "host"}),
+		restSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "rest_client_request_duration_seconds",
+			Help:    "Seconds until the API server began to answer a request, by HTTP method (verb) and host.",
+			Buckets: []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60},
+		}, []string{"verb", "host"}),
 	}
 	for _, verb := range verbs {
 		r.seconds.WithLabelValues(verb)
@@ -41,26 +54,35 @@ func newRequests() *requests {
 
 // Describe implements prometheus.Collector.
 func (r *requests) Describe(out chan<- *prometheus.Desc) {
-	r.total.Describe(out)
-	r.seconds.Describe(out)
+	for _, part := range r.collectors() {
+		part.Describe(out)
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (r *requests) Collect(out chan<- prometheus.Metric) {
-	r.total.Collect(out)
-	r.seconds.Collect(out)
+	for _, part := range r.collectors() {
+		part.Collect(out)
+	}
+}
+
+func (r *requests) collectors() []prometheus.Collector {
+	return []prometheus.Collector{r.total, r.seconds, r.restTotal, r.restSeconds}
 }
 
 // observe counts one request and its result.
 func (r *requests) observe(request *http.Request, response *http.Response, err error, took time.Duration) {
 	resource, named := resourceOf(request.URL.Path)
 	verb := verbOf(request, named)
-	code := "error"
+	code, restCode := "error", "<error>"
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
+		restCode = code
 	}
 	r.total.WithLabelValues(verb, resource, code).Inc()
 	r.seconds.WithLabelValues(verb).Observe(took.Seconds())
+	r.restTotal.WithLabelValues(restCode, request.Method, request.URL.Host).Inc()
+	r.restSeconds.WithLabelValues(request.Method, request.URL.Host).Observe(took.Seconds())
 }
 
 // countingTransport is a transport that counts what it sends.

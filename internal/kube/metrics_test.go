@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -64,6 +65,10 @@ func TestRequestsAreCountedByWhatTheyAreAbout(t *testing.T) {
 			}
 			require.Equal(t, 1, testutil.CollectAndCount(r.total))
 			require.InDelta(t, 1, testutil.ToFloat64(r.total.WithLabelValues(test.verb, test.resource, test.code)), 0)
+			restCode := strings.Replace(test.code, "error", "<error>", 1)
+			require.InDelta(t, 1, testutil.ToFloat64(r.restTotal.WithLabelValues(restCode, test.method, "cluster")), 0)
+			require.Equal(t, 1, testutil.CollectAndCount(r.restTotal))
+			require.Equal(t, 1, testutil.CollectAndCount(r.restSeconds))
 			require.Equal(t, len(verbs), testutil.CollectAndCount(r.seconds), "a verb that is not known: %v", verbs)
 		})
 	}
@@ -93,4 +98,12 @@ func TestACountTakesNextToNoMemory(t *testing.T) {
 	r, request := newRequests(), httptest.NewRequest(http.MethodPut, "https://cluster/api/v1/namespaces/team-a/secrets/blogsecret", nil)
 	response := &http.Response{StatusCode: http.StatusOK}
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.observe(request, response, nil, 0) }), 1.0)
+}
+
+func BenchmarkObserveARequest(b *testing.B) {
+	r := newRequests()
+	request, response := httptest.NewRequest(http.MethodPatch, "https://10.0.0.1:443/api/v1/namespaces/a/secrets/s", nil), &http.Response{StatusCode: 200}
+	for b.Loop() {
+		r.observe(request, response, nil, time.Millisecond)
+	}
 }

@@ -29,7 +29,7 @@ func newMetrics(registry prometheus.Registerer) metrics {
 			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}, []string{"queue"}))
 	}
-	return metrics{
+	m := metrics{
 		depth:      gauge("headwater_queue_depth", "Keys that wait to be worked on."),
 		unfinished: gauge("headwater_queue_unfinished_work_seconds", "Seconds of work in progress, summed over the workers."),
 		longest:    gauge("headwater_queue_longest_running_seconds", "Age in seconds of the oldest work in progress."),
@@ -37,6 +37,24 @@ func newMetrics(registry prometheus.Registerer) metrics {
 		retries:    counter("headwater_queue_retries_total", "Keys added again after an error."),
 		latency:    histogram("headwater_queue_wait_seconds", "Seconds a key waited before work on it began."),
 		duration:   histogram("headwater_queue_work_seconds", "Seconds that work on one key took."),
+	}
+	m.registerAliases(registry)
+	return m
+}
+
+// registerAliases also registers the metrics under the names of client-go's work
+// queues.
+func (m metrics) registerAliases(registry prometheus.Registerer) {
+	for _, also := range []alias{
+		newAlias(m.depth, "workqueue_depth", "The same as headwater_queue_depth."),
+		newAlias(m.adds, "workqueue_adds_total", "The same as headwater_queue_adds_total."),
+		newAlias(m.latency, "workqueue_queue_duration_seconds", "The same as headwater_queue_wait_seconds."),
+		newAlias(m.duration, "workqueue_work_duration_seconds", "The same as headwater_queue_work_seconds."),
+		newAlias(m.unfinished, "workqueue_unfinished_work_seconds", "The same as headwater_queue_unfinished_work_seconds."),
+		newAlias(m.longest, "workqueue_longest_running_processor_seconds", "The same as headwater_queue_longest_running_seconds."),
+		newAlias(m.retries, "workqueue_retries_total", "The same as headwater_queue_retries_total."),
+	} {
+		register(registry, also)
 	}
 }
 

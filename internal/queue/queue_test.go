@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -191,4 +192,54 @@ func TestARetryIsMeasuredAsDelayed(t *testing.T) {
 	defer run(t, runner)()
 	runner.Bulk("key")
 	require.Eventually(t, func() bool { return !runner.nextDelayed().IsZero() }, deadline, time.Millisecond)
+}
+
+func TestQueuesAreAlsoMeasuredUnderTheNamesOfClientGo(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	started, release := make(chan string), make(chan struct{})
+	work := func(_ context.Context, key string) error {
+		started <- key
+		<-release
+		return nil
+	}
+	var stops []func()
+	for _, name := range []string{"sync", "reload"} { // two queues share the metrics
+		runner := New(Options{Name: name, Workers: 1, Log: zap.NewNop(), Registry: registry}, work)
+		runner.Open()
+		runner.Bulk("a")
+		runner.Bulk("b")
+		stops = append(stops, run(t, runner))
+		receive(t, started)
+	}
+	same := map[string]string{
+		"workqueue_depth": "headwater_queue_depth", "workqueue_adds_total": "headwater_queue_adds_total",
+		"workqueue_queue_duration_seconds": "headwater_queue_wait_seconds", "workqueue_work_duration_seconds": "headwater_queue_work_seconds",
+		"workqueue_unfinished_work_seconds": "headwater_queue_unfinished_work_seconds", "workqueue_retries_total": "headwater_queue_retries_total",
+		"workqueue_longest_running_processor_seconds": "headwater_queue_longest_running_seconds",
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	values := map[string][]string{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			label := metric.GetLabel()[0]
+			metric.Label = nil
+			values[family.GetName()] = append(values[family.GetName()], fmt.Sprint(label.GetValue(), family.GetType(), metric))
+			require.Equal(t, strings.HasPrefix(family.GetName(), "workqueue_"), label.GetName() == "name", family.GetName())
+		}
+	}
+	for alias, own := range same {
+		require.Len(t, values[alias], 2, alias)
+		require.Equal(t, values[own], values[alias], alias)
+	}
+	require.Contains(t, values["workqueue_depth"][0], "value:1")
+	go func() {
+		for range started { // keys that wait
+		}
+	}()
+	close(release)
+	for _, stop := range stops {
+		stop()
+	}
+	close(started)
 }

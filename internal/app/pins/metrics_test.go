@@ -67,7 +67,7 @@ func settings() app.Settings {
 	}
 }
 
-var description = regexp.MustCompile(`fqName: "(headwater_\w+)",.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
+var description = regexp.MustCompile(`fqName: "((?:headwater|workqueue|rest_client)_\w+)",.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
 
 // registered are the labels of each metric: first those that never change, then
 // the others in the order in which the code sets them.
@@ -79,7 +79,7 @@ func registered(t *testing.T, registry *prometheus.Registry) map[string][]string
 	for desc := range out {
 		found := description.FindStringSubmatch(desc.String())
 		if found == nil {
-			require.NotContains(t, desc.String(), "headwater_")
+			require.NotRegexp(t, "headwater_|workqueue_|rest_client_", desc.String())
 			continue
 		}
 		constant := regexp.MustCompile(`="[^"]*"`).ReplaceAllString(found[2], "")
@@ -93,7 +93,7 @@ type labelValues map[[2]string]map[string]bool
 
 func (v labelValues) of(metric, label string) []string {
 	all := slices.Sorted(maps.Keys(v[[2]string{metric, label}]))
-	if len(all) == 0 || label == "namespace" || label == "name" {
+	if len(all) == 0 || label == "namespace" || label == "name" && !strings.HasPrefix(metric, "workqueue_") {
 		return []string{anything}
 	}
 	if slices.Contains(all, anything) {
@@ -148,6 +148,8 @@ func setBy(s *source, labels map[string][]string) labelValues {
 		for metric, of := range labels {
 			if slices.Contains(of, "queue") {
 				values.add(metric, "queue", name)
+			} else if strings.HasPrefix(metric, "workqueue_") {
+				values.add(metric, "name", name)
 			}
 		}
 	}

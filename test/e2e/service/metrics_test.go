@@ -100,7 +100,8 @@ func registeredMetrics(e *env) []metric {
 }
 
 var (
-	description = regexp.MustCompile(`fqName: "(headwater_\w+)", help: (".*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
+	named       = regexp.MustCompile(`^(headwater|workqueue|rest_client)_`)
+	description = regexp.MustCompile(`fqName: "((?:headwater|workqueue|rest_client)_\w+)", help: (".*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
 	labelValue  = regexp.MustCompile(`="[^"]*"`)
 )
 
@@ -146,7 +147,7 @@ func metricLines(ctx context.Context, h *harness.Headwater, registered []metric)
 		all[one.name] = one
 	}
 	for name, family := range families {
-		if strings.HasPrefix(name, "headwater_") {
+		if named.MatchString(name) {
 			all[name] = measured(family)
 		}
 	}
