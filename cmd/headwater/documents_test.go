@@ -50,3 +50,28 @@ func section(text, word string) string {
 	}
 	return ""
 }
+
+// Each variable that a document or a help text names is that of a flag.
+func TestTheDocumentsNameVariablesThatSetFlags(t *testing.T) {
+	variables := map[string]bool{}
+	for _, command := range rootCommand("headwater").Commands() {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			variables[environmentPrefix+"_"+strings.ToUpper(dashes.Replace(flag.Name))] = true
+		})
+	}
+	texts := map[string]string{
+		"headwater --help": says(t, "headwater", "--help"), "headwater run --help": says(t, "headwater", "run", "--help"),
+	}
+	for _, file := range []string{"../../deploy/COMMANDS.md", "../../deploy/README.md"} {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts[file] = string(content)
+	}
+	for where, text := range texts {
+		named := regexp.MustCompile(environmentPrefix+`_[A-Z_]*[A-Z]`).FindAllString(text, -1)
+		require.NotEmpty(t, named, where)
+		for _, variable := range named {
+			require.True(t, variables[variable], "%s: no flag has %s", where, variable)
+		}
+	}
+}

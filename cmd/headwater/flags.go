@@ -13,7 +13,13 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
-const environmentPrefix = "HEADWATER"
+const (
+	environmentPrefix = "HEADWATER"
+
+	aboutEnvironment = `You can set every flag of every command by an environment variable instead:
+HEADWATER_CONFIG sets --config, HEADWATER_LOG_LEVEL sets --log-level, and so on.
+A flag overrides its variable. An empty variable counts as not set.`
+)
 
 func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
 	flags.StringVar(&kubeconfig.File, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")

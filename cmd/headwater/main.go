@@ -66,7 +66,9 @@ ConfigMaps.
 
 Every command exits 0 on success and 1 on failure, with the reason on stderr.
 "status" exits 2 if something needs attention, "plan" if something would change,
-"migrate" if you have to review the result.`,
+"migrate" if you have to review the result.
+
+` + aboutEnvironment,
 		Version:       buildInfo{app.Build()}.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -16,8 +16,7 @@ func runCommand() *cobra.Command {
 		Long: `Run the service until it receives SIGTERM or SIGINT (Ctrl-C). A second signal
 ends it immediately, with exit code 1.
 
-You can set every flag by an environment variable instead: HEADWATER_LOG_LEVEL
-sets --log-level, and so on. A flag overrides its variable.`,
+` + aboutEnvironment,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return app.Run(command.Context(), settings) },
 	}
