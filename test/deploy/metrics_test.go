@@ -2,11 +2,13 @@ package deploy
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
@@ -41,7 +43,7 @@ func requireMeasured(t *testing.T, there map[string][]string, where, expression 
 	t.Helper()
 	parsed, err := parser.ParseExpr(expression)
 	require.NoError(t, err, "%s: %s", where, expression)
-	ofTarget := []string{"job", "instance"}
+	ofTarget := []string{"cluster", "job", "instance"}
 	known := slices.Clone(ofTarget)
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		selector, ok := node.(*parser.VectorSelector)
@@ -75,30 +77,44 @@ func TestAlertsReadWhatIsMeasured(t *testing.T) {
 // dashboard is what we use of Grafana's model.
 type dashboard struct {
 	Panels []struct {
-		ID      int
-		Title   string
-		Type    string
-		GridPos struct{ X, Y, W, H int }
-		Targets []struct{ Expr, LegendFormat string }
+		ID          int
+		Title       string
+		Description string
+		Type        string
+		GridPos     struct{ X, Y, W, H int }
+		Targets     []struct{ Expr, LegendFormat string }
 	}
-	Templating  struct{ List []struct{ Name string } }
+	Templating struct {
+		List []struct{ Name, AllValue string }
+	}
 	Annotations struct{ List []struct{ Name, Expr string } }
 }
 
-func TestTheDashboardReadsWhatIsMeasured(t *testing.T) {
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
 	content, err := os.ReadFile(deployDir + "/dashboards/headwater.json")
 	require.NoError(t, err)
 	var d dashboard
 	require.NoError(t, json.Unmarshal(content, &d))
-	there := measured(t)
-	// Grafana puts these in before it asks.
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$job", "headwater", "$rule", ".*")
+	return d
+}
+
+// variables replaces Grafana's variables, as Grafana does before it sends a query.
+func variables(clusters string) *strings.Replacer {
+	return strings.NewReplacer("$__rate_interval", "5m", "$job", "headwater", "$rule", ".*", "$cluster", clusters)
+}
+
+func TestTheDashboardReadsWhatIsMeasured(t *testing.T) {
+	d, there, variables := readDashboard(t), measured(t), variables(".*")
 	ids, shown := map[int]bool{}, map[string]bool{}
 	for _, panel := range d.Panels {
 		require.False(t, ids[panel.ID], "two panels of id %d", panel.ID)
 		ids[panel.ID] = true
 		require.LessOrEqual(t, panel.GridPos.X+panel.GridPos.W, 24, panel.Title)
 		require.Equal(t, panel.Type == "row", len(panel.Targets) == 0, panel.Title)
+		if panel.Type != "row" {
+			require.Regexp(t, `^[A-Z0-9].{20,}\.$`, panel.Description, "description of %s", panel.Title)
+		}
 		for _, target := range panel.Targets {
 			expression := variables.Replace(target.Expr)
 			require.NotContains(t, expression, "$", panel.Title)
@@ -114,4 +130,57 @@ func TestTheDashboardReadsWhatIsMeasured(t *testing.T) {
 		requireMeasured(t, there, annotation.Name, variables.Replace(annotation.Expr))
 	}
 	require.Greater(t, len(shown), 20, "the dashboard shows little of what there is")
+}
+
+// A Prometheus of one cluster usually has no label cluster; Thanos or Mimir with
+// many has it.
+func TestTheDashboardSelectsClustersWithAndWithoutThatLabel(t *testing.T) {
+	const up, lead, clones = `up{job="headwater", instance="%s"} 1x90`, `headwater_leader{job="headwater", instance="%s"} %s`,
+		`headwater_sync_clones{job="headwater", instance="%s", rule="r", state="current", reason="InSync"} %s`
+	one := []string{ // the second replica does not lead
+		fmt.Sprintf(up, "a"), fmt.Sprintf(lead, "a", "1x90"), fmt.Sprintf(clones, "a", "5x90"),
+		fmt.Sprintf(up, "b"), fmt.Sprintf(lead, "b", "0x90"), fmt.Sprintf(clones, "b", "7x90"),
+	}
+	labelled := func(cluster string, series []string) (all []string) {
+		for _, text := range series {
+			all = append(all, strings.Replace(text, "{", `{cluster="`+cluster+`", `, 1))
+		}
+		return all
+	}
+	// Instances of the two clusters have the same names, and other leaders.
+	other := []string{fmt.Sprintf(up, "b"), fmt.Sprintf(lead, "b", "1x90"), fmt.Sprintf(clones, "b", "3x90")}
+	two := slices.Concat(labelled("east", one), labelled("west", other))
+	d := readDashboard(t)
+	require.True(t, slices.ContainsFunc(d.Templating.List, func(v struct{ Name, AllValue string }) bool {
+		return v.Name == "cluster" && v.AllValue == ".*"
+	}))
+	for sentence, test := range map[string]struct {
+		series           []string
+		clusters         string
+		replicas, leader float64
+		clones           float64
+	}{
+		"no label, all":     {one, ".*", 2, 1, 5},
+		"two clusters, all": {two, ".*", 3, 2, 8},
+		"one of two":        {two, "west", 1, 1, 3},
+		"two of two":        {two, "(east|west)", 3, 2, 8},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			db := newDatabase(t, test.series...)
+			want := map[string]float64{"Replicas": test.replicas, "Leader": test.leader, "Clones current": test.clones}
+			for _, panel := range d.Panels {
+				if value, asked := want[panel.Title]; asked {
+					require.InDelta(t, value, db.value(t, variables(test.clusters).Replace(panel.Targets[0].Expr), time.Hour), 0, panel.Title)
+					delete(want, panel.Title)
+				}
+			}
+			require.Empty(t, want, "panels that the dashboard lacks")
+		})
+	}
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			require.Contains(t, target.Expr, `cluster=~"$cluster"`, panel.Title)
+			require.NotContains(t, target.Expr, "on (job", "%s: replicas of two clusters may have the same name", panel.Title)
+		}
+	}
 }

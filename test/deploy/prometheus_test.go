@@ -78,15 +78,32 @@ func (s *seriesSet) At() storage.Series                { return s.at }
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
+// value returns the one value of an expression at the moment at.
+func (db database) value(t *testing.T, expression string, at time.Duration) float64 {
+	t.Helper()
+	query, err := newEngine(t).NewInstantQuery(t.Context(), db, nil, expression, time.Unix(0, 0).Add(at))
+	require.NoError(t, err, expression)
+	defer query.Close()
+	vector, err := query.Exec(t.Context()).Vector()
+	require.NoError(t, err, expression)
+	require.Len(t, vector, 1, expression)
+	return vector[0].F
+}
+
+func newEngine(t *testing.T) *promql.Engine {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, EnableAtModifier: true})
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	return engine
+}
+
 // firing returns the labels of what fires of an alert at the moment at: what
 // its expression gave at every evaluation for as long as the alert waits.
 func (db database) firing(t *testing.T, rule rulefmt.Rule, at time.Duration) []labels.Labels {
 	t.Helper()
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, EnableAtModifier: true})
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	end := time.Unix(0, 0).Add(at)
 	start := end.Add(-time.Duration(rule.For))
-	query, err := engine.NewRangeQuery(context.WithoutCancel(t.Context()), db, nil, rule.Expr, start, end, scrapeInterval)
+	query, err := newEngine(t).NewRangeQuery(context.WithoutCancel(t.Context()), db, nil, rule.Expr, start, end, scrapeInterval)
 	require.NoError(t, err, rule.Alert)
 	defer query.Close()
 	matrix, err := query.Exec(t.Context()).Matrix()
