@@ -34,7 +34,6 @@ func Run(ctx context.Context, settings Settings) error {
 		return err
 	}
 	log.BridgeKlog(logger)
-	paceCollections()
 	loaded, err := config.LoadIn(settings.Namespace, settings.ConfigFile)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func (a *arena) configure() error {
 		return err
 	}
 	a.run = harness.Options{
-		Binary: a.options.binary, Config: config, Kubeconfig: kubeconfig, Dir: dir, Webhook: webhook, LogLevel: "info",
+		Binary: a.options.binary, Config: config, Kubeconfig: kubeconfig, Dir: dir, Webhook: webhook, LogLevel: "info", Env: harness.ChartEnv(),
 	}
 	return nil
 }

@@ -64,15 +64,13 @@ func first(all []strain) strain {
 
 // settings are what to give a scenario.
 type settings struct {
-	// quota is etcd's, memory Headwater's limit and goLimit its GOMEMLIMIT, api
-	// what an API server needs.
-	quota, memory, goLimit, api float64
+	// quota is etcd's, memory is Headwater's limit, api is what an API server needs.
+	quota, memory, api float64
 	// beyond: etcd is not made for so much.
 	beyond bool
 }
 
-// advise leaves room of a half above what is foretold, and of a tenth between
-// what Go goes by and where the kernel ends the process.
+// advise leaves room of a half above what is foretold.
 func advise(f forecast) settings {
 	const spare = 1.5
 	s := settings{
@@ -82,7 +80,6 @@ func advise(f forecast) settings {
 	}
 	s.quota = max(s.quota, 2*gib)
 	s.beyond = s.quota > 8*gib
-	s.goLimit = math.Floor(0.9*s.memory/mib) * mib
 	return s
 }
 

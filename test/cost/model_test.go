@@ -113,15 +113,15 @@ func TestSettingsLeaveRoom(t *testing.T) {
 	}{
 		"a small cluster keeps the defaults": {
 			forecast{resident: 30 * mib, etcd: 100 * mib, apiResident: 300 * mib},
-			settings{quota: 2 * gib, memory: 128 * mib, goLimit: 115 * mib, api: gib},
+			settings{quota: 2 * gib, memory: 128 * mib, api: gib},
 		},
 		"a large one gets half as much again": {
 			forecast{resident: 400 * mib, etcd: 2 * gib, change: gib, apiResident: 6 * gib},
-			settings{quota: 5 * gib, memory: 640 * mib, goLimit: 576 * mib, api: 9 * gib},
+			settings{quota: 5 * gib, memory: 640 * mib, api: 9 * gib},
 		},
 		"one that etcd is not made for is told so": {
 			forecast{resident: 100 * mib, etcd: 90 * gib, change: 10 * gib, apiResident: 300 * gib},
-			settings{quota: 150 * gib, memory: 192 * mib, goLimit: 172 * mib, api: 450 * gib, beyond: true},
+			settings{quota: 150 * gib, memory: 192 * mib, api: 450 * gib, beyond: true},
 		},
 	} {
 		t.Run(what, func(t *testing.T) { require.Equal(t, one.want, advise(one.forecast)) })

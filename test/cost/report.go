@@ -161,11 +161,11 @@ func (r report) settings() string {
 			quota = "more than etcd supports: " + bytes(a.quota)
 		}
 		rows = append(rows, []string{
-			s.what, quota, bytes(a.api), fmt.Sprintf("%.0fMi", a.memory/mib), fmt.Sprintf("%.0fMiB", a.goLimit/mib),
+			s.what, quota, bytes(a.api), fmt.Sprintf("%.0fMi", a.memory/mib),
 		})
 	}
 	return table([]string{
-		"cluster", "etcd `--quota-backend-bytes`", "memory for each API server, in addition to its other work", "chart `resources.limits.memory`", "chart `extraEnv` GOMEMLIMIT",
+		"cluster", "etcd `--quota-backend-bytes`", "memory for each API server, in addition to its other work", "chart `resources.limits.memory`",
 	}, rows)
 }
 

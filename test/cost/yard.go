@@ -85,7 +85,7 @@ func newYard(ctx context.Context, c *cluster.Cluster, o options) (*yard, error) 
 func (y *yard) configure() error {
 	dir := y.cluster.Dir()
 	y.direct = harness.Options{
-		Binary: y.options.binary, Config: filepath.Join(dir, "cost.yaml"), Kubeconfig: filepath.Join(dir, "cost.kubeconfig"), Dir: dir, LogLevel: "info",
+		Binary: y.options.binary, Config: filepath.Join(dir, "cost.yaml"), Kubeconfig: filepath.Join(dir, "cost.kubeconfig"), Dir: dir, LogLevel: "info", Env: harness.ChartEnv(),
 	}
 	if err := y.cluster.KubeconfigFor(y.direct.Kubeconfig, harness.ServiceAccount); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -107,6 +108,56 @@ func TestTheKustomizeBaseIsWhatTheChartRenders(t *testing.T) {
 	require.Contains(t, base, "Namespace//headwater-system")
 	delete(base, "Namespace//headwater-system")
 	require.Equal(t, chart, base)
+}
+
+func TestTheChartSetsTheGarbageCollector(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		set  []string
+		want map[string]string
+	}{
+		"by default, from the memory limit":       {nil, map[string]string{"GOGC": "40", "GOMEMLIMIT": "460MiB"}},
+		"from a limit of a fraction":              {[]string{"resources.limits.memory=1.5Gi"}, map[string]string{"GOGC": "40", "GOMEMLIMIT": "1382MiB"}},
+		"from a limit in decimal units":           {[]string{"resources.limits.memory=500M"}, map[string]string{"GOGC": "40", "GOMEMLIMIT": "429MiB"}},
+		"from a limit in bytes":                   {[]string{"resources.limits.memory=536870912"}, map[string]string{"GOGC": "40", "GOMEMLIMIT": "460MiB"}},
+		"without a limit":                         {[]string{"resources.limits=null"}, map[string]string{"GOGC": "40"}},
+		"without resources":                       {[]string{"resources=null"}, map[string]string{"GOGC": "40"}},
+		"unless the values set it themselves":     {[]string{"extraEnv[0].name=GOGC", "extraEnv[0].value=off"}, map[string]string{"GOGC": "off", "GOMEMLIMIT": "460MiB"}},
+		"unless they set the limit of the memory": {[]string{"extraEnv[0].name=GOMEMLIMIT", "extraEnv[0].value=1GiB"}, map[string]string{"GOGC": "40", "GOMEMLIMIT": "1GiB"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var args []string
+			for _, value := range test.set {
+				args = append(args, "--set", value)
+			}
+			require.Equal(t, test.want, goEnv(t, template(t, args...)))
+		})
+	}
+}
+
+func TestEveryWayToRunHeadwaterCollectsGarbageAlike(t *testing.T) {
+	manifest, err := os.ReadFile(deployDir + "/kustomize/headwater.yaml")
+	require.NoError(t, err)
+	env := goEnv(t, string(manifest))
+	require.Equal(t, map[string]string{"GOGC": "40", "GOMEMLIMIT": "460MiB"}, env)
+	for _, file := range []string{deployDir + "/Dockerfile", "../harness/headwater.go"} {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, []string{"GOGC=" + env["GOGC"]}, regexp.MustCompile(`GOGC=\w+`).FindAllString(string(content), -1), file)
+	}
+}
+
+// goEnv returns the variables of Go's runtime that the Deployment in a manifest sets.
+func goEnv(t *testing.T, manifest string) map[string]string {
+	t.Helper()
+	deployment := object[appsv1.Deployment](t, manifest, "Deployment/"+namespace+"/headwater")
+	env := map[string]string{}
+	for _, one := range deployment.Spec.Template.Spec.Containers[0].Env {
+		if strings.HasPrefix(one.Name, "GO") {
+			require.NotContains(t, env, one.Name, "the API server refuses to apply a variable twice")
+			env[one.Name] = one.Value
+		}
+	}
+	return env
 }
 
 // The overlay that deploy/README.md shows builds, with the patch it shows too.

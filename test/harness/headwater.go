@@ -44,6 +44,11 @@ type Options struct {
 	Args, Env []string
 }
 
+// ChartEnv is what the chart sets for Go's garbage collector, except GOMEMLIMIT, which
+// depends on the memory limit of the container. Benchmarks run with it, so that they
+// measure what users run.
+func ChartEnv() []string { return []string{"GOGC=40"} }
+
 // Headwater is one running process.
 type Headwater struct {
 	*process.Process
