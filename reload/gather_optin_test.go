@@ -53,7 +53,7 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 		"the owner, for what is listed":              {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
 		"not the owner, for what is not listed":      {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "matching", by: "/", action: spec.None},
 		"the owner, against all":                     {says: notes{mark.Reload: "Off"}, rule: refresh, name: "base", by: "base/", action: spec.None},
-		"the owner, whom the rule does not select":   {says: notes{mark.Reload: "Auto"}, rule: picky, name: "base", by: "/Headwater", action: spec.Auto},
+		"the owner, if the rule does not select it":  {says: notes{mark.Reload: "Auto"}, rule: picky, name: "base", by: "/Headwater", action: spec.Auto},
 		"the owner, for a clone of a rule that only": {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "cloned", by: "/Headwater", action: spec.Auto},
 		"the owner, of other keys alone":             {says: notes{mark.Reload: "Auto", mark.ReloadKeys: "x"}, rule: refresh, name: "own", by: "/Headwater", action: spec.None, spared: spec.ReasonKeys},
 		"Reloader restarts":                          {says: reloader, rule: refresh, name: "own", by: "/Reloader", action: spec.Restart, read: true},

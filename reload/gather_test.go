@@ -87,7 +87,7 @@ func TestWhatIsGoverned(t *testing.T) {
 			require.False(t, g.Reading)
 		})
 	}
-	t.Run("absent is what is nowhere, whoever governs it", func(t *testing.T) {
+	t.Run("an object is absent if no cache has it, under any rule", func(t *testing.T) {
 		g := gather.Gatherer{Caches: f.caches, Rules: set, Hasher: hasher}
 		for name, absent := range map[string]bool{"base": false, "stranger": false, "unmarked": false, "other": true} {
 			reference := refs.Reference{Kind: object.Secret, Name: name, Mode: refs.EnvFrom}

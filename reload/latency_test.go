@@ -50,7 +50,7 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 		"one that was missed has the API server's date": {
 			[]informers.Change[*object.Full]{labelled}, informers.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)}, source, written,
 		},
-		"one of an object that was made anew, too": {
+		"the same holds for an object that was recreated": {
 			[]informers.Change[*object.Full]{edited, {Old: edited.New, Deleted: true}},
 			informers.Change[*object.Digested]{Old: cloneOfThen(before), New: cloneOfThen(after)},
 			source, written,

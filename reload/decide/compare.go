@@ -21,12 +21,12 @@ type entry struct {
 	id     EntryID
 }
 
-// sum is the checksum of the current data. A missing object counts as an empty one:
-// pods that may start without it have no data from it in either case.
+// sum returns the checksum of the current data. A missing object has the checksum of an
+// empty one, because a pod that starts without the object reads nothing in both cases.
 func (e entry) sum(hasher *digest.Hasher) EntrySum { return e.digest.sum(hasher, e.Keys, e.Digests) }
 
-// entriesOf returns the entries of inputs. It marks those as pinned that known records
-// as immutable. consumer is the UID of the object that stores known.
+// entriesOf returns the entries of inputs. consumer is the UID of the object that stores
+// the baseline known. An input is pinned if known records its object as immutable.
 func entriesOf(hasher *digest.Hasher, consumer types.UID, known baseline, inputs []Input) []entry {
 	entries := make([]entry, 0, len(inputs))
 	for _, c := range inputs {
@@ -38,8 +38,8 @@ func entriesOf(hasher *digest.Hasher, consumer types.UID, known baseline, inputs
 	return entries
 }
 
-// newEntry uses a separate ID for immutable objects, because kubelets keep serving the
-// cached data even if the object is recreated under the same name.
+// newEntry returns the entry of c. Immutable objects get a second ID: a kubelet caches
+// their data, and keeps serving it after somebody recreates the object.
 func newEntry(c Input, at refDigest) entry {
 	e := entry{c, at, at.id()}
 	if c.pinned || c.Immutable && c.OnChange().Step == spec.StepRestart {
@@ -66,8 +66,8 @@ func inputsOf(entries []entry) []Input {
 	return inputs
 }
 
-// parseStored parses a stored baseline. If it cannot be compared with current data, it
-// counts as empty, and trouble is the reason.
+// parseStored parses a stored baseline. If the baseline cannot be compared with the
+// current data, parseStored returns an empty one, and trouble says why.
 func parseStored(hasher *digest.Hasher, stored string) (known baseline, trouble spec.Reason) {
 	empty := newBaseline(hasher.ID())
 	if stored == "" {
@@ -83,14 +83,14 @@ func parseStored(hasher *digest.Hasher, stored string) (known baseline, trouble 
 	return known, ""
 }
 
-// compare computes the current checksums of entries, and returns the entries whose
-// checksum differs from known.
+// compare returns a baseline of the current data, and the entries whose checksum in
+// known differs from it.
 func compare(hasher *digest.Hasher, known baseline, entries []entry) (now baseline, changed []entry) {
 	now = newBaseline(hasher.ID())
 	for _, e := range entries {
 		sum := e.sum(hasher)
 		if !addIfAbsent(now, e.id, sum) {
-			continue // the same keys consumed in two modes
+			continue // another reference reads the same keys
 		}
 		if before, had := e.recorded(known); had && before != sum {
 			changed = append(changed, e)
@@ -99,9 +99,9 @@ func compare(hasher *digest.Hasher, known baseline, entries []entry) (now baseli
 	return now, changed
 }
 
-// carryOver adds to next the checksums of references whose object cannot be compared
-// now. If something that the pods need is missing, they have not started, and nothing
-// is known about what they start without.
+// carryOver adds to next the recorded checksums of objects that cannot be compared now.
+// It also records which optional objects the running pods lack. It skips that if an
+// object is missing that the pods need, because such pods have not started yet.
 func carryOver(hasher *digest.Hasher, next, known baseline, entries []entry) {
 	started := !slices.ContainsFunc(entries, entry.hasMissing)
 	for _, e := range entries {
@@ -115,8 +115,9 @@ func carryOver(hasher *digest.Hasher, next, known baseline, entries []entry) {
 	}
 }
 
-// runsWithout reports whether the running pods have no data from e. If a checksum is
-// recorded, the pods may have started before the object was deleted.
+// runsWithout reports whether the running pods read no data from e. If a checksum is
+// recorded, the pods may have started before somebody deleted the object; then only
+// pods that started after the deletion count.
 func (e entry) runsWithout(recorded bool) bool {
 	if recorded {
 		return e.StartedWithout && e.StartedAfterDelete
@@ -124,7 +125,7 @@ func (e entry) runsWithout(recorded bool) bool {
 	return e.restartsOnCreation()
 }
 
-// afterRestart adds to next the data that pods run after a restart.
+// afterRestart adds to next the checksums of the data that pods read when they restart.
 func afterRestart(hasher *digest.Hasher, next baseline, entries []entry) {
 	for _, e := range entries {
 		switch {
@@ -145,8 +146,8 @@ func addIfAbsent(b baseline, id EntryID, sum EntrySum) bool {
 	return true
 }
 
-// deferred returns next with the recorded checksums of changed, so that the change is
-// still detected later.
+// deferred returns next with the old checksums of the changed entries, so that the next
+// comparison detects their change again.
 func deferred(next, known baseline, changed []entry) baseline {
 	next.entries = maps.Clone(next.entries)
 	for _, e := range changed {
@@ -160,12 +161,13 @@ func deferred(next, known baseline, changed []entry) baseline {
 //
 // If the object existed when p was bound to its node, the time of the binding decides,
 // by the API server's clock alone. A pod bound in the same second counts as started
-// before. Creating the object is not a write, because p waits for the objects that it
-// needs.
+// before. Creating the object does not count as a write, because p does not start
+// before the objects that it needs exist.
 //
 // If p was bound before the object was created, the start of its containers decides, by
-// the node's clock: they read an earlier object of that name, or the first data of this
-// one. Optional objects are excluded, because such a pod may have started without them.
+// the node's clock. The containers read an earlier object of that name, or the first
+// data of this one. For an optional object, startedBefore returns false, because the pod
+// may have started without it.
 func startedBefore(p *workload.Pod, c Input) bool {
 	written, bound := c.ChangedAt.After(c.CreatedAt), p.BoundAt.Truncate(time.Second)
 	if !bound.Before(c.CreatedAt) {
@@ -177,9 +179,9 @@ func startedBefore(p *workload.Pod, c Input) bool {
 	return p.StartedAt.Before(c.CreatedAt) || written && !p.StartedAt.After(c.ChangedAt)
 }
 
-// missed returns the entries whose current data the pods are known to lack, although
-// the baseline does not show it. It skips unrecorded volumes of init containers:
-// earlier versions did not record them, and an upgrade must not restart anything.
+// missed returns the entries whose current data the pods did not read, although the
+// baseline does not show that. It skips volumes of init containers that known does not
+// record: earlier versions did not record them, and an upgrade must restart nothing.
 func missed(known baseline, entries []entry) []entry {
 	return Filter(entries, func(e entry) bool {
 		_, recorded := e.recorded(known)
@@ -187,8 +189,9 @@ func missed(known baseline, entries []entry) []entry {
 	})
 }
 
-// withMissed returns b with a checksum for each of entries that matches no data. Stored
-// as the baseline, it keeps a waiting restart due for the next leader.
+// withMissed returns b with a zero checksum for each of entries, which matches no data.
+// If the restart waits and this baseline is stored, the next leader finds the restart
+// due.
 func (b baseline) withMissed(entries []entry) baseline {
 	if len(entries) == 0 {
 		return b

@@ -25,7 +25,7 @@ func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
 		want              spec.Step
 	}{
 		"refreshed for the first time":       {testPod(), "b", "", recent(refs.Volume), spec.StepConfirm},
-		"refreshed anew":                     {testPod(), "b", "a", recent(refs.Volume), spec.StepConfirm},
+		"refreshed once more":                {testPod(), "b", "a", recent(refs.Volume), spec.StepConfirm},
 		"confirmed":                          {testPod(), "b", "b", recent(refs.Volume), spec.StepNothing},
 		"never refreshed":                    {testPod(), "", "", recent(refs.Volume), spec.StepNothing},
 		"the kubelet has seen it by itself":  {testPod(), "b", "a", recent(refs.Volume).changedAt(now.Add(-KubeletSync - time.Second)), spec.StepNothing},

@@ -42,7 +42,7 @@ func TestHowLongARestartWaitsForThoseBefore(t *testing.T) {
 		"and is no less than it was":                   {spec.Pace{Interval: time.Hour}, ago(40, 30, 20, 10, 0), in(WaitInterval, time.Hour)},
 		"fewer in an hour than may be":                 {spec.Pace{PerHour: 3}, ago(20, 10), Wait{}},
 		"as many in an hour as may be":                 {spec.Pace{PerHour: 3}, ago(30, 20, 10), in(WaitBreaker, time.Hour-30*time.Second)},
-		"more in an hour than may be, of late":         {spec.Pace{PerHour: 2}, ago(50, 30, 20, 10), in(WaitBreaker, time.Hour-20*time.Second)},
+		"more in the last hour than may be":            {spec.Pace{PerHour: 2}, ago(50, 30, 20, 10), in(WaitBreaker, time.Hour-20*time.Second)},
 		"as many in more than an hour":                 {spec.Pace{PerHour: 3}, ago(3600, 20, 10), Wait{}},
 		"too many, and too soon":                       {spec.Pace{Interval: 30 * time.Second, PerHour: 2}, ago(20, 10), in(WaitBreaker, time.Hour-20*time.Second)},
 		"a clock that was ahead":                       {half, ago(-500), Wait{}},

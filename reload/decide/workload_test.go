@@ -266,27 +266,27 @@ func TestDecideWorkload(t *testing.T) {
 		"an immutable volume is adopted": {
 			now: []Input{secret(h, "s", refs.Volume, v1).frozen()}, step: spec.StepAdopt, reason: spec.ReasonFirstSight,
 		},
-		"an immutable volume that was made anew with other data, and mutable, restarts": {
+		"an immutable volume restarts if it is recreated as mutable with other data": {
 			before: []Input{secret(h, "s", refs.Volume, v1).frozen()}, now: []Input{secret(h, "s", refs.Volume, v2)},
 			step: spec.StepRestart, reason: spec.ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
-		"an immutable volume that was made anew with other data, and under Restart, restarts": {
+		"an immutable volume under Restart restarts if it is recreated with other data": {
 			before: []Input{secret(h, "s", refs.Volume, v1).frozen()}, now: []Input{secret(h, "s", refs.Volume, v2).under(spec.Restart)},
 			step: spec.StepRestart, reason: spec.ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
-		"an immutable volume that was made anew as it was, and mutable, stays on record": {
+		"an immutable volume stays recorded if it is recreated as mutable with the same data": {
 			before: []Input{secret(h, "s", refs.Volume, v1).frozen()}, now: []Input{secret(h, "s", refs.Volume, v1)},
 			step: spec.StepNothing, reason: spec.ReasonUnchanged,
 		},
-		"an immutable volume that is gone stays on record": {
+		"an immutable volume that is deleted stays recorded": {
 			before: []Input{secret(h, "s", refs.Volume, v1).frozen().optional()}, now: []Input{secret(h, "s", refs.Volume, v1).missing().optional()},
 			step: spec.StepNothing, reason: spec.ReasonUnchanged,
 		},
-		"an immutable volume that is switched off stays on record": {
+		"an immutable volume that is switched off stays recorded": {
 			before: []Input{secret(h, "s", refs.Volume, v1).frozen()}, now: []Input{secret(h, "s", refs.Volume, v2).under(spec.None)},
 			step: spec.StepNothing, reason: spec.ReasonUnchanged,
 		},
-		"an immutable object that was made anew with other data restarts env": {
+		"an immutable object restarts env if it is recreated with other data": {
 			before: []Input{secret(h, "s", refs.EnvFrom, v1).frozen()}, now: []Input{secret(h, "s", refs.EnvFrom, v2).frozen()},
 			step: spec.StepRestart, reason: spec.ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
@@ -407,7 +407,7 @@ func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *tes
 	stored := look("", volume("1").frozen()).Baseline
 	gone := look(stored, volume("1").missing())
 	require.Equal(t, spec.StepHold, gone.Step)
-	require.Equal(t, spec.StepNothing, look(gone.Baseline, volume("1")).Step, "made anew as it was")
+	require.Equal(t, spec.StepNothing, look(gone.Baseline, volume("1")).Step, "recreated with the same data")
 	restart := look(gone.Baseline, volume("2"))
 	require.Equal(t, spec.StepRestart, restart.Step)
 	again := look(restart.Baseline, volume("3"))
@@ -441,17 +441,17 @@ func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
 		before, now, next Input
 		frozen, then      []string // at the change to now, and to next
 	}{
-		"env, made anew as mutable": {
+		"env, recreated as mutable": {
 			secret(h, "s", refs.EnvFrom, data{"a": "1"}).frozen(), secret(h, "s", refs.EnvFrom, data{"a": "2"}), secret(h, "s", refs.EnvFrom, data{"a": "3"}),
 			[]string{"Secret/ns/s"},
 			[]string{"Secret/ns/s"},
 		},
-		"a volume, made anew as immutable": {
+		"a volume, recreated as immutable": {
 			secret(h, "s", refs.Volume, data{"a": "1"}).frozen(), secret(h, "s", refs.Volume, data{"a": "2"}).frozen(), secret(h, "s", refs.Volume, data{"a": "3"}).frozen(),
 			[]string{"Secret/ns/s"},
 			[]string{"Secret/ns/s"},
 		},
-		"a volume under Restart, made anew as immutable": {
+		"a volume under Restart, recreated as immutable": {
 			secret(h, "s", refs.Volume, data{"a": "1"}).frozen().under(spec.Restart), secret(h, "s", refs.Volume, data{"a": "2"}).frozen().under(spec.Restart), secret(h, "s", refs.Volume, data{"a": "3"}).under(spec.Restart),
 			[]string{"Secret/ns/s"},
 			[]string{"Secret/ns/s"},

@@ -88,7 +88,7 @@ func (h *history) write(i int) {
 		}
 	}
 	if o.data != nil && o.immutable || o.data == nil {
-		o.immutable = h.dice.IntN(6) == 0 // it is made anew
+		o.immutable = h.dice.IntN(6) == 0 // the object is recreated
 	}
 	o.data, o.writtenAt = content, h.clock
 	h.tell("%d: object %d is %v, immutable %t", h.clock, i, content, o.immutable)

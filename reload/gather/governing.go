@@ -12,9 +12,9 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// rule returns the rule that governs o for a consumer with those labels. Clones are
-// governed by their own rule. Sources and missing objects are governed by the first
-// rule that selects the consumer.
+// rule returns the rule that governs o for a consumer with the labels of. The rule of a
+// clone is the one that created it, if it selects the consumer. For a source or a missing
+// object, it is the first rule that selects the consumer.
 func (g *Gatherer) rule(o cachedObject, of labels.Set) *spec.Rule {
 	if o.clone != nil {
 		if marks, readable := mark.Of(o.clone); readable {
@@ -33,8 +33,9 @@ func (g *Gatherer) rule(o cachedObject, of labels.Set) *spec.Rule {
 	return nil
 }
 
-// rulesFor returns the rules that have o, which is not a clone, as a source. If o does
-// not exist, it returns the rules whose source or clone would have its name.
+// rulesFor returns the rules of an object that is not a clone. If o exists, these are the
+// rules that select it as a source. If not, these are the rules that have a source or a
+// clone of that name in the namespace.
 func (g *Gatherer) rulesFor(o cachedObject) []spec.Rule {
 	switch {
 	case o.source != nil:
@@ -51,9 +52,9 @@ func (g *Gatherer) rulesFor(o cachedObject) []spec.Rule {
 	return found
 }
 
-// markStartedWithout sets StartedWithout on absent optional references of w. Clones
-// that sync is about to create count as present, so that adding a rule restarts
-// nothing.
+// markStartedWithout sets StartedWithout on each optional input that is absent while
+// pods of w run. It skips clones that sync is about to create, so that a new rule
+// restarts nothing.
 func (g *Gatherer) markStartedWithout(among *Consumers, w *workload.Workload, inputs []decide.Input) []decide.Input {
 	for i, c := range inputs {
 		if !c.Absent || !c.Optional {
@@ -66,8 +67,8 @@ func (g *Gatherer) markStartedWithout(among *Consumers, w *workload.Workload, in
 	return inputs
 }
 
-// IsClonePending reports whether c is a clone that does not exist although its source
-// does.
+// IsClonePending reports whether sync has yet to create the clone c: its source exists,
+// or is not cached yet.
 func (g *Gatherer) IsClonePending(c decide.Input) bool {
 	rule, known := g.Rules.Named(c.Rule)
 	namespace, found := g.Caches.Namespaces.Get("", c.Object.Namespace)
@@ -80,7 +81,8 @@ func (g *Gatherer) IsClonePending(c decide.Input) bool {
 }
 
 // markMissed marks the inputs of w whose data was written after pods of w started. top
-// is restarted for w. CronJobs are skipped, because they create new pods anyway.
+// is the workload that is restarted for w. It skips CronJobs, because each of their runs
+// creates a new pod.
 func (g *Gatherer) markMissed(among *Consumers, w, top *workload.Workload, inputs []decide.Input) []decide.Input {
 	if g.Installed == nil || w.Kind == kinds.KindCronJob || !top.IsFollowed(*g.Installed) {
 		return inputs

@@ -210,7 +210,8 @@ func TestWhoSaysSomethingToHeadwaterSaysNothingToOtherTools(t *testing.T) {
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
 	tests := map[string]struct {
 		ours notes
-		// by asks about Secret/ns/s, and listened to whom about the others.
+		// by is the tool that asks about Secret/ns/s; theirs is true if the other
+		// annotations of that tool count too.
 		by     spec.Tool
 		theirs bool
 	}{

@@ -33,7 +33,7 @@ func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
 	require.True(t, says(mark.Reload, "one"), "about something else")
 	require.True(t, says(TopicWaiting, "two"))
 	told.Clear(k, TopicWaiting)
-	require.True(t, says(TopicWaiting, "two"), "it began anew")
+	require.True(t, says(TopicWaiting, "two"), "the problem ended in between")
 	told.Forget(k)
 	require.True(t, says(TopicWaiting, "two"))
 	require.True(t, says(mark.Reload, "one"))
