@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/loop"
 )
 
@@ -29,7 +28,8 @@ const (
 type Notifier struct {
 	receivers atomic.Pointer[[]Receiver]
 	leading   atomic.Bool
-	groups    *locked.Value[*groups]
+	mu        sync.Mutex // guards groups
+	groups    *groups
 	// changed wakes the loop.
 	changed loop.Wake
 	clock   clock.Clock
@@ -41,7 +41,7 @@ type Notifier struct {
 // New returns a Notifier. It sends nothing until Run.
 func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, log *zap.Logger) *Notifier {
 	n := &Notifier{
-		groups: locked.New(newGroups()), changed: loop.NewWake(), clock: clk, client: client(), log: log.Named("notify"),
+		groups: newGroups(), changed: loop.NewWake(), clock: clk, client: client(), log: log.Named("notify"),
 		results: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_notifications_total",
 			Help: "Reports to the receivers of the file's notify, by result: sent, failed, or dropped since too many waited.",
@@ -67,8 +67,22 @@ func (n *Notifier) Hear(event events.Event) {
 	if topic == "" || !n.wanted(topic) || topic.seenByAll() && !n.leading.Load() {
 		return
 	}
-	n.groups.Use(func(g *groups) { g.add(topic, event, n.clock.Now()) })
+	n.add(topic, event)
 	n.changed.Up()
+}
+
+func (n *Notifier) add(topic Topic, event events.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.groups.add(topic, event, n.clock.Now())
+}
+
+// take returns the reports that are due at now, and when the next one is; zero if
+// there is none.
+func (n *Notifier) take(now time.Time) (due []report, next time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.groups.take(now), n.groups.next()
 }
 
 func (n *Notifier) wanted(topic Topic) bool {
@@ -138,10 +152,8 @@ func (n *Notifier) start(ctx context.Context, i int, receiver Receiver, running 
 // dispatch passes due reports to the receivers of their topic. It returns the
 // time until the next report is due.
 func (n *Notifier) dispatch(receivers []Receiver, senders map[senderKey]*sender) time.Duration {
-	var due []report
-	var next time.Time
 	now := n.clock.Now()
-	n.groups.Use(func(g *groups) { due, next = g.take(now), g.next() })
+	due, next := n.take(now)
 	for i, receiver := range receivers {
 		for _, one := range due {
 			if to := senders[keyOf(i, receiver)]; slices.Contains(receiver.On, one.topic) && !to.outbox.put(one) {

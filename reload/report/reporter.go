@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,7 +13,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/live"
-	"github.com/headwater-k8s/headwater/internal/locked"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -41,7 +41,8 @@ type Reporter struct {
 	now      func() time.Time
 
 	Repeats   Repeats
-	summaries *locked.Value[summaries]
+	mu        sync.Mutex // guards summaries
+	summaries summaries
 	memory    *track.Memory
 }
 
@@ -64,7 +65,7 @@ type ReporterParams struct {
 func NewReporter(p ReporterParams) *Reporter {
 	return &Reporter{
 		Caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
-		memory: p.Memory, observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, summaries: locked.New(summaries{}),
+		memory: p.Memory, observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, summaries: summaries{},
 	}
 }
 
@@ -94,15 +95,18 @@ func (r *Reporter) Done(to workload.Consumer, decision decide.Decision) {
 
 // EmitSummaries reports, on objects that changed, what followed.
 func (r *Reporter) EmitSummaries() {
-	var due []summary
-	r.summaries.Use(func(t summaries) {
-		if len(t) > 0 {
-			due = t.take(r.now(), r.memory.WaitsByCause())
-		}
-	})
-	for _, one := range due {
+	for _, one := range r.dueSummaries() {
 		r.emitOn(one.Object, reloaded(one, nil))
 	}
+}
+
+func (r *Reporter) dueSummaries() []summary {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.summaries) == 0 {
+		return nil
+	}
+	return r.summaries.take(r.now(), r.memory.WaitsByCause())
 }
 
 // emitOn records event about ref, unless its namespace is terminating: new Events are
@@ -225,7 +229,9 @@ func (r *Reporter) Origins(causes []decide.Cause) []decide.Cause {
 
 // Count adds the result that a change of the objects had for k to their summaries.
 func (r *Reporter) Count(origins []decide.Cause, k kinds.Key, outcome outcomeKind) {
-	r.summaries.Use(func(t summaries) { t.add(origins, k, outcome, r.now()) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.summaries.add(origins, k, outcome, r.now())
 }
 
 // reference returns a reference to ref, with its UID if known: kubectl describe selects
