@@ -12,7 +12,7 @@ import (
 // again after each reload of the rules. late is true if it had to wait.
 func awaitNeeded(ctx context.Context, needed func() bool, live *rules.Live[spec.Rule]) (late bool) {
 	changed := loop.NewWake()
-	defer live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { changed.Up() })()
+	defer live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { changed.Notify() })()
 	for !needed() {
 		late = true
 		select {

@@ -7,10 +7,10 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/text"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -90,7 +90,7 @@ func (c *controller) emitFailure(state plan.State, rule string, decision plan.De
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: CloneFailed, Action: string(decision.Action),
 		Note:        fmt.Sprintf("rule %q: %v%s", rule, err, progress.Retrying),
-		Annotations: map[string]string{progress.EventRule: rule, progress.EventError: cut.To(err.Error(), progress.MaxEventError)},
+		Annotations: map[string]string{progress.EventRule: rule, progress.EventError: text.Truncate(err.Error(), progress.MaxEventError)},
 	}, revision(state))
 }
 

@@ -50,7 +50,7 @@ func newLastValid(c *kube.Clients, s Settings, loaded *config.Config, l *zap.Log
 // inForce says that loaded is in force from now on. It never blocks.
 func (k *lastValid) inForce(loaded *config.Config) {
 	k.revision.Store(&loaded.Revision)
-	k.wake.Up()
+	k.wake.Notify()
 }
 
 func (k *lastValid) run(ctx context.Context) error {

@@ -120,7 +120,7 @@ func member(parent *field.Path, key string) *field.Path {
 }
 
 func holdsFreeKeys(path *field.Path) bool {
-	full := text(path)
+	full := dotted(path)
 	switch full[strings.LastIndex(full, ".")+1:] {
 	case "labels", "annotations", "matchLabels":
 		return true
@@ -129,7 +129,8 @@ func holdsFreeKeys(path *field.Path) bool {
 	}
 }
 
-func text(path *field.Path) string {
+// dotted returns the name of path in messages; empty for the whole file.
+func dotted(path *field.Path) string {
 	if path == nil {
 		return ""
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/suggest"
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 // maxQuoted is what is shown of a value that is text, in bytes.
@@ -32,7 +32,7 @@ func explain(doc *document, schema *schema, violation *jsonschema.ValidationErro
 		return each(tokens, why.Missing, func(key string) string { return missingKey(key, place.property(key)) })
 	}
 	value, path := doc.at(tokens)
-	if written, ok := doc.written[text(path)]; ok {
+	if written, ok := doc.written[dotted(path)]; ok {
 		value = scalar{value, written}
 	}
 	return []fault{{tokens: tokens, message: badValue(value, place, violation)}}
@@ -178,7 +178,7 @@ func show(value any) string {
 		if scheme, _, isURL := strings.Cut(value, "://"); isURL {
 			value = scheme + "://…" // the rest may hold a token
 		}
-		return fmt.Sprintf("%q", cut.To(value, maxQuoted))
+		return fmt.Sprintf("%q", text.Truncate(value, maxQuoted))
 	default:
 		return fmt.Sprint(value)
 	}

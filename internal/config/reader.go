@@ -145,11 +145,11 @@ func (r *reader) key(node *yaml.Node, at *field.Path) (name string, ok bool) {
 	}
 	switch {
 	case node.Kind != yaml.ScalarNode:
-		r.doc.report(node.Line, text(at), "a key must be text, not a list or a mapping")
+		r.doc.report(node.Line, dotted(at), "a key must be text, not a list or a mapping")
 	case node.ShortTag() != "!!str" && node.ShortTag() != "!!timestamp":
-		r.doc.report(node.Line, text(at), fmt.Sprintf("a key must be text; put it in quotes: %q", node.Value))
+		r.doc.report(node.Line, dotted(at), fmt.Sprintf("a key must be text; put it in quotes: %q", node.Value))
 	case unprintable(node.Value):
-		r.doc.report(node.Line, text(at), "a key holds a control character; remove it")
+		r.doc.report(node.Line, dotted(at), "a key holds a control character; remove it")
 	default:
 		return node.Value, true
 	}
@@ -173,7 +173,7 @@ func (r *reader) scalar(node *yaml.Node, at *field.Path) any {
 		if number, ok := value.(float64); ok && (math.IsNaN(number) || math.IsInf(number, 0)) {
 			return r.fault(node, at, node.Value+" is not a usable number; write one with digits")
 		}
-		r.doc.written[text(at)] = node.Value
+		r.doc.written[dotted(at)] = node.Value
 		return value
 	default:
 		return r.fault(node, at, "the tag "+tag+" is not supported; remove it")
@@ -183,7 +183,7 @@ func (r *reader) scalar(node *yaml.Node, at *field.Path) any {
 func (r *reader) note(path *field.Path, line int) { r.doc.lines[path.String()] = line }
 
 func (r *reader) fault(node *yaml.Node, at *field.Path, message string) any {
-	if path := text(at); !r.doc.faulty[path] {
+	if path := dotted(at); !r.doc.faulty[path] {
 		r.doc.faulty[path] = true
 		r.doc.report(node.Line, path, message)
 	}

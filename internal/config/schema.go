@@ -136,7 +136,7 @@ func checkShape(doc *document) error {
 	}
 	for _, fault := range faults {
 		_, path := doc.at(fault.tokens)
-		doc.fault(text(path), fault.message)
+		doc.fault(dotted(path), fault.message)
 	}
 	for _, fault := range faults {
 		doc.drop(fault.tokens)

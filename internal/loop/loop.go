@@ -23,8 +23,8 @@ type Wake chan struct{}
 // NewWake returns a Wake without a pending call.
 func NewWake() Wake { return make(Wake, 1) }
 
-// Up wakes the receiver. It never blocks.
-func (w Wake) Up() {
+// Notify wakes the receiver. It never blocks.
+func (w Wake) Notify() {
 	select {
 	case w <- struct{}{}:
 	default:

@@ -45,7 +45,7 @@ func TestALoopStepsAtOnceAndWheneverItIsWoken(t *testing.T) {
 	answers := started(t, wake, clk)
 	answers <- answer{}
 	for range 3 {
-		wake.Up()
+		wake.Notify()
 		answers <- answer{}
 	}
 	require.False(t, clk.HasWaiters(), "nothing is due")
@@ -54,7 +54,7 @@ func TestALoopStepsAtOnceAndWheneverItIsWoken(t *testing.T) {
 func TestManyCallsBeforeALookAreOne(t *testing.T) {
 	wake := NewWake()
 	for range 5 {
-		wake.Up()
+		wake.Notify()
 	}
 	require.Len(t, wake, 1)
 }

@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 const (
@@ -149,7 +149,7 @@ func (in *group) text(about subject) string {
 }
 
 func place(event events.Event) string {
-	return objectOf(event.About) + ": " + cut.To(event.Note, maxNote)
+	return objectOf(event.About) + ": " + text.Truncate(event.Note, maxNote)
 }
 
 func objectOf(ref *corev1.ObjectReference) string {

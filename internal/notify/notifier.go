@@ -58,7 +58,7 @@ func New(receivers []Receiver, clk clock.Clock, registry *prometheus.Registry, l
 // receiver at the same index keeps its waiting reports.
 func (n *Notifier) Swap(receivers []Receiver) {
 	n.receivers.Store(&receivers)
-	n.changed.Up()
+	n.changed.Notify()
 }
 
 // Hear adds an Event. It does not wait for receivers.
@@ -68,7 +68,7 @@ func (n *Notifier) Hear(event events.Event) {
 		return
 	}
 	n.add(topic, event)
-	n.changed.Up()
+	n.changed.Notify()
 }
 
 func (n *Notifier) add(topic Topic, event events.Event) {

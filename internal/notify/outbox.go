@@ -30,7 +30,7 @@ func (o *outbox) put(one report) bool {
 	if !room {
 		o.waiting = o.waiting[1:]
 	}
-	o.filled.Up()
+	o.filled.Notify()
 	return room
 }
 

@@ -142,7 +142,7 @@ func (c *Keeper) Run(ctx context.Context) error {
 		return err
 	}
 	configurations, err := informers.NewWholeView[*admissionregistrationv1.ValidatingWebhookConfiguration]("webhook configuration",
-		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, informers.Named(spec.ConfigurationName)), c.wake.Up, c.log)
+		admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.client, 0, cache.Indexers{}, informers.Named(spec.ConfigurationName)), c.wake.Notify, c.log)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c *Keeper) Run(ctx context.Context) error {
 func (c *Keeper) watch() (*informers.View[*corev1.Secret], error) {
 	namespace, name := c.origin.secret()
 	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, informers.Named(name))
-	return informers.NewWholeView[*corev1.Secret]("webhook certificate", informer, c.wake.Up, c.log)
+	return informers.NewWholeView[*corev1.Secret]("webhook certificate", informer, c.wake.Notify, c.log)
 }
 
 // observe stores the published bundles, and the time when they were first seen.

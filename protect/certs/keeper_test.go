@@ -56,7 +56,7 @@ func TestKeeperMakesTheSecret(t *testing.T) {
 	require.Error(t, keeper.Ready())
 
 	changed := loop.NewWake()
-	keeper.OnChange(changed.Up)
+	keeper.OnChange(changed.Notify)
 	protecttest.Background(t, keeper.Run)
 	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 	<-changed

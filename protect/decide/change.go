@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/propagation"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -91,7 +91,7 @@ func sameEntries(before, after map[string]string, keys []string) bool {
 func sameCopied(before, after map[string]string, globs []string) bool {
 	other := func(of, than map[string]string) bool {
 		for key, value := range of {
-			if got, found := than[key]; (!found || got != value) && carry.Over(globs, key) {
+			if got, found := than[key]; (!found || got != value) && propagation.Copies(globs, key) {
 				return true
 			}
 		}

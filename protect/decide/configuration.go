@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/headwater-k8s/headwater/internal/cut"
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 // AboutConfiguration checks whether Headwater's own configuration is valid.
@@ -81,7 +81,7 @@ func invalidMessage(problems []string) string {
 func warnings(lines []string) []string {
 	lines = truncateLines(maxProblems, lines)
 	for i, line := range lines {
-		lines[i] = cut.To(line, maxWarning-len(cut.More))
+		lines[i] = text.Truncate(line, maxWarning-len(text.Ellipsis))
 	}
 	return lines
 }

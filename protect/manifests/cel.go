@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/propagation"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -128,7 +128,7 @@ func sameContent() string {
 func keepsCopied(field string, globs []string) string {
 	return fmt.Sprintf(`[object.metadata, oldObject.metadata].all(meta, meta.?%[1]s.orValue({}).all(key, `+
 		`object.metadata.?%[1]s[?key] == oldObject.metadata.?%[1]s[?key] || !key.replace("/", %[2]s).matches(%[3]s) || key.matches(%[4]s)))`,
-		field, literal(carry.Slash), literal(carry.Pattern(globs)), literal(carry.NeverPattern()))
+		field, literal(propagation.Slash), literal(propagation.Pattern(globs)), literal(propagation.ForbiddenPattern()))
 }
 
 // blocksDeletion represents blockOwnerDeletion in the lists of ownersOf.

@@ -96,12 +96,12 @@ func (p *Prover) Status(rule string) (status Status, known bool) {
 }
 
 // Changed triggers new attempts.
-func (p *Prover) Changed() { p.Wake.Up() }
+func (p *Prover) Changed() { p.Wake.Notify() }
 
 // Run makes attempts until ctx ends.
 func (p *Prover) Run(ctx context.Context) error {
 	p.doubtSince, p.stored = map[string]time.Time{}, map[string]Status{}
-	defer p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { p.Wake.Up() })()
+	defer p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { p.Wake.Notify() })()
 	loop.Loop{Wake: p.Wake, Clock: p.Clock, Log: p.Log, Step: p.verify}.Run(ctx)
 	return nil
 }

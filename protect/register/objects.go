@@ -66,7 +66,7 @@ func managed(o *metav1.ListOptions) {
 func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kind string, names []string, client lister[T, L],
 	informer cache.SharedIndexInformer, tweak func(*metav1.ListOptions), fields content[T],
 ) (*objectReconciler[T], error) {
-	view, err := informers.NewWholeView[T](kind, informer, r.Wake.Up, r.Log)
+	view, err := informers.NewWholeView[T](kind, informer, r.Wake.Notify, r.Log)
 	if err != nil {
 		return nil, err
 	}

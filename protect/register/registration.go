@@ -83,13 +83,13 @@ type Registration struct {
 }
 
 // Changed triggers a reconcile.
-func (r *Registration) Changed() { r.Wake.Up() }
+func (r *Registration) Changed() { r.Wake.Notify() }
 
 // Bound triggers a reconcile if a rule exempts clusterRole. Call it when a
 // binding of clusterRole changes.
 func (r *Registration) Bound(clusterRole string) {
 	if spec.Exempts(r.Rules.Load(), clusterRole) {
-		r.Wake.Up()
+		r.Wake.Notify()
 	}
 }
 
@@ -100,7 +100,7 @@ func (r *Registration) Run(ctx context.Context) error {
 		return err
 	}
 	defer r.running.Wait()
-	defer r.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { r.Wake.Up() })()
+	defer r.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { r.Wake.Notify() })()
 	loop.Loop{Wake: r.Wake, Clock: r.Clock, Log: r.Log, Step: r.reconcile}.Run(ctx)
 	return nil
 }

@@ -3,7 +3,7 @@ package decide
 import (
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -19,16 +19,16 @@ type Wait struct {
 }
 
 // RequeueAfter returns how long after now to reconcile again. Conditions that need
-// attention are reported again after again.After. It is negative if an event has to
+// attention are reported again after dedupe.Interval. It is negative if an event has to
 // happen first.
 func (w Wait) RequeueAfter(now time.Time) time.Duration {
 	switch {
 	case w.Reason == WaitMissing:
-		return again.After
+		return dedupe.Interval
 	case w.Until.IsZero():
 		return -1
 	case w.Reason == WaitBreaker:
-		return max(0, min(w.Until.Sub(now), again.After))
+		return max(0, min(w.Until.Sub(now), dedupe.Interval))
 	default:
 		return max(0, w.Until.Sub(now))
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -91,8 +91,8 @@ func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
 		wait Wait
 		want time.Duration
 	}{
-		"for what is missing":                 {Wait{Reason: WaitMissing}, again.After},
-		"with an open breaker":                {Wait{WaitBreaker, in(time.Hour)}, again.After},
+		"for what is missing":                 {Wait{Reason: WaitMissing}, dedupe.Interval},
+		"with an open breaker":                {Wait{WaitBreaker, in(time.Hour)}, dedupe.Interval},
 		"until the breaker closes":            {Wait{WaitBreaker, in(time.Minute)}, time.Minute},
 		"a window opens by itself":            {Wait{WaitWindow, in(time.Hour)}, time.Hour},
 		"what is due is looked at now":        {Wait{WaitInterval, in(-time.Second)}, 0},

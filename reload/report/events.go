@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/cut"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/text"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
@@ -134,7 +134,7 @@ func ignoredAnnotation(about *corev1.ObjectReference, fault optin.Fault) events.
 // SomeName truncates a name to fit into an Event.
 func SomeName(name string) string {
 	const most = 300
-	return cut.To(name, most)
+	return text.Truncate(name, most)
 }
 
 func restartUndone(w *workload.Workload, due decide.Decision) events.Event {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
@@ -37,7 +37,7 @@ func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
 	told.Forget(k)
 	require.True(t, says(TopicWaiting, "two"))
 	require.True(t, says(mark.Reload, "one"))
-	now = now.Add(again.After)
+	now = now.Add(dedupe.Interval)
 	say, news := told.ShouldEmit(k, TopicWaiting, "two")
 	require.True(t, say && !news, "it lasts")
 }

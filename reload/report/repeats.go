@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
@@ -15,7 +15,7 @@ type Repeats struct {
 	Now func() time.Time
 
 	mu     sync.Mutex
-	memory again.Memory[topicKey]
+	memory dedupe.Notes[topicKey]
 }
 
 // The topics of a consumer, besides the names of annotations. Each is reported by the
@@ -44,7 +44,7 @@ func (t *Repeats) ShouldEmit(k kinds.Key, about, text string) (say, news bool) {
 		t.memory.Forget(topicKey{k, about})
 		return false, false
 	}
-	return t.memory.Say(topicKey{k, about}, text, t.Now())
+	return t.memory.ShouldEmit(topicKey{k, about}, text, t.Now())
 }
 
 // Clear records that the problem does not persist.

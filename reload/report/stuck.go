@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/health"
@@ -147,8 +147,8 @@ func (r *RolloutWatch) Judged(k kinds.Key, found Watched, now time.Time) (news b
 	if news {
 		r.counter.WithLabelValues(one.Rule, string(one.Health.Reason)).Inc()
 	}
-	if one.Health.Health == health.Stuck && (one.Due.IsZero() || one.Due.After(now.Add(again.After))) {
-		one.Due = now.Add(again.After) // to repeat the report
+	if one.Health.Health == health.Stuck && (one.Due.IsZero() || one.Due.After(now.Add(dedupe.Interval))) {
+		one.Due = now.Add(dedupe.Interval) // to repeat the report
 	}
 	return news
 }
@@ -218,7 +218,7 @@ type reportedStuck struct {
 
 // Notes returns the reports about objects that are due at now: shortly after the first
 // workload is stuck, then at most every summaryMaxDelay if the note changed, and every
-// again.After if not.
+// dedupe.Interval if not.
 func (r *RolloutWatch) Notes(now time.Time) map[decide.Cause]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +239,7 @@ func (r *RolloutWatch) Notes(now time.Time) map[decide.Cause]string {
 		case last.at.IsZero():
 			last.at, wait = last.first, summaryQuiet
 		case note == last.note:
-			wait = again.After
+			wait = dedupe.Interval
 		}
 		if now.Sub(last.at) >= wait {
 			due[cause] = note

@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/internal/carry"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/propagation"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -38,7 +38,7 @@ func Desired(rule spec.Rule, source *object.Full, namespace string) *object.Full
 func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range from {
-		if carry.Over(globs, key) {
+		if propagation.Copies(globs, key) {
 			out[key] = value
 		}
 	}

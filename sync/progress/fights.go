@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -26,7 +26,7 @@ const (
 
 // FightEventLasts is the maximum age of the latest Event about a fight that still
 // goes on.
-const FightEventLasts = again.After + 2*longestPause
+const FightEventLasts = dedupe.Interval + 2*longestPause
 
 // fight is the recent repairs of one clone.
 type fight struct {

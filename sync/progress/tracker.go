@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -27,7 +27,7 @@ type Tracker struct {
 	unlabelled   map[object.Ref]*object.Digested
 	propagations map[PropagationKey]*ongoing
 	firstPass    firstPass
-	emitted      again.Memory[EventKey]
+	emitted      dedupe.Notes[EventKey]
 }
 
 // NewTracker returns an empty Tracker.
@@ -107,6 +107,6 @@ type EventKey struct{ About, Reason, Note string }
 func (t *Tracker) ShouldEmit(key EventKey, revision string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	due, _ := t.emitted.Say(key, revision, now)
+	due, _ := t.emitted.ShouldEmit(key, revision, now)
 	return due
 }

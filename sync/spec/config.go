@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/headwater-k8s/headwater/internal/carry"
+	"github.com/headwater-k8s/headwater/internal/propagation"
 	"github.com/headwater-k8s/headwater/internal/rules"
 )
 
@@ -117,7 +117,7 @@ func validateMetadata(at *field.Path, m map[string]string, value func(string) []
 		for _, problem := range validation.IsQualifiedName(key) {
 			errs = append(errs, field.Invalid(at.Key(key), key, problem))
 		}
-		if reason := carry.Never(key); reason != "" {
+		if reason := propagation.Forbidden(key); reason != "" {
 			errs = append(errs, field.Forbidden(at.Key(key), reason))
 		}
 		if value == nil {
@@ -137,7 +137,7 @@ func validateGlobs(at *field.Path, patterns []string) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Index(i), pattern, "not a glob"))
 		}
 	}
-	if len(strings.Join(patterns, "")) > carry.MaxGlobs {
+	if len(strings.Join(patterns, "")) > propagation.MaxGlobs {
 		errs = append(errs, field.Forbidden(at, "too long for the API server to evaluate; use fewer or shorter globs"))
 	}
 	return errs

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/cut"
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 // ReportingController is the reportingController of Headwater's Events.
@@ -191,7 +191,7 @@ func (e *Recorder) Subscribe(hear func(Event)) { e.subscribers = append(e.subscr
 
 // Record queues event for sending.
 func (e *Recorder) Record(event Event) {
-	event.Note, event.at = cut.To(event.Note, maxNote-len(cut.More)), e.clock.Now()
+	event.Note, event.at = text.Truncate(event.Note, maxNote-len(text.Ellipsis)), e.clock.Now()
 	for _, hear := range e.subscribers {
 		hear(event)
 	}

@@ -19,7 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 )
 
 func TestANoteIsNeverLongerThanTheAPIServerTakes(t *testing.T) {
@@ -162,14 +162,14 @@ func TestARestartRepeatsNoConditionThatWasReportedALittleWhileAgo(t *testing.T) 
 	p.shows(map[string]int32{"taken": 1})
 
 	p = p.restart()
-	p.clock.Step(again.After / 2)
+	p.clock.Step(dedupe.Interval / 2)
 	p.condition("taken")
 	p.condition("another")
 	p.shows(map[string]int32{"taken": 1, "another": 1})
 	require.Equal(t, 2, p.stored())
 
 	p = p.restart()
-	p.clock.Step(again.After)
+	p.clock.Step(dedupe.Interval)
 	p.condition("taken")
 	p.shows(map[string]int32{"taken": 2, "another": 1})
 	require.Len(t, p.listed(), 2)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 
-	"github.com/headwater-k8s/headwater/internal/again"
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 )
 
 const (
@@ -178,7 +178,7 @@ func (s *series) resume(stored *eventsv1.Event) (more bool) {
 	if own { // this process created it, but the response was lost
 		count = 0
 	}
-	if s.Persisting && s.count == 1 && s.last.Sub(last) < again.After {
+	if s.Persisting && s.count == 1 && s.last.Sub(last) < dedupe.Interval {
 		s.count = max(count, 1)
 		return false
 	}

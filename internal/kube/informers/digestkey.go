@@ -55,7 +55,7 @@ func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Lo
 		return err
 	}
 	woken := loop.NewWake()
-	if _, err := view.OnChange(func(Change[*storedKey]) { woken.Up() }); err != nil {
+	if _, err := view.OnChange(func(Change[*storedKey]) { woken.Notify() }); err != nil {
 		return err
 	}
 	var watching sync.WaitGroup

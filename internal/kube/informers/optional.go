@@ -99,7 +99,7 @@ func NewOptional[T metav1.Object](
 func (o *Optional[T]) Name() string { return o.name }
 
 // Recheck triggers discovery. It does not block.
-func (o *Optional[T]) Recheck() { o.wake.Up() }
+func (o *Optional[T]) Recheck() { o.wake.Notify() }
 
 // Run discovers and caches the wanted kinds until ctx ends.
 func (o *Optional[T]) Run(ctx context.Context) {

@@ -1,4 +1,4 @@
-package cut
+package text
 
 import (
 	"testing"
@@ -23,6 +23,6 @@ func TestCutsNoCharacterInTwo(t *testing.T) {
 		"a character that fits is whole":  {"zähe", 3, "zä…"},
 		"bytes are counted, not as shown": {"äää", 6, "äää"},
 	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, tc.want, To(tc.from, tc.limit)) })
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, tc.want, Truncate(tc.from, tc.limit)) })
 	}
 }

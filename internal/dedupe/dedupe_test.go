@@ -1,4 +1,4 @@
-package again
+package dedupe
 
 import (
 	"testing"
@@ -8,28 +8,28 @@ import (
 )
 
 func TestWhatLastsIsToldAgain(t *testing.T) {
-	var m Memory[string]
+	var m Notes[string]
 	now := time.Unix(1000, 0)
 	says := func(after time.Duration, text string, say, news bool) {
 		t.Helper()
 		now = now.Add(after)
-		gotSay, gotNews := m.Say("it", text, now)
+		gotSay, gotNews := m.ShouldEmit("it", text, now)
 		require.Equal(t, []bool{say, news}, []bool{gotSay, gotNews})
 	}
 	says(0, "one", true, true)
-	says(After-1, "one", false, false)
+	says(Interval-1, "one", false, false)
 	says(1, "one", true, false)
 	says(1, "two", true, true)
-	says(After, "two", true, false)
+	says(Interval, "two", true, false)
 	m.Forget("it")
 	says(1, "two", true, true)
 }
 
 func TestWhatIsOverIsForgotten(t *testing.T) {
-	var m Memory[int]
+	var m Notes[int]
 	now := time.Unix(1000, 0)
 	for one := range 100 {
-		say, news := m.Say(one, "it", now.Add(time.Duration(one)*After))
+		say, news := m.ShouldEmit(one, "it", now.Add(time.Duration(one)*Interval))
 		require.True(t, say && news)
 	}
 	require.Len(t, m.last, 2)

@@ -1,4 +1,4 @@
-package carry
+package propagation
 
 import (
 	"path"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatGoesOver(t *testing.T) {
+func TestWhatGoesCopies(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		globs []string
 		key   string
@@ -24,7 +24,7 @@ func TestWhatGoesOver(t *testing.T) {
 		"never what is Headwater's":          {[]string{"*"}, "headwater.dev/clone", false},
 		"never by what other tools claim it": {[]string{"*"}, "kubectl.kubernetes.io/last-applied-configuration", false},
 	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, tc.want, Over(tc.globs, tc.key)) })
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, tc.want, Copies(tc.globs, tc.key)) })
 	}
 }
 
@@ -53,8 +53,8 @@ func FuzzPattern(f *testing.F) {
 		}
 		pattern, err := regexp.Compile(Pattern([]string{glob, "other"}))
 		require.NoError(t, err)
-		never := regexp.MustCompile(NeverPattern()).MatchString(key)
-		require.Equal(t, Never(key) != "", never)
-		require.Equal(t, Over([]string{glob, "other"}, key), pattern.MatchString(strings.ReplaceAll(key, "/", Slash)) && !never, "%q of %q", pattern, key)
+		forbidden := regexp.MustCompile(ForbiddenPattern()).MatchString(key)
+		require.Equal(t, Forbidden(key) != "", forbidden)
+		require.Equal(t, Copies([]string{glob, "other"}, key), pattern.MatchString(strings.ReplaceAll(key, "/", Slash)) && !forbidden, "%q of %q", pattern, key)
 	})
 }

@@ -1,4 +1,4 @@
-package carry
+package propagation
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
 
-// Slash stands for the slash of a key where it is matched.
+// Slash replaces the slash of a key before it is matched with Pattern.
 const Slash = "\x00"
 
-// Pattern is a regular expression, as RE2 takes it, of the keys that one of globs
+// Pattern returns a regular expression in RE2 syntax for the keys that one of globs
 // matches, with Slash for their slash.
 func Pattern(globs []string) string {
 	var all []string
@@ -21,8 +21,8 @@ func Pattern(globs []string) string {
 	return "(?s)^(?:" + strings.Join(all, "|") + ")$"
 }
 
-// NeverPattern is one of the keys for which there is a reason in Never.
-func NeverPattern() string {
+// ForbiddenPattern returns a regular expression for the keys that are Forbidden.
+func ForbiddenPattern() string {
 	var all []string
 	for _, prefix := range append([]string{mark.Domain}, ownershipKeys...) {
 		all = append(all, regexp.QuoteMeta(prefix))
@@ -30,7 +30,8 @@ func NeverPattern() string {
 	return "^(?:" + strings.Join(all, "|") + ")"
 }
 
-// expression reads a valid glob as path.Match does.
+// expression returns the regular expression of a valid glob, with the meaning that
+// path.Match gives it.
 func expression(glob string) string {
 	var out strings.Builder
 	for rest := []rune(glob); len(rest) > 0; {
@@ -55,8 +56,9 @@ func expression(glob string) string {
 	return out.String()
 }
 
-// classOf reads a class whose inside glob begins with, and returns what follows
-// it. A range that ends before it begins holds nothing.
+// classOf returns the class that glob starts with, after its opening bracket, as a
+// regular expression, and the rest of glob. A range that ends before it begins is
+// empty.
 func classOf(glob []rune) (class string, rest []rune) {
 	open, empty := "[", `[^\x{0}-\x{10ffff}]`
 	if glob[0] == '^' {
