@@ -67,6 +67,9 @@ type Pod struct {
 	Trouble   Trouble
 	Crashes   uint16
 	CrashedAt uint32
+	// NotReadySince is since when the pod is not ready, in seconds since 1970; 0 if it
+	// is ready.
+	NotReadySince uint32
 	// BoundAt is when the pod was bound to its node, in whole seconds.
 	BoundAt time.Time
 	// StartedAt is when the first of its containers started, by the node's clock in
@@ -104,6 +107,9 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 		Trouble:    why,
 		Crashes:    crashes,
 		CrashedAt:  crashedAt,
+
+		NotReadySince: notReadySince(o),
+
 		BoundAt:    boundAt(o),
 		StartedAt:  StartedAt(o),
 		IP:         o.Status.PodIP,
@@ -123,6 +129,17 @@ func boundAt(pod *corev1.Pod) time.Time {
 		}
 	}
 	return pod.CreationTimestamp.Time
+}
+
+// notReadySince returns since when the condition Ready of pod is not True; 0 if it is,
+// or is missing.
+func notReadySince(pod *corev1.Pod) uint32 {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status != corev1.ConditionTrue && condition.LastTransitionTime.Unix() > 0 {
+			return uint32(condition.LastTransitionTime.Unix()) //nolint:gosec // until 2106
+		}
+	}
+	return 0
 }
 
 // StartedAt returns the earliest start of a container of pod that runs or has ended.

@@ -78,8 +78,9 @@ func PodTrouble(status *corev1.PodStatus) (why Trouble, crashes uint16, crashedA
 	return why, crashes, crashedAt
 }
 
-// FailsLikewise reports whether p and other look the same to health.JudgeRollout.
+// FailsLikewise reports whether p and other look the same to health.JudgeRollout and
+// health.JudgeConsumers.
 func (p *Pod) FailsLikewise(other *Pod) bool {
-	return p.Trouble == other.Trouble && p.Crashes == other.Crashes && p.CrashedAt == other.CrashedAt &&
+	return p.Trouble == other.Trouble && p.Crashes == other.Crashes && p.CrashedAt == other.CrashedAt && p.NotReadySince == other.NotReadySince &&
 		p.Phase == other.Phase && (p.DeletionTimestamp == nil) == (other.DeletionTimestamp == nil)
 }

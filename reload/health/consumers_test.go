@@ -1,0 +1,157 @@
+package health
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// The clone was written an hour after birth, and the restart for it came a minute
+// later. Now is a minute after that.
+const (
+	written   = time.Hour
+	restarted = written + time.Minute
+	judged    = restarted + time.Minute
+)
+
+// consumer is a Deployment whose rollout is complete.
+func consumer(name string, changes ...func(*Consumer)) Consumer {
+	c := Consumer{
+		Name:     "Deployment/" + name,
+		Workload: &workload.Workload{Kind: kinds.KindDeployment, Rollout: &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 2, Available: 2}},
+	}
+	for _, change := range changes {
+		change(&c)
+	}
+	return c
+}
+
+func restartedFor(c *Consumer) { c.RestartedAt = birth.Add(restarted) }
+
+func waitsFor(what string) func(*Consumer) { return func(c *Consumer) { c.Waits = what } }
+
+func rollout(change func(*workload.Rollout)) func(*Consumer) {
+	return func(c *Consumer) { change(c.Workload.Rollout) }
+}
+
+func progressing(r *workload.Rollout) { r.Updated, r.Old, r.Available = 1, 1, 1 }
+
+func pods(all ...*workload.Pod) func(*Consumer) { return func(c *Consumer) { c.Pods = all } }
+
+func refreshed(all ...*workload.Pod) func(*Consumer) {
+	return func(c *Consumer) { c.Pods, c.Refreshed = all, all }
+}
+
+func notReady(since time.Duration) func(*workload.Pod) {
+	return func(p *workload.Pod) { p.NotReadySince = uint32(birth.Add(since).Unix()) }
+}
+
+func TestTheHealthOfTheConsumersOfARevision(t *testing.T) {
+	crashing := waitingFor("CrashLoopBackOff")
+	failedBefore := func(c *Consumer) { c.FailedBefore = true }
+	for sentence, test := range map[string]struct {
+		consumers []Consumer
+		want      string
+		again     time.Duration // after birth; 0 for never
+	}{
+		"a consumer that needs nothing is healthy":               {consumers: []Consumer{consumer("web")}, want: "7 Healthy"},
+		"one whose rollout is complete is healthy":               {consumers: []Consumer{consumer("web", restartedFor)}, want: "7 Healthy"},
+		"one that waits is pending, for its reason":              {consumers: []Consumer{consumer("web", waitsFor("waits for its window"))}, want: "7 Pending: Deployment/web: waits for its window"},
+		"one whose rollout goes on is pending":                   {consumers: []Consumer{consumer("web", restartedFor, rollout(progressing))}, want: "7 Pending: Deployment/web: rollout in progress"},
+		"one whose rollout is paused is pending, which is named": {consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.Paused = true }))}, want: "7 Pending: Deployment/web: rollout in progress (Paused)"},
+		"a rollout that Headwater did not start delays nothing":  {consumers: []Consumer{consumer("web", rollout(progressing))}, want: "7 Healthy"},
+		"nor does its deadline count":                            {consumers: []Consumer{consumer("web", rollout(progressing), rollout(func(r *workload.Rollout) { r.FailedAt = birth.Add(judged).Unix() }))}, want: "7 Healthy"},
+		"a rollout that exceeded its deadline is unhealthy": {
+			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.FailedAt = birth.Add(judged).Unix() }))},
+			want:      "7 Unhealthy: Deployment/web: ProgressDeadlineExceeded",
+		},
+		"a new pod that crashes is unhealthy": {
+			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), pods(boundPod(0), boundPod(restarted, crashing)))},
+			want:      "7 Unhealthy: Deployment/web: CrashLoopBackOff (pod pod-1h1m0s)",
+		},
+		"so is a pod that came by itself and read the clone": {
+			consumers: []Consumer{consumer("web", pods(boundPod(0), boundPod(restarted, crashing)))},
+			want:      "7 Unhealthy: Deployment/web: CrashLoopBackOff (pod pod-1h1m0s)",
+		},
+		"an old pod that fails does not hide a new one": {
+			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), pods(boundPod(0, crashing), boundPod(restarted, crashing)))},
+			want:      "7 Unhealthy: Deployment/web: CrashLoopBackOff (pod pod-1h1m0s)",
+		},
+		"what failed before does not count, and is named": {
+			consumers: []Consumer{consumer("old", failedBefore, restartedFor, rollout(progressing), pods(boundPod(restarted, crashing))), consumer("web")},
+			want:      "7 Healthy: Deployment/old failed before",
+		},
+		"nor does what was unavailable before": {
+			consumers: []Consumer{consumer("old", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.UnavailableAt = birth.Unix() }))},
+			want:      "7 Healthy: Deployment/old failed before",
+		},
+		"what is unavailable since counts": {
+			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.UnavailableAt = birth.Add(written).Unix() }))},
+			want:      "7 Pending: Deployment/web: rollout in progress",
+		},
+		"what failed before and recovered is healthy": {consumers: []Consumer{consumer("old", failedBefore, restartedFor)}, want: "7 Healthy"},
+		"a refreshed pod that stays ready is healthy": {consumers: []Consumer{consumer("web", refreshed(boundPod(0)))}, want: "7 Healthy"},
+		"one that lost its readiness is unhealthy": {
+			consumers: []Consumer{consumer("web", refreshed(boundPod(0, notReady(written))))},
+			want:      "7 Unhealthy: Deployment/web: NotReady (pod pod-0s)",
+		},
+		"one that was not ready before does not count": {consumers: []Consumer{consumer("web", refreshed(boundPod(0, notReady(written-time.Second))))}, want: "7 Healthy"},
+		"one that restarted since is unhealthy for a while": {
+			consumers: []Consumer{consumer("web", refreshed(boundPod(0, crashed(1, written))))},
+			want:      "7 Unhealthy: Deployment/web: Restarted (pod pod-0s)", again: written + 6*time.Minute,
+		},
+		"one that restarted before does not count": {consumers: []Consumer{consumer("web", refreshed(boundPod(0, crashed(1, written-time.Second))))}, want: "7 Healthy"},
+		"one that crashes since is unhealthy, for the kubelet's reason": {
+			consumers: []Consumer{consumer("web", refreshed(boundPod(0, crashed(3, judged), crashing)))},
+			want:      "7 Unhealthy: Deployment/web: CrashLoopBackOff (pod pod-0s)",
+		},
+		"a new pod that is not ready yet is no refreshed one":    {consumers: []Consumer{consumer("web", refreshed(boundPod(restarted, notReady(restarted))))}, want: "7 Healthy"},
+		"a pod without a workload is judged, too":                {consumers: []Consumer{{Name: "Pod/alone", Refreshed: []*workload.Pod{boundPod(0, notReady(written))}}}, want: "7 Unhealthy: Pod/alone: NotReady (pod pod-0s)"},
+		"the rollout of a CronJob is none":                       {consumers: []Consumer{consumer("job", restartedFor, rollout(progressing), func(c *Consumer) { c.Workload.Kind = kinds.KindCronJob })}, want: "7 Healthy"},
+		"unhealthy is worse than pending, and names itself only": {consumers: []Consumer{consumer("a", waitsFor("waits")), consumer("web", refreshed(boundPod(0, notReady(judged))))}, want: "7 Unhealthy: Deployment/web: NotReady (pod pod-0s)"},
+		"reasons are sorted, and only some are named": {
+			consumers: []Consumer{
+				consumer("f", waitsFor("w")), consumer("e", waitsFor("w")), consumer("d", waitsFor("w")), consumer("c", waitsFor("w")),
+				consumer("b", waitsFor("w")), consumer("a", waitsFor("w")), consumer("z", waitsFor("w"), failedBefore),
+			},
+			want: "7 Pending: Deployment/a: w; Deployment/b: w; Deployment/c: w; Deployment/d: w; Deployment/e: w; and 1 more; Deployment/z failed before",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			report, again := JudgeConsumers(7, test.consumers, birth.Add(written), birth.Add(judged))
+			require.Equal(t, test.want, report.String())
+			want := time.Time{}
+			if test.again != 0 {
+				want = birth.Add(test.again)
+			}
+			require.Equal(t, want, again)
+			read, ok := mark.ParseConsumersReport(report.String())
+			require.True(t, ok)
+			require.Equal(t, report, read)
+		})
+	}
+}
+
+func TestWhatFailsWhenTheCloneIsWritten(t *testing.T) {
+	crashing := waitingFor("CrashLoopBackOff")
+	consumers := []Consumer{
+		consumer("web", pods(boundPod(0))),
+		consumer("old", pods(boundPod(0, crashing))),
+		consumer("new", pods(boundPod(written, crashing))),
+	}
+	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, birth.Add(written), birth.Add(written)))
+}
+
+func TestAReportSaysWhatFailedBefore(t *testing.T) {
+	failed := func(c *Consumer) { c.FailedBefore = true }
+	report, _ := JudgeConsumers(7, []Consumer{
+		consumer("a", waitsFor("waits for its window")), consumer("b", waitsFor("waits"), failed), consumer("c", waitsFor("waits"), failed),
+	}, birth.Add(written), birth.Add(judged))
+	require.Equal(t, []string{"Deployment/b", "Deployment/c"}, FailedBeforeIn(report))
+	require.Empty(t, FailedBeforeIn(mark.ConsumersReport{}))
+}
