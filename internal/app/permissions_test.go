@@ -198,7 +198,7 @@ func TestTheTableOfPermissionsIsCurrent(t *testing.T) {
 		require.NoError(t, os.WriteFile(tableFile, []byte(before+tableHead+want), 0o644))
 		return
 	}
-	require.Equal(t, want, after, "write it anew: UPDATE=1 go test ./internal/app")
+	require.Equal(t, want, after, "write it again: UPDATE=1 go test ./internal/app")
 }
 
 func table(all []asked) string {

@@ -143,10 +143,10 @@ func (r *reloader) changed(ctx, cacheCtx context.Context) {
 	r.tellNotes()
 }
 
-// tellNotes logs what the file in force says and hardly means.
+// tellNotes logs the notes on the file in force.
 func (r *reloader) tellNotes() {
 	for _, note := range r.current.Notes {
-		r.log.Warn("configuration valid, but hardly meant: "+note.Message, zap.String("path", note.Path), zap.Int("line", note.Line))
+		r.log.Warn("configuration valid, but probably not intended: "+note.Message, zap.String("path", note.Path), zap.Int("line", note.Line))
 	}
 }
 

@@ -32,7 +32,7 @@ type Config struct {
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
-	// Notes are what is valid and hardly meant, sorted by line.
+	// Notes are about settings that are valid and probably not intended, sorted by line.
 	Notes []Problem `json:"-"`
 	// Revision identifies the bytes that the Config was read from; see
 	// WatchFrom.

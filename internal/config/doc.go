@@ -1,10 +1,9 @@
 // Package config reads the configuration file.
 //
-// In: the bytes of one YAML file. Out: a Config with every default filled in
-// and nothing wrong with it, and notes on what of it is hardly meant; or
-// Problems: everything that is wrong, each with its line and what to do about
-// it. Compile turns a Config into the rule sets
-// that the modules work with, and Watch tells when the file's content has
+// In: the bytes of one YAML file. Out: a valid Config with every default filled in,
+// with notes on settings that are probably not intended; or else Problems: all
+// errors, each with its line and what to do about it. Compile turns a Config into
+// the rule sets of the modules. Watch reports when the content of the file has
 // changed.
 //
 // A file is checked in three steps: its YAML, its shape (against the JSON

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// document is a YAML file as data, with the line of every value and what was
-// found to be wrong, or hardly meant, so far.
+// document is a YAML file as data, with the line of every value, and the problems and
+// notes so far.
 type document struct {
 	file  string
 	root  any
@@ -41,7 +41,7 @@ func (d *document) report(line int, path, message string) {
 	d.problems = append(d.problems, Problem{File: d.file, Line: line, Path: path, Message: message})
 }
 
-// note has d tell of what is valid and hardly meant.
+// note adds a note on a setting that is valid and probably not intended.
 func (d *document) note(at *field.Path, message string) {
 	path := at.String()
 	d.notes = append(d.notes, Problem{File: d.file, Line: d.line(path), Path: path, Message: message})

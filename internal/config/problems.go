@@ -213,8 +213,8 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Problem is one thing that is wrong with a configuration file, or, as a note,
-// hardly meant.
+// Problem is one error in a configuration file, or a note on a valid setting that is
+// probably not intended.
 type Problem struct {
 	File string `json:"-"`
 	// Line counts from 1.

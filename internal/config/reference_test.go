@@ -51,7 +51,7 @@ func TestTheReferenceOfKeysIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile(referenceFile)
 	require.NoError(t, err)
-	require.Equal(t, want, string(got), "write it anew: UPDATE=1 go test ./internal/config")
+	require.Equal(t, want, string(got), "write it again: UPDATE=1 go test ./internal/config")
 }
 
 // Nothing that the schema allows is left out of the reference.

@@ -1,9 +1,9 @@
 // Package digest computes keyed digests of Secret and ConfigMap values.
 //
-// Values in, short opaque sums out. A plain hash of a low-entropy secret can
-// be guessed by whoever reads it, so every sum is an HMAC-SHA256 under a key
-// that stays in Headwater's own namespace, truncated to 128 bits. The package
-// is pure: it reads no clock, no random source and no cluster.
+// In: values. Out: short opaque sums. Readers of a plain hash can guess a secret that
+// has little entropy. So every sum is an HMAC-SHA256, truncated to 128 bits, under a
+// key that stays in Headwater's own namespace. The package is pure: it reads no
+// clock, no random source and no cluster.
 package digest
 
 import (

@@ -42,12 +42,12 @@ func FuzzClone(f *testing.F) {
 		}
 		want := Clone{Rule: rule, Source: ref, SourceUID: types.UID(uid), SourceVersion: meta.Annotations[SourceVersion], OnRuleRemoved: meta.Annotations[OnRuleRemoved]}
 		require.Equal(t, want, read)
-		anew := metav1.ObjectMeta{Labels: map[string]string{"else": value}, Annotations: map[string]string{"else": value}}
-		Stamp(&anew, read)
-		again, ours := Of(&anew)
+		stamped := metav1.ObjectMeta{Labels: map[string]string{"else": value}, Annotations: map[string]string{"else": value}}
+		Stamp(&stamped, read)
+		again, ours := Of(&stamped)
 		require.True(t, ours)
 		require.Equal(t, read, again)
-		require.Equal(t, value, anew.Annotations["else"])
+		require.Equal(t, value, stamped.Annotations["else"])
 	})
 }
 

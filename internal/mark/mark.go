@@ -63,7 +63,7 @@ const (
 	// RefreshConfirmed on a pod is the RefreshedFor that its kubelet was asked
 	// for a second time.
 	RefreshConfirmed = Domain + "refresh-confirmed"
-	// Reload is set by the workload's owner, who thereby overrides the rule.
+	// Reload on a workload overrides the rule. The owner of the workload sets it.
 	Reload = Domain + "reload"
 	// ReloadOn is theirs, too: objects that the workload is reloaded for
 	// although it does not reference them; see ParseReloadOn.

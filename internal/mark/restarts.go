@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Restarts are the times at which Headwater restarted a workload of late,
-// oldest first: the last one, however old, and those of the hour before it.
+// Restarts are the times of Headwater's latest restarts of a workload, oldest first:
+// the last one, regardless of its age, and those in the hour before it.
 type Restarts []time.Time
 
 const (
-	// RestartsKept is how long before the last one a restart stays on record.
+	// RestartsKept is how long before the last one a restart stays recorded.
 	RestartsKept = time.Hour
 	// MaxRestarts bounds the record.
 	MaxRestarts = 60

@@ -19,20 +19,20 @@ func TestWhoACELPolicyLetsPassIsRecognisedSurelyOrNotAtAll(t *testing.T) {
 		condition, validation string
 		want                  *protectspec.Allow // nil: the rule is a comment
 	}{
-		"nobody":                          {validation: "false", want: &none},
-		"a user":                          {validation: "(request.userInfo.username == 'a')", want: new(users("a"))},
-		"one of two":                      {validation: "request.userInfo.username=='a'||(request.userInfo.username in ['b'])", want: new(users("a", "b"))},
-		"whom it does not ask about":      {condition: "!(request.userInfo.username in ['a', 'b'])", validation: "false", want: new(users("a", "b"))},
-		"a group":                         {condition: "!('g' in request.userInfo.groups)", validation: "false", want: &protectspec.Allow{ClusterRoles: []string{}, Groups: []string{"g"}}},
-		"a user for some objects":         {validation: "request.userInfo.username == 'a' && object.metadata.name == 'b'"},
-		"a user, or an object":            {validation: "request.userInfo.username == 'a' || object.metadata.name == 'b'"},
-		"everybody":                       {validation: "true"},
-		"a user, unless":                  {validation: "request.userInfo.username != 'a'"},
-		"only a user is asked about":      {condition: "request.userInfo.username == 'a'", validation: "false"},
-		"a negation of half of it":        {condition: "!(request.userInfo.username == 'a') || 'g' in request.userInfo.groups", validation: "false"},
-		"a negation without parentheses":  {condition: "!'g' in request.userInfo.groups", validation: "false"},
-		"a negation of two that both are": {condition: "!('g' in request.userInfo.groups && 'h' in request.userInfo.groups)", validation: "false"},
-		"a group of another list":         {validation: "'g' in request.userInfo.groups.map(x, x + 'y')"},
+		"nobody":                           {validation: "false", want: &none},
+		"a user":                           {validation: "(request.userInfo.username == 'a')", want: new(users("a"))},
+		"one of two":                       {validation: "request.userInfo.username=='a'||(request.userInfo.username in ['b'])", want: new(users("a", "b"))},
+		"users that it does not ask about": {condition: "!(request.userInfo.username in ['a', 'b'])", validation: "false", want: new(users("a", "b"))},
+		"a group":                          {condition: "!('g' in request.userInfo.groups)", validation: "false", want: &protectspec.Allow{ClusterRoles: []string{}, Groups: []string{"g"}}},
+		"a user for some objects":          {validation: "request.userInfo.username == 'a' && object.metadata.name == 'b'"},
+		"a user, or an object":             {validation: "request.userInfo.username == 'a' || object.metadata.name == 'b'"},
+		"everybody":                        {validation: "true"},
+		"a user, unless":                   {validation: "request.userInfo.username != 'a'"},
+		"only a user is asked about":       {condition: "request.userInfo.username == 'a'", validation: "false"},
+		"a negation of half of it":         {condition: "!(request.userInfo.username == 'a') || 'g' in request.userInfo.groups", validation: "false"},
+		"a negation without parentheses":   {condition: "!'g' in request.userInfo.groups", validation: "false"},
+		"a negation of two that both are":  {condition: "!('g' in request.userInfo.groups && 'h' in request.userInfo.groups)", validation: "false"},
+		"a group of another list":          {validation: "'g' in request.userInfo.groups.map(x, x + 'y')"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			condition := ""

@@ -53,7 +53,7 @@ func TestADenyIsCarriedOverOnlyIfARuleSaysTheSame(t *testing.T) {
 		"preconditions ask for more": {
 			preconditions: `{all: [{key: "{{request.userInfo.username}}", operator: Equals, value: bob}]}`, off: "only under its preconditions",
 		},
-		"only for some people":  {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain people"},
+		"only for some people":  {match: "subjects: [{kind: User, name: bob}], ", off: "refuses only certain users"},
 		"but for some objects":  {exclude: "exclude: {any: [{resources: {names: [base]}}]}", off: "it excludes objects"},
 		"but for other objects": {exclude: "exclude: {any: [{resources: {names: [another]}}]}", operations: []protectspec.Operation{protectspec.Create, protectspec.Update}},
 	} {

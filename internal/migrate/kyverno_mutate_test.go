@@ -41,7 +41,7 @@ func TestRulesThatRestartAKindEachRestartAllTogether(t *testing.T) {
 	}
 }
 
-// Whoever takes the comment signs away gets a rule that restarts.
+// Without the comment signs, it is a rule that restarts.
 func TestARestartThatIsACommentIsThereAsAWhole(t *testing.T) {
 	conditional := strings.TrimSuffix(target("Deployment"), "}") + ", preconditions: {all: [{key: a, operator: Equals, value: b}]}}"
 	_, text, _ := translatedFrom(t, strings.NewReader(restarting(", namespaces: [platform]", conditional)))

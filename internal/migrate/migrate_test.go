@@ -178,7 +178,7 @@ func TestRestartsReachNoMoreThanBefore(t *testing.T) {
 func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 	for file, reasons := range map[string][]string{
 		"kyverno-clone.yaml": {
-			"Role platform:secret-editor exempts nobody here", "Group sre-* is a wildcard", "holds the verb override",
+			"Role platform:secret-editor exempts nobody here", "Group sre-* is a wildcard", "with the verb override",
 			"Delete Kyverno's policies that clone, before Headwater runs",
 		},
 		"kyverno-list.yaml":       {"its cloneList takes rbac.authorization.k8s.io/v1/Role as well"},
@@ -218,7 +218,7 @@ func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
 	}
 }
 
-// Whoever takes the comment signs away gets a file that can be read.
+// Without the comment signs, the file can be read.
 func TestCommentedRulesAreRules(t *testing.T) {
 	for _, file := range []string{"kyverno-partly.yaml", "kyverno-cel-partly.yaml", "reflector.yaml", "replicator.yaml"} {
 		_, text, before := translated(t, file)

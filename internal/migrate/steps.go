@@ -48,9 +48,9 @@ func (r Result) steps() []string {
 	}
 	if r.Tools[ir.Replicator] {
 		steps = append(steps, "kubernetes-replicator copies Roles, RoleBindings and ServiceAccounts, too, which nothing here does: look for its "+
-			"annotations on those first. Stop it before the next change of a source: it sets all labels of a copy anew, so that "+
-			"Headwater has to put its mark back. Do not delete a source while it runs, which deletes its copies or empties them. Then take its "+
-			"annotations off.")
+			"annotations on those first. Stop it before the next change of a source: it overwrites all labels of a copy, so that "+
+			"Headwater has to put its mark back. Do not delete a source while it runs, which deletes its copies or empties them. Then remove its "+
+			"annotations.")
 	}
 	return steps
 }

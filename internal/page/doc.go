@@ -1,8 +1,8 @@
-// Package page serves a read-only web page of how Headwater stands: a grid of
-// rules and namespaces, how the last change spread, and what was refused and
-// reloaded of late. It follows what happens by server-sent events, and works
-// only while somebody looks.
+// Package page serves a read-only web page about the status of Headwater: a grid of
+// rules and namespaces, the propagation of the last change, and recent refusals and
+// reloads. The page follows changes by server-sent events. It does no work while no
+// browser is connected.
 //
-// It knows names and states, never a value, and nothing of the modules: the
-// app tells it by a Feed what happens, and answers by a Subject how things are.
+// It knows names and states, never a value, and does not know the modules: the app
+// reports changes through a Feed, and the current state through a Subject.
 package page

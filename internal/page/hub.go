@@ -18,11 +18,11 @@ const (
 	// this many times as long, up to longest.
 	share   = 10
 	longest = time.Second
-	// refillEvery is how often everything is looked at, in case something was
-	// missed.
+	// refillEvery is how often the hub reads the status of all targets again, in case
+	// it missed a change.
 	refillEvery = time.Minute
-	// linger is how long the grid is kept up to date for nobody: a page that is
-	// loaded anew finds it.
+	// linger is how long the hub keeps the grid up to date after the last browser
+	// disconnected, so that a page that is loaded again finds it.
 	linger = 10 * time.Second
 	// viewersMost bounds the open pages.
 	viewersMost = 64

@@ -14,12 +14,12 @@ const (
 	// heartbeat is how often the page gets an event while nothing else changes.
 	// The page warns its reader when two of them are missing.
 	heartbeat = 5 * time.Second
-	// streamLasts bounds a stream, so that the right to it is asked about
-	// again. The page connects anew by itself.
+	// streamLasts bounds a stream, so that the permission is checked again. The page
+	// reconnects by itself.
 	streamLasts = 5 * time.Minute
-	// writeTimeout is when somebody who does not read is given up.
+	// writeTimeout bounds the write to a browser that does not read.
 	writeTimeout = 10 * time.Second
-	// unread is how many messages somebody may be behind.
+	// unread is how many messages can wait for one browser.
 	unread = 64
 )
 

@@ -106,8 +106,8 @@ var (
 	accountOfCEL = regexp.MustCompile(`^system:serviceaccount:([^:]+):([^:]+)$`)
 )
 
-// allowed is whom the policy lets pass: by its one validation, or because it
-// does not ask about them. recognised is false if it asks anything else.
+// allowed returns the users that the policy exempts: by its one validation, or by its
+// conditions. recognised is false if the policy checks anything else.
 func (p CELPolicy) allowed() (allow protectspec.Allow, recognised bool) {
 	allow.ClusterRoles = []string{}
 	if len(p.Spec.Validations) != 1 {
@@ -128,7 +128,7 @@ func (p CELPolicy) allowed() (allow protectspec.Allow, recognised bool) {
 	return allow, true
 }
 
-// exemptedBy adds to allow those of whom the condition does not hold.
+// exemptedBy adds to allow the users for which the condition is false.
 func exemptedBy(condition string, allow *protectspec.Allow) bool {
 	if not := celNotUser.FindStringSubmatch(condition); not != nil {
 		allowUser(not[1], allow)
@@ -146,7 +146,7 @@ func exemptedBy(condition string, allow *protectspec.Allow) bool {
 	return true
 }
 
-// exempted adds to allow those of whom the expression holds.
+// exempted adds to allow the users for which the expression is true.
 func exempted(expression string, allow *protectspec.Allow) bool {
 	if group := celGroup.FindStringSubmatch(expression); group != nil {
 		allow.Groups = append(allow.Groups, strings.Trim(group[1], `"'`))

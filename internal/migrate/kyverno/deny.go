@@ -65,7 +65,7 @@ func (p Policy) describe(f *ir.Finding, rule kyvernoRule, matched filter) {
 		f.RecordLoss("its failureActionOverrides are left out: mode is the same in every namespace")
 	}
 	if matched.people() {
-		f.Disable("it refuses only certain people, and a rule here everybody but those whom it allows")
+		f.Disable("it refuses only certain users, and a rule of Headwater refuses all users that it does not allow")
 	}
 	f.Note(overrideMay)
 }
@@ -165,8 +165,8 @@ func protectedOperations(matched []string, raw json.RawMessage) ([]protectspec.O
 	return operations, nil
 }
 
-// allow is whom the rule exempts. Those who cannot be named here are refused,
-// and noted.
+// allow returns the users that the rule exempts. It records users that a rule of
+// Headwater cannot name: they are refused.
 func (p Policy) allow(f *ir.Finding, rule kyvernoRule) protectspec.Allow {
 	allow := protectspec.Allow{ClusterRoles: []string{}}
 	excluded, all := rule.Exclude.filters()
@@ -180,9 +180,9 @@ func (p Policy) allow(f *ir.Finding, rule kyvernoRule) protectspec.Allow {
 			f.Disable("it excludes objects, and perhaps this one, by names or labels")
 		case !x.people():
 		case x.resources() && !x.onlyKinds(f.Source.Kind):
-			f.RecordLoss("whom it excludes for some objects or operations only is not exempt here")
+			f.RecordLoss("users that it excludes for some objects or operations only are not exempt here")
 		case countOf(x.Roles, x.ClusterRoles)+min(len(x.Subjects), 1) > 1:
-			f.RecordLoss("whom it excludes by role and name at once is not exempt here")
+			f.RecordLoss("users that it excludes by role and name at once are not exempt here")
 		default:
 			x.exempt(f, &allow)
 		}
@@ -222,8 +222,8 @@ func (f filter) onlyKinds(kind object.Kind) bool {
 func (f filter) exempt(to *ir.Finding, allow *protectspec.Allow) {
 	if len(f.ClusterRoles) > 0 {
 		allow.ClusterRoles = append(allow.ClusterRoles, f.ClusterRoles...)
-		to.Note("a ClusterRole counts when it is held through a ClusterRoleBinding, and not through a RoleBinding: whoever " +
-			"administers a namespace could bind it there to themselves")
+		to.Note("a ClusterRole counts if a ClusterRoleBinding grants it. A RoleBinding does not count: " +
+			"an administrator of a namespace could create one there")
 	}
 	for _, role := range f.Roles {
 		to.RecordLoss("Role %s exempts nobody here: roles of a namespace do not count; name its holders", role)

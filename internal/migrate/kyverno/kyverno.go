@@ -57,7 +57,7 @@ const (
 	otherJob       = "it neither clones, nor denies, nor changes existing workloads"
 	admissionOff   = "the policy has admission: false, so that it does nothing to requests"
 	neverTriggered = "it is triggered by neither the making nor a change of a namespace"
-	overrideMay    = "whoever holds the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins do"
+	overrideMay    = "users with the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins have it"
 )
 
 type kyvernoRule struct {

@@ -4,13 +4,12 @@ import (
 	"time"
 )
 
-// maxFirstSeen bounds the places of which is remembered since when they were
-// seen to stand as they do.
+// maxFirstSeen bounds the number of remembered times.
 const maxFirstSeen = 10_000
 
-// FirstSeen are since when places were seen to stand as they do that are not in
-// sync and where nothing else tells. They outlive a Grid, so that it does not
-// begin to count anew when somebody looks again.
+// FirstSeen holds when a target that is not in sync was first seen in its present
+// status, if nothing else shows that time. It outlives a Grid, so that the time stays
+// the same when a browser connects again.
 type FirstSeen map[firstSeenKey]time.Time
 
 type firstSeenKey struct {

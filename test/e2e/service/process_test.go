@@ -197,7 +197,7 @@ func TestWhatIsHardlyMeantIsLoggedAtTheStartAndOnAChange(t *testing.T) {
 	e := newEnv(t)
 	rule := strings.ReplaceAll(e2e.OneRule("meant"), "meant-*", "kube-*")
 	h := e.Start(rule)
-	const note = `"configuration valid, but hardly meant: the rule clones nowhere: exclude (kube-*)`
+	const note = `"configuration valid, but probably not intended: the rule clones nowhere: exclude (kube-*)`
 	logs(e, h, 1, note)
 	e.ConfigFile("# moved\n" + rule)
 	logs(e, h, 2, note)
