@@ -2,10 +2,12 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/validate"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
@@ -33,6 +35,9 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 		base, err := rules.NewBase(rule.Name, rule.Source)
 		if err != nil {
 			return Sets{}, err
+		}
+		if base.Validator, err = validate.Compile(rule.Validate); err != nil {
+			return Sets{}, fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
 		bases = append(bases, base)
 		if rule.Sync != nil {

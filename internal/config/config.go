@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/validate"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
@@ -41,11 +42,13 @@ type Config struct {
 
 // Rule is a source and what is done with it. An absent section is nil.
 type Rule struct {
-	Name    string              `json:"name"`
-	Source  rules.Source        `json:"source"`
-	Sync    *syncspec.Config    `json:"sync,omitempty"`
-	Protect *protectspec.Config `json:"protect,omitempty"`
-	Reload  *reloadspec.Config  `json:"reload,omitempty"`
+	Name   string       `json:"name"`
+	Source rules.Source `json:"source"`
+	// Validate says how the content of the source must look.
+	Validate validate.Checks     `json:"validate,omitempty"`
+	Sync     *syncspec.Config    `json:"sync,omitempty"`
+	Protect  *protectspec.Config `json:"protect,omitempty"`
+	Reload   *reloadspec.Config  `json:"reload,omitempty"`
 }
 
 // Load is LoadIn where Headwater's own namespace is not known.

@@ -37,6 +37,7 @@ func checkMeaning(doc *document, config *Config) {
 
 func (r Rule) validate(at *field.Path) field.ErrorList {
 	errs := r.Source.Validate(at.Child("source"))
+	errs = append(errs, r.validateChecks(at.Child("validate"))...)
 	if r.Sync == nil && r.Protect == nil && r.Reload == nil {
 		errs = append(errs, field.Forbidden(at, "does nothing; add sync: {}, protect: {} or reload: {}"))
 	}
@@ -59,6 +60,13 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, r.Reload.ValidateSource(at.Child("reload"), r.Source)...)
 	}
 	return errs
+}
+
+func (r Rule) validateChecks(at *field.Path) field.ErrorList {
+	if len(r.Validate) > 0 && r.Sync == nil && r.Protect == nil {
+		return field.ErrorList{field.Forbidden(at, "has no effect without sync or protect; add one of them, or remove it")}
+	}
+	return r.Validate.Validate(at)
 }
 
 func checkNames(doc *document, rules []Rule) field.ErrorList {

@@ -13,8 +13,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/text"
 )
 
-// maxQuoted is what is shown of a value that is text, in bytes.
-const maxQuoted = 60
+const (
+	// maxQuoted is what is shown of a value that is text, in bytes.
+	maxQuoted = 60
+	// manyChoices is how many choices people find the right one in themselves.
+	manyChoices = 5
+)
 
 // fault is one violation of the schema in words.
 type fault struct {
@@ -98,7 +102,13 @@ func wrongChoice(value any, choices []string) string {
 	if value == nil {
 		return "has no value; write " + oneOf(choices)
 	}
-	return fmt.Sprintf("must be %s, not %s", oneOf(choices), show(value))
+	message := fmt.Sprintf("must be %s, not %s", oneOf(choices), show(value))
+	if text, ok := value.(string); ok && len(choices) > manyChoices {
+		if meant := suggest.Closest(text, choices); meant != "" {
+			message += fmt.Sprintf("; did you mean %q?", meant)
+		}
+	}
+	return message
 }
 
 func wrongType(value any, want string, place node) string {

@@ -32,6 +32,7 @@ var sections = [][]string{
 	{},
 	{"rules"},
 	{"rules", "source"},
+	{"rules", "validate"},
 	{"rules", "sync"},
 	{"rules", "protect"},
 	{"rules", "reload"},
@@ -156,6 +157,9 @@ func (r *reference) kind(at *yaml.Node) string {
 	case "array":
 		return "list of " + r.kinds(r.element(at))
 	case "object":
+		if text(at, "additionalProperties") == "true" {
+			return "object"
+		}
 		if value(at, "additionalProperties") != nil && value(at, "properties") == nil {
 			return "strings by key"
 		}

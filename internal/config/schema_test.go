@@ -15,6 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/validate"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
@@ -85,6 +86,8 @@ func (s schemaFile) requireSame(t *testing.T, at string, typ reflect.Type, p pla
 		s.requireSame(t, at+"[*]", typ.Elem(), s.follow(p["additionalProperties"]))
 	case reflect.String:
 		require.True(t, p["type"] == "string" || p["enum"] != nil || p["const"] != nil, "%s must be text", at)
+	case reflect.Interface:
+		require.Empty(t, p, "%s must be open", at)
 	case reflect.Bool:
 		require.Equal(t, "boolean", p["type"], at)
 	case reflect.Int:
@@ -176,6 +179,7 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	for _, key := range []string{"onSourceDeleted", "onRuleRemoved", "onNamespaceUnmatched"} {
 		require.Equal(t, texts(syncspec.Retain, syncspec.Delete), rule("sync", key))
 	}
+	require.Equal(t, texts(validate.Formats()...), rule("validate", "[]", "is"))
 	require.Equal(t, texts(protectspec.Operations()...), rule("protect", "operations", "[]"))
 	require.Equal(t, texts(protectspec.Enforce, protectspec.Warn, protectspec.Audit), rule("protect", "mode"))
 	require.Equal(t, texts(protectspec.Revert, protectspec.Deny), rule("protect", "clones"))

@@ -8,12 +8,15 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/validate"
 )
 
 // Base is the part of a rule that every module sees. Module rules embed it.
 type Base struct {
 	Name   string
 	Source Source
+	// Validator checks the content of the source; nil if the rule has no checks.
+	Validator *validate.Validator
 	// selector is nil for a source given by name.
 	selector labels.Selector
 }

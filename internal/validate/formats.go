@@ -1,0 +1,190 @@
+package validate
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"time"
+	"unicode/utf8"
+)
+
+// pemBlocks returns the blocks of value, or what is wrong with it. Text around the
+// blocks is allowed, a damaged block is not.
+func pemBlocks(value []byte) (blocks []*pem.Block, wrong string) {
+	begun := bytes.Count(value, []byte("-----BEGIN "))
+	for rest := value; len(blocks) < begun; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		blocks = append(blocks, block)
+	}
+	switch {
+	case begun == 0:
+		return nil, "holds no PEM block"
+	case len(blocks) < begun:
+		return nil, fmt.Sprintf("is not valid PEM: %d of its %d blocks can be read", len(blocks), begun)
+	default:
+		return blocks, ""
+	}
+}
+
+func checkPEM(value []byte) string {
+	_, wrong := pemBlocks(value)
+	return wrong
+}
+
+// checkCertificate returns what is wrong with a chain of certificates. Only the
+// first, that of the server, must be valid now.
+func (c compiled) checkCertificate(value []byte, now time.Time) string {
+	blocks, wrong := pemBlocks(value)
+	if wrong != "" {
+		return wrong
+	}
+	var first *x509.Certificate
+	count := 0
+	for _, block := range blocks {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		count++
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return fmt.Sprintf("holds a certificate that cannot be read (number %d)", count)
+		}
+		if first == nil {
+			first = certificate
+		}
+	}
+	least := time.Duration(0)
+	if c.MinValidity != nil {
+		least = c.MinValidity.Duration
+	}
+	switch {
+	case first == nil:
+		return "holds no certificate"
+	case now.Before(first.NotBefore):
+		return "holds a certificate that is not valid yet"
+	case now.After(first.NotAfter):
+		return "holds a certificate that has expired"
+	case now.Add(least).After(first.NotAfter):
+		return fmt.Sprintf("holds a certificate that expires in less than %s", least)
+	default:
+		return ""
+	}
+}
+
+// checkDockerConfig returns what is wrong with the credentials of registries, in
+// the form of a Secret of type kubernetes.io/dockerconfigjson, or in the older one
+// of kubernetes.io/dockercfg, which has no key "auths".
+func checkDockerConfig(value []byte) string {
+	documents, wrong := readJSON(value)
+	if wrong != "" {
+		return wrong
+	}
+	registries, ok := documents[0].(map[string]any)
+	if inner, found := registries["auths"]; found {
+		registries, ok = inner.(map[string]any)
+	}
+	if !ok || len(registries) == 0 {
+		return "is not a Docker config: it has no registry under auths"
+	}
+	for _, entry := range registries {
+		if !isDockerAuth(entry) {
+			return "is not a Docker config: a registry has no usable credentials"
+		}
+	}
+	return ""
+}
+
+// isDockerAuth reports whether entry holds credentials that a kubelet can use.
+func isDockerAuth(entry any) bool {
+	fields, ok := entry.(map[string]any)
+	if !ok {
+		return false
+	}
+	if auth, found := fields["auth"].(string); found && auth != "" {
+		decoded, err := base64.StdEncoding.DecodeString(auth)
+		if err != nil {
+			decoded, err = base64.RawStdEncoding.DecodeString(auth)
+		}
+		return err == nil && bytes.Contains(decoded, []byte(":"))
+	}
+	for _, key := range []string{"username", "identitytoken", "registrytoken"} {
+		if text, found := fields[key].(string); found && text != "" {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// maxPattern is the longest pattern in bytes, maxProgram the largest number of
+	// instructions that one compiles to.
+	maxPattern, maxProgram = 4 << 10, 10_000
+	// maxMatching bounds instructions times bytes: Go matches in linear time, and
+	// this takes seconds at most.
+	maxMatching = 1 << 28
+)
+
+var errPatternTooLarge = errors.New("is too large; write a shorter pattern, or smaller repetitions")
+
+// pattern is a regular expression whose cost is known.
+type pattern struct {
+	*regexp.Regexp
+
+	instructions int
+}
+
+// compilePattern returns the expression that matches what expression matches as a
+// whole.
+func compilePattern(expression string) (*pattern, error) {
+	if _, err := newPattern(expression); err != nil { // an unbalanced one must not close the group below
+		return nil, err
+	}
+	return newPattern(`\A(?:` + expression + `)\z`)
+}
+
+func newPattern(expression string) (*pattern, error) {
+	if len(expression) > maxPattern {
+		return nil, errPatternTooLarge
+	}
+	compiled, err := regexp.Compile(expression)
+	if err != nil {
+		var wrong *syntax.Error
+		if errors.As(err, &wrong) {
+			return nil, errors.New(wrong.Code.String())
+		}
+		return nil, err
+	}
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxProgram {
+		return nil, errPatternTooLarge
+	}
+	return &pattern{Regexp: compiled, instructions: len(program.Inst)}, nil
+}
+
+func (p *pattern) check(value []byte) string {
+	switch {
+	case !utf8.Valid(value):
+		return "is not text"
+	case p.instructions*len(value) > maxMatching:
+		return "is too large to match against its pattern"
+	case !p.Match(value):
+		return "does not match its pattern"
+	default:
+		return ""
+	}
+}
