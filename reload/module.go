@@ -34,9 +34,9 @@ type Options struct {
 	Workers int
 }
 
-// Params are what the app provides. The digest key must be loaded before the caches
+// params are what the app provides. The digest key must be loaded before the caches
 // start, and Sources must track the sources of every rule.
-type Params struct {
+type params struct {
 	fx.In
 
 	Clients   *kube.Clients
@@ -51,8 +51,8 @@ type Params struct {
 	Observer  report.Observer `optional:"true"`
 }
 
-// Result is what the module contributes.
-type Result struct {
+// result is what the module contributes.
+type result struct {
 	fx.Out
 
 	View        *View
@@ -63,14 +63,14 @@ type Result struct {
 
 // needed reports whether the caches of consumers must run: as soon as there is a rule,
 // or consumers may be reloaded without one.
-func (p Params) needed() bool { return needed(p.Settings.Load().Settings, p.Rules.Load()) }
+func (p params) needed() bool { return needed(p.Settings.Load().Settings, p.Rules.Load()) }
 
 func needed(settings spec.Settings, set *rules.Set[spec.Rule]) bool {
 	return settings.WithoutRules() || len(set.All()) > 0
 }
 
 // newDefinitions creates the cache of CustomResourceDefinitions.
-func newDefinitions(p Params) (*informers.View[*informers.Definition], error) {
+func newDefinitions(p params) (*informers.View[*informers.Definition], error) {
 	view, err := informers.NewDefinitions(p.Clients, p.Log)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func newDefinitions(p Params) (*informers.View[*informers.Definition], error) {
 
 // newNeededConsumers creates the caches for the kinds that the current rules and
 // settings name. Settings are updated before rules.
-func newNeededConsumers(p Params, definitions *informers.View[*informers.Definition]) (*gather.Consumers, error) {
+func newNeededConsumers(p params, definitions *informers.View[*informers.Definition]) (*gather.Consumers, error) {
 	declared := func() []kinds.WorkloadKind { return p.Settings.Load().Workloads }
 	c, err := gather.NewConsumers(p.Clients, p.Caches, p.needed, gather.CustomKinds(declared, p.Rules, workload.ActedOn), definitions, workload.ActedOn, p.Log)
 	if err != nil {
@@ -92,22 +92,22 @@ func newNeededConsumers(p Params, definitions *informers.View[*informers.Definit
 	return c, nil
 }
 
-func newDependencies(p Params) dependencies {
+func newDependencies(p params) dependencies {
 	return dependencies{
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
 		rules: p.Rules, settings: p.Settings, registry: p.Registry, observer: p.Observer, log: p.Log, workers: p.Options.Workers,
 	}
 }
 
-func newFields(p Params, definitions *informers.View[*informers.Definition], c *controller) *fields.Controller {
+func newFields(p params, definitions *informers.View[*informers.Definition], c *controller) *fields.Controller {
 	return fields.NewController(fields.Params{
 		Clients: p.Clients, Caches: p.Caches, DigestKey: p.DigestKey, Events: p.Events, Rules: p.Rules,
 		Memory: c.memory, Repeats: &c.report.Repeats, Registry: p.Registry, Log: p.Log,
 	}, definitions)
 }
 
-func newResult(c *controller, s *fields.Controller) Result {
-	return Result{
+func newResult(c *controller, s *fields.Controller) result {
+	return result{
 		View:        &View{c.memory},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},

@@ -100,7 +100,7 @@ func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	require.Equal(t, spec.StepRestart, waiting.Step, "while it waits that is recorded, so that a next leader finds it")
 	require.Equal(t, d.Changed, waiting.Changed)
 	require.Equal(t, d.BaselineWhileWaiting, waiting.BaselineWhileWaiting)
-	require.Equal(t, spec.StepNothing, decide(d.Delivered().Baseline, current, other).Step)
+	require.Equal(t, spec.StepNothing, decide(d.delivered().Baseline, current, other).Step)
 
 	adopted := decide("", other)
 	require.Equal(t, spec.StepAdopt, adopted.Step)

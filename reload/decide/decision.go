@@ -70,9 +70,9 @@ func DelegateToOwner(stored string) Decision {
 	return Decision{Step: spec.StepAdopt, Reason: spec.ReasonOwned}
 }
 
-// Delivered returns d changed to recording the data, because another rollout has
+// delivered returns d changed to recording the data, because another rollout has
 // delivered it.
-func (d Decision) Delivered() Decision {
+func (d Decision) delivered() Decision {
 	d.Step, d.Reason, d.Baseline = spec.StepAdopt, spec.ReasonDelivered, d.BaselineIfCovered
 	return d
 }

@@ -57,7 +57,7 @@ func (h *history) look() {
 func (h *history) restart(d Decision, busy bool) bool {
 	h.True(h.startable(), "restarts what cannot start: %v", h.told)
 	if h.delivered(d) {
-		h.stored = d.Delivered().Baseline
+		h.stored = d.delivered().Baseline
 		return true
 	}
 	h.True(slices.ContainsFunc(h.uses, func(u *use) bool {

@@ -99,7 +99,7 @@ func stampReplacesNoPod(due Due) (d Decision, wait Wait, applies bool) {
 }
 
 func alreadyDelivered(due Due) (d Decision, wait Wait, applies bool) {
-	return due.Decision.Delivered(), Wait{}, due.Coverage == Delivered
+	return due.Decision.delivered(), Wait{}, due.Coverage == Delivered
 }
 
 func mayBeDelivered(due Due) (d Decision, wait Wait, applies bool) {

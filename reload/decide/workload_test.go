@@ -396,7 +396,7 @@ func TestWhereARolloutBroughtTheChangeWhatIsGoneStaysOnRecord(t *testing.T) {
 	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, data{"a": "1"})
 	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
 	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
-	brought := Workload(h, testUID, stored, []Input{gone.without(), changed}).Delivered()
+	brought := Workload(h, testUID, stored, []Input{gone.without(), changed}).delivered()
 	require.Equal(t, spec.StepNothing, Workload(h, testUID, brought.Baseline, []Input{gone, changed}).Step)
 }
 
@@ -472,7 +472,7 @@ func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
 			first := Workload(h, testUID, stored, []Input{beside, test.now})
 			require.Equal(t, spec.StepRestart, first.Step)
 			require.ElementsMatch(t, test.frozen, first.MayReadOld())
-			require.ElementsMatch(t, test.frozen, first.Delivered().MayReadOld())
+			require.ElementsMatch(t, test.frozen, first.delivered().MayReadOld())
 			require.Equal(t, spec.StepNothing, Workload(h, testUID, first.Baseline, []Input{beside, test.now}).Step)
 			second := Workload(h, testUID, first.Baseline, []Input{beside, test.next})
 			require.Equal(t, spec.StepRestart, second.Step)

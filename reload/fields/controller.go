@@ -219,7 +219,7 @@ func (s *Controller) execute(ctx context.Context, w request, decision targetDeci
 			return nil
 		}
 		return s.apply(ctx, w, values)
-	case StepRelease:
+	case stepRelease:
 		return s.apply(ctx, w, nil)
 	default:
 		if decision.Reason == spec.ReasonMissing {

@@ -15,18 +15,18 @@ import (
 const (
 	// StepSet writes the values, and releases fields that the rule no longer sets.
 	StepSet spec.Step = "Set"
-	// StepRelease removes all fields that the rule has set.
-	StepRelease spec.Step = "GiveBack"
+	// stepRelease removes all fields that the rule has set.
+	stepRelease spec.Step = "GiveBack"
 )
 
 // The reasons of a targetDecision, besides ReasonUnchanged and ReasonMissing.
 const (
-	// ReasonDiffers: a field does not hold the value of its key.
-	ReasonDiffers spec.Reason = "Differs"
-	// ReasonUnwanted: a field is set that the rule no longer names.
-	ReasonUnwanted spec.Reason = "Unwanted"
-	// ReasonUnselected: the rule's selector no longer matches the target.
-	ReasonUnselected spec.Reason = "Unselected"
+	// reasonDiffers: a field does not hold the value of its key.
+	reasonDiffers spec.Reason = "Differs"
+	// reasonUnwanted: a field is set that the rule no longer names.
+	reasonUnwanted spec.Reason = "Unwanted"
+	// reasonUnselected: the rule's selector no longer matches the target.
+	reasonUnselected spec.Reason = "Unselected"
 )
 
 // targetDecision is what to do about one target of one rule.
@@ -44,7 +44,7 @@ func DecideTarget(rule string, wanted spec.CompiledTarget, t *SetTarget, current
 	had := t.Set[rule]
 	switch {
 	case !wanted.Selector.Matches(t.LabelSet()) && len(had) > 0:
-		return targetDecision{Step: StepRelease, Reason: ReasonUnselected}
+		return targetDecision{Step: stepRelease, Reason: reasonUnselected}
 	case !wanted.Selector.Matches(t.LabelSet()), current == nil:
 		return targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}
 	}
@@ -62,9 +62,9 @@ func DecideTarget(rule string, wanted spec.CompiledTarget, t *SetTarget, current
 	}
 	switch {
 	case differs:
-		return targetDecision{Step: StepSet, Reason: ReasonDiffers}
+		return targetDecision{Step: StepSet, Reason: reasonDiffers}
 	case slices.ContainsFunc(had, func(path string) bool { return !named(path) }):
-		return targetDecision{Step: StepSet, Reason: ReasonUnwanted}
+		return targetDecision{Step: StepSet, Reason: reasonUnwanted}
 	}
 	return targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}
 }

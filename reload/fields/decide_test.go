@@ -72,15 +72,15 @@ func TestTargetIsWrittenOnlyWhereItDiffers(t *testing.T) {
 		current *object.Digested
 		want    targetDecision
 	}{
-		"a field that is not there is set":                  {holding(nil), data("1"), targetDecision{Step: StepSet, Reason: ReasonDiffers}},
-		"one that differs is":                               {holding(map[string]string{"spec.a": "2"}, "spec.a"), data("1"), targetDecision{Step: StepSet, Reason: ReasonDiffers}},
+		"a field that is not there is set":                  {holding(nil), data("1"), targetDecision{Step: StepSet, Reason: reasonDiffers}},
+		"one that differs is":                               {holding(map[string]string{"spec.a": "2"}, "spec.a"), data("1"), targetDecision{Step: StepSet, Reason: reasonDiffers}},
 		"one that holds the value is not":                   {holding(map[string]string{"spec.a": "1"}, "spec.a"), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
 		"nor is it when somebody else put it there":         {holding(map[string]string{"spec.a": "1"}), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
-		"a field that is no longer wanted is given back":    {holding(map[string]string{"spec.a": "1"}, "spec.a", "spec.b"), data("1"), targetDecision{Step: StepSet, Reason: ReasonUnwanted}},
+		"a field that is no longer wanted is given back":    {holding(map[string]string{"spec.a": "1"}, "spec.a", "spec.b"), data("1"), targetDecision{Step: StepSet, Reason: reasonUnwanted}},
 		"without its object a target keeps what it has":     {holding(map[string]string{"spec.a": "1"}, "spec.a"), nil, targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
 		"without the key, too":                              {holding(map[string]string{"spec.a": "1"}, "spec.a"), &object.Digested{}, targetDecision{Step: spec.StepNothing, Reason: spec.ReasonMissing, Missing: "key"}},
-		"what was set is given back when it is unselected":  {unselected(holding(nil, "spec.a")), data("1"), targetDecision{Step: StepRelease, Reason: ReasonUnselected}},
-		"even without the object":                           {unselected(holding(nil, "spec.a")), nil, targetDecision{Step: StepRelease, Reason: ReasonUnselected}},
+		"what was set is given back when it is unselected":  {unselected(holding(nil, "spec.a")), data("1"), targetDecision{Step: stepRelease, Reason: reasonUnselected}},
+		"even without the object":                           {unselected(holding(nil, "spec.a")), nil, targetDecision{Step: stepRelease, Reason: reasonUnselected}},
 		"what was never selected is left alone":             {unselected(holding(nil)), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
 		"what another rule has set is none of this rule's ": {holding(map[string]string{"spec.a": "1"}, []string{}...), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
 	} {
