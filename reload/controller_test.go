@@ -32,6 +32,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
@@ -224,27 +225,18 @@ func cloneOf(value string) *corev1.Secret {
 	return clone
 }
 
-func web() *appsv1.Deployment {
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "web-uid", ResourceVersion: "1"},
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("base", "password")}}},
-		}}},
-	}
-}
-
 func mountingPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare", UID: "pod-uid", ResourceVersion: "1"},
 		Spec: corev1.PodSpec{
-			NodeName: "n", Volumes: []corev1.Volume{secretVolume("v", "base")}, Containers: mounting(corev1.VolumeMount{Name: "v"}),
+			NodeName: "n", Volumes: []corev1.Volume{reloadtest.SecretVolume("v", "base")}, Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 }
 
 func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
-	f := newFixture(t, cloneOf("1"), web())
+	f := newFixture(t, cloneOf("1"), reloadtest.Web())
 	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop := f.lead()
 
@@ -270,7 +262,7 @@ func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
 }
 
 func TestAWorkloadThatNamesItselfAsItsControllerIsRestartedAsAnyOther(t *testing.T) {
-	own := web()
+	own := reloadtest.Web()
 	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: own.Name, UID: own.UID, Controller: new(true)}}
 	f := newFixture(t, cloneOf("1"), own)
 	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
@@ -282,7 +274,7 @@ func TestAWorkloadThatNamesItselfAsItsControllerIsRestartedAsAnyOther(t *testing
 }
 
 func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
-	f := newFixture(t, cloneOf("1"), web())
+	f := newFixture(t, cloneOf("1"), reloadtest.Web())
 	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
 	stop := f.lead()
 	f.expect("first sight is adopted", "deployments")
@@ -306,7 +298,7 @@ func (f *fixture) digestKeySecret() *corev1.Secret {
 }
 
 func TestFirstRuleAddedLiveBeginsTheWork(t *testing.T) {
-	f := newFixture(t, cloneOf("1"), web(), mountingPod())
+	f := newFixture(t, cloneOf("1"), reloadtest.Web(), mountingPod())
 	stop := f.lead()
 	require.Never(t, f.consumersRead, quiet, 10*time.Millisecond, "without rules no workload is read")
 
@@ -331,7 +323,7 @@ func TestSourceItselfIsGovernedInItsOwnNamespace(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "base", ResourceVersion: "1"},
 		Data:       map[string][]byte{"password": []byte("1")},
 	}
-	consumer := web()
+	consumer := reloadtest.Web()
 	consumer.Namespace = "platform"
 	f := newFixture(t, source, consumer)
 	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))

@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -30,10 +31,10 @@ func (f *fixture) recorded(w *appsv1.Deployment, consumed ...decide.Input) *apps
 	hasher, err := f.key.Hasher()
 	require.NoError(f.t, err)
 	for i := range consumed {
-		consumed[i].Digests = digests(hasher, data{"password": "1"})
+		consumed[i].Digests = reloadtest.Digests(hasher, reloadtest.Data{"password": "1"})
 	}
 	if w.Annotations == nil {
-		w.Annotations = notes{}
+		w.Annotations = reloadtest.Notes{}
 	}
 	w.Annotations[mark.Baseline] = decide.Workload(hasher, w.UID, "", consumed).Baseline
 	_, err = f.client.AppsV1().Deployments(w.Namespace).Update(f.t.Context(), w, metav1.UpdateOptions{})
@@ -50,25 +51,25 @@ func reading(mode refs.Mode, keys ...string) decide.Input {
 // What was immutable is refreshed like any other once no pod reads it: the
 // controller does so, and explain says so.
 func TestExplainingWhatKubeletsNoLongerHold(t *testing.T) {
-	deployment := web()
+	deployment := reloadtest.Web()
 	pod := &deployment.Spec.Template.Spec
-	pod.Containers, pod.Volumes = mounting(corev1.VolumeMount{Name: "v"}), []corev1.Volume{secretVolume("v", "base")}
+	pod.Containers, pod.Volumes = reloadtest.Mounting(corev1.VolumeMount{Name: "v"}), []corev1.Volume{reloadtest.SecretVolume("v", "base")}
 	f := newFixture(t, cloneOf("2"), deployment)
 	f.recorded(deployment, immutable(reading(refs.Volume)))
 	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
-	e, _, err := f.observing(spec.Settings{}).Explain(t.Context(), kinds.KindDeployment, "team", "web", birth)
+	e, _, err := f.observing(spec.Settings{}).Explain(t.Context(), kinds.KindDeployment, "team", "web", reloadtest.Birth)
 	require.NoError(t, err)
 	require.Equal(t, spec.StepAdopt, e.Step, "nothing to restart: %s", e.Reason)
 }
 
 func TestExplainingThatARestartWaitsForOtherRollouts(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
-	other := web()
+	other := reloadtest.Web()
 	other.Name, other.UID = "other", "other-uid"
-	other.Annotations = notes{mark.RestartedAt: mark.FormatTime(now.Add(-time.Minute))}
+	other.Annotations = reloadtest.Notes{mark.RestartedAt: mark.FormatTime(now.Add(-time.Minute))}
 	other.Generation, other.Spec.Replicas = 2, new(int32(2))
 	other.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2}
-	deployment := web()
+	deployment := reloadtest.Web()
 	deployment.Spec.Replicas = new(int32(1))
 	deployment.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
 	f := newFixture(t, cloneOf("2"), deployment, other)
@@ -83,8 +84,8 @@ func TestExplainingThatARestartWaitsForOtherRollouts(t *testing.T) {
 // The controller does not refresh pods that a restart replaces, and explain of
 // the pod says so.
 func TestExplainingAPodThatARestartReplaces(t *testing.T) {
-	deployment := web()
-	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{secretVolume("v", "base")}
+	deployment := reloadtest.Web()
+	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{reloadtest.SecretVolume("v", "base")}
 	pod := mountingPod()
 	pod.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "1"}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", Controller: new(true)}}
@@ -111,23 +112,23 @@ func (f *fixture) observing(settings spec.Settings) *explain.Explainer {
 
 // readingAll reads own, excluded and ignored from its environment.
 func readingAll() *appsv1.Deployment {
-	deployment := web()
-	deployment.Annotations = notes{mark.ReloaderAuto: "true", secretExcludes: "excluded", secretNames: "beside"}
+	deployment := reloadtest.Web()
+	deployment.Annotations = reloadtest.Notes{mark.ReloaderAuto: "true", reloadtest.SecretExcludes: "excluded", reloadtest.SecretNames: "beside"}
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	container.Env = nil
 	for _, name := range []string{"own", "excluded", "ignored"} {
-		container.Env = append(container.Env, secretEnv(name, "password"))
+		container.Env = append(container.Env, reloadtest.SecretEnv(name, "password"))
 	}
 	return deployment
 }
 
 func TestExplainingAWorkloadAndNamingConsumers(t *testing.T) {
 	ignored := ownSecret("ignored", "1")
-	ignored.Annotations = notes{mark.ReloaderIgnore: "true"}
+	ignored.Annotations = reloadtest.Notes{mark.ReloaderIgnore: "true"}
 	f := newFixture(t, ownSecret("own", "1"), ownSecret("excluded", "1"), ignored, ownSecret("beside", "1"), readingAll(), mountingPod())
-	observer := f.observing(bothTools())
+	observer := f.observing(reloadtest.BothTools())
 
-	e, found, err := observer.Explain(t.Context(), kinds.KindDeployment, "team", "web", birth)
+	e, found, err := observer.Explain(t.Context(), kinds.KindDeployment, "team", "web", reloadtest.Birth)
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, "Deployment/team/web", e.Consumer)
@@ -151,23 +152,23 @@ func TestExplainingAWorkloadAndNamingConsumers(t *testing.T) {
 	}, uses)
 	require.ElementsMatch(t, []string{"own", "beside"}, f.gets(), "no more is read than the service would")
 
-	consumers, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "beside"}, birth)
+	consumers, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "beside"}, reloadtest.Birth)
 	require.NoError(t, err)
 	require.Len(t, consumers, 1)
 	require.Equal(t, refs.Listed, consumers[0].Mode)
-	consumers, _, err = observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "base"}, birth)
+	consumers, _, err = observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: "base"}, reloadtest.Birth)
 	require.NoError(t, err)
 	require.Len(t, consumers, 1, "a pod of its own")
 	require.Equal(t, "Pod/team/bare", consumers[0].Consumer)
 
-	_, found, err = observer.Explain(t.Context(), kinds.KindPod, "team", "none", birth)
+	_, found, err = observer.Explain(t.Context(), kinds.KindPod, "team", "none", reloadtest.Birth)
 	require.NoError(t, err)
 	require.False(t, found)
 }
 
 func TestConsumersOfASourceAreThoseOfItsClones(t *testing.T) {
-	f := newFixture(t, cloneOf("1"), web(), mountingPod())
-	uses, clones, err := f.observing(spec.Settings{}).Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "platform", Name: "base"}, birth)
+	f := newFixture(t, cloneOf("1"), reloadtest.Web(), mountingPod())
+	uses, clones, err := f.observing(spec.Settings{}).Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "platform", Name: "base"}, reloadtest.Birth)
 	require.NoError(t, err)
 	require.Equal(t, 1, clones)
 	require.Len(t, uses, 2)
@@ -180,11 +181,11 @@ func TestConsumersOfASourceAreThoseOfItsClones(t *testing.T) {
 // A pull secret of the ServiceAccount is in the pods alone, and nothing restarts
 // a pod of nobody.
 func TestConsumersSayWhatOnlyPodsConsume(t *testing.T) {
-	deployment := web()
+	deployment := reloadtest.Web()
 	deployment.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "named"}}
 	pod := mountingPod()
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "named"}, {Name: "of-account"}}
-	pod.Spec.Containers[0].Env = []corev1.EnvVar{secretEnv("base", "password")}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{reloadtest.SecretEnv("base", "password")}
 	pod.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "1"}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", Controller: new(true)}}
 	bare := pod.DeepCopy()
@@ -200,7 +201,7 @@ func TestConsumersSayWhatOnlyPodsConsume(t *testing.T) {
 			"Pod/team/nobodys Env Nothing":    spec.ReasonNoTemplate, "Pod/team/nobodys Volume Refresh": spec.ReasonMounted,
 		},
 	} {
-		uses, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: name}, birth)
+		uses, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: name}, reloadtest.Birth)
 		require.NoError(t, err)
 		got := map[string]spec.Reason{}
 		for _, use := range uses {
@@ -218,7 +219,7 @@ func TestPullSecretsOfServiceAccountsAreTold(t *testing.T) {
 		}
 	}
 	made := func(name string, change func(*corev1.PodSpec)) *appsv1.Deployment {
-		deployment := web()
+		deployment := reloadtest.Web()
 		deployment.Name = name
 		deployment.Spec.Template.Spec = corev1.PodSpec{}
 		change(&deployment.Spec.Template.Spec)
@@ -240,7 +241,7 @@ func TestPullSecretsOfServiceAccountsAreTold(t *testing.T) {
 		"own":     {"Deployment/team/has-its-own "},
 		"theirs":  nil,
 	} {
-		uses, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: name}, birth)
+		uses, _, err := observer.Consumers(t.Context(), object.Ref{Kind: object.Secret, Namespace: "team", Name: name}, reloadtest.Birth)
 		require.NoError(t, err)
 		var got []string
 		for _, use := range uses {
@@ -254,13 +255,13 @@ func TestPullSecretsOfServiceAccountsAreTold(t *testing.T) {
 
 func TestExplainingWhyARestartWaits(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
-	deployment := web()
-	deployment.Annotations = notes{mark.RestartedAt: mark.FormatTime(now.Add(-time.Minute))}
+	deployment := reloadtest.Web()
+	deployment.Annotations = reloadtest.Notes{mark.RestartedAt: mark.FormatTime(now.Add(-time.Minute))}
 	f := newFixture(t, cloneOf("2"), deployment)
 	require.NoError(t, f.key.Load(t.Context()))
 	hasher, err := f.key.Hasher()
 	require.NoError(t, err)
-	before := decide.Workload(hasher, deployment.UID, "", []decide.Input{secret(hasher, "base", refs.Env, data{"password": "1"}, "password")})
+	before := decide.Workload(hasher, deployment.UID, "", []decide.Input{secret(hasher, "base", refs.Env, reloadtest.Data{"password": "1"}, "password")})
 	deployment.Annotations[mark.Baseline] = before.Baseline
 	_, err = f.client.AppsV1().Deployments("team").Update(t.Context(), deployment, metav1.UpdateOptions{})
 	require.NoError(t, err)
@@ -277,15 +278,15 @@ func TestExplainingWhyARestartWaits(t *testing.T) {
 
 // Nobody can ask for what is not looked at, and nobody waits for it.
 func TestExplainingWhatACSIDriverProvides(t *testing.T) {
-	deployment := web()
-	deployment.Annotations = notes{mark.Reload: "Restart"}
+	deployment := reloadtest.Web()
+	deployment.Annotations = reloadtest.Notes{mark.Reload: "Restart"}
 	pod := &deployment.Spec.Template.Spec
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "vault", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
 		Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"},
 	}}})
 	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "vault", MountPath: "/vault"})
 	f := newFixture(t, deployment)
-	e, found, err := f.observing(bothTools()).Explain(t.Context(), kinds.KindDeployment, "team", "web", birth)
+	e, found, err := f.observing(reloadtest.BothTools()).Explain(t.Context(), kinds.KindDeployment, "team", "web", reloadtest.Birth)
 	require.NoError(t, err)
 	require.True(t, found)
 	var provided []explain.Use
@@ -303,7 +304,7 @@ func TestExplainingWhatACSIDriverProvides(t *testing.T) {
 
 func TestExplainingSaysWhichToolsAreNotHonoured(t *testing.T) {
 	f := newFixture(t, ownSecret("own", "1"), readingAll())
-	e, found, err := f.observing(spec.Settings{OptIn: new(true)}).Explain(t.Context(), kinds.KindDeployment, "team", "web", birth)
+	e, found, err := f.observing(spec.Settings{OptIn: new(true)}).Explain(t.Context(), kinds.KindDeployment, "team", "web", reloadtest.Birth)
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, []string{"annotations of Reloader: reload.compatibility does not name it"}, e.Ignored)
@@ -318,6 +319,6 @@ func TestWhatCannotBeReadFailsTheExplanation(t *testing.T) {
 	f.client.PrependReactor("get", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		return action.GetNamespace() == "team", (*corev1.Secret)(nil), errors.New("refused")
 	})
-	_, _, err := f.observing(bothTools()).Explain(t.Context(), kinds.KindDeployment, "team", "web", birth)
+	_, _, err := f.observing(reloadtest.BothTools()).Explain(t.Context(), kinds.KindDeployment, "team", "web", reloadtest.Birth)
 	require.ErrorContains(t, err, "get Secret/team/own: refused")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
@@ -23,8 +24,8 @@ import (
 // Clone team/base is of a rule, team/own and its like of none.
 func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 	ignored, matching := ownSecret("ignored", "1"), ownSecret("matching", "1")
-	ignored.Annotations = notes{mark.ReloaderIgnore: "true"}
-	matching.Annotations = notes{mark.ReloaderMatch: "true"}
+	ignored.Annotations = reloadtest.Notes{mark.ReloaderIgnore: "true"}
+	matching.Annotations = reloadtest.Notes{mark.ReloaderMatch: "true"}
 	foreign := cloneOf("1")
 	foreign.Name, foreign.Annotations[mark.Rule] = "cloned", "syncs-alone"
 	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "base"}, Data: map[string][]byte{"k": []byte("v")}}
@@ -35,9 +36,9 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 	refresh := testRule(t, spec.Refresh)
 	picky := ruleFor(t, "base", "base", map[string]string{"app": "other"})
 
-	reloader, wave := notes{mark.ReloaderAuto: "true"}, notes{mark.WaveUpdate: "true"}
+	reloader, wave := reloadtest.Notes{mark.ReloaderAuto: "true"}, reloadtest.Notes{mark.WaveUpdate: "true"}
 	tests := map[string]struct {
-		says   notes
+		says   reloadtest.Notes
 		rule   spec.Rule
 		name   string
 		by     string // rule, then tool
@@ -47,26 +48,26 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 	}{
 		"a rule":                                     {rule: refresh, name: "base", by: "base/", action: spec.Refresh},
 		"nobody":                                     {rule: refresh, name: "own", by: "/", action: spec.None},
-		"the owner, for what no rule covers":         {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
-		"the owner over the rule":                    {says: notes{mark.Reload: "Restart"}, rule: refresh, name: "base", by: "base/Headwater", action: spec.Restart},
-		"the rule says how, the owner for what":      {says: notes{mark.ReloadOn: "Secret/base"}, rule: refresh, name: "base", by: "base/Headwater", action: spec.Refresh},
-		"the owner, for what is listed":              {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
-		"not the owner, for what is not listed":      {says: notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "matching", by: "/", action: spec.None},
-		"the owner, against all":                     {says: notes{mark.Reload: "Off"}, rule: refresh, name: "base", by: "base/", action: spec.None},
-		"the owner, if the rule does not select it":  {says: notes{mark.Reload: "Auto"}, rule: picky, name: "base", by: "/Headwater", action: spec.Auto},
-		"the owner, for a clone of a rule that only": {says: notes{mark.Reload: "Auto"}, rule: refresh, name: "cloned", by: "/Headwater", action: spec.Auto},
-		"the owner, of other keys alone":             {says: notes{mark.Reload: "Auto", mark.ReloadKeys: "x"}, rule: refresh, name: "own", by: "/Headwater", action: spec.None, spared: spec.ReasonKeys},
+		"the owner, for what no rule covers":         {says: reloadtest.Notes{mark.Reload: "Auto"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
+		"the owner over the rule":                    {says: reloadtest.Notes{mark.Reload: "Restart"}, rule: refresh, name: "base", by: "base/Headwater", action: spec.Restart},
+		"the rule says how, the owner for what":      {says: reloadtest.Notes{mark.ReloadOn: "Secret/base"}, rule: refresh, name: "base", by: "base/Headwater", action: spec.Refresh},
+		"the owner, for what is listed":              {says: reloadtest.Notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "own", by: "/Headwater", action: spec.Auto, read: true},
+		"not the owner, for what is not listed":      {says: reloadtest.Notes{mark.ReloadOn: "Secret/own"}, rule: refresh, name: "matching", by: "/", action: spec.None},
+		"the owner, against all":                     {says: reloadtest.Notes{mark.Reload: "Off"}, rule: refresh, name: "base", by: "base/", action: spec.None},
+		"the owner, if the rule does not select it":  {says: reloadtest.Notes{mark.Reload: "Auto"}, rule: picky, name: "base", by: "/Headwater", action: spec.Auto},
+		"the owner, for a clone of a rule that only": {says: reloadtest.Notes{mark.Reload: "Auto"}, rule: refresh, name: "cloned", by: "/Headwater", action: spec.Auto},
+		"the owner, of other keys alone":             {says: reloadtest.Notes{mark.Reload: "Auto", mark.ReloadKeys: "x"}, rule: refresh, name: "own", by: "/Headwater", action: spec.None, spared: spec.ReasonKeys},
 		"Reloader restarts":                          {says: reloader, rule: refresh, name: "own", by: "/Reloader", action: spec.Restart, read: true},
 		"Reloader over the rule":                     {says: reloader, rule: refresh, name: "base", by: "base/Reloader", action: spec.Restart},
 		"Reloader ignores":                           {says: reloader, rule: refresh, name: "ignored", by: "/", action: spec.None, spared: spec.ReasonIgnored},
 		"Reloader excludes": {
-			says: notes{mark.ReloaderAuto: "true", secretExcludes: "own"}, rule: refresh, name: "own", by: "/", action: spec.None, spared: spec.ReasonExcluded,
+			says: reloadtest.Notes{mark.ReloaderAuto: "true", reloadtest.SecretExcludes: "own"}, rule: refresh, name: "own", by: "/", action: spec.None, spared: spec.ReasonExcluded,
 		},
 		"Reloader excludes, the rule does not": {
-			says: notes{mark.ReloaderAuto: "true", secretExcludes: "base"}, rule: refresh, name: "base", by: "base/", action: spec.Refresh,
+			says: reloadtest.Notes{mark.ReloaderAuto: "true", reloadtest.SecretExcludes: "base"}, rule: refresh, name: "base", by: "base/", action: spec.Refresh,
 		},
-		"Reloader finds what matches":         {says: notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "matching", by: "/Reloader", action: spec.Restart, read: true},
-		"Reloader does not find what doesn't": {says: notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "own", by: "/", action: spec.None},
+		"Reloader finds what matches":         {says: reloadtest.Notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "matching", by: "/Reloader", action: spec.Restart, read: true},
+		"Reloader does not find what doesn't": {says: reloadtest.Notes{mark.ReloaderSearch: "true"}, rule: refresh, name: "own", by: "/", action: spec.None},
 		"Wave restarts":                       {says: wave, rule: refresh, name: "own", by: "/Wave", action: spec.Restart, read: true},
 	}
 	for name, test := range tests {
@@ -80,7 +81,7 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 				return nil
 			}}
 			theirs := optin.ReadThirdParty(kinds.KindDeployment, "team", test.says, nil)
-			of, _ := optin.ReadPreferences(&metav1.ObjectMeta{Namespace: "team", Annotations: test.says}, theirs, bothTools())
+			of, _ := optin.ReadPreferences(&metav1.ObjectMeta{Namespace: "team", Annotations: test.says}, theirs, reloadtest.BothTools())
 			c := g.Input("team", refs.Reference{Kind: object.Secret, Name: test.name, Mode: refs.Volume, Keys: []string{"password"}}, of)
 			require.Equal(t, test.by, c.Rule+"/"+string(c.OptIn))
 			require.Equal(t, test.action, c.Action)
@@ -99,7 +100,7 @@ func TestWhoWantsWhatDoneAboutAChange(t *testing.T) {
 func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 	labelled, ignored := ownSecret("labelled", "1"), ownSecret("ignored", "1")
 	labelled.Labels = map[string]string{"watch": "true"}
-	ignored.Annotations = notes{mark.ReloaderIgnore: "true"}
+	ignored.Annotations = reloadtest.Notes{mark.ReloaderIgnore: "true"}
 	cloned := cloneOf("1")
 	cloned.Name, cloned.Annotations[mark.Rule] = "cloned", "syncs-alone"
 	f := newFixture(t, cloneOf("1"), cloned, ownSecret("own", "1"), labelled, ignored)
@@ -123,7 +124,7 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		sections []spec.NamespaceSection
 		in       string // the namespace; empty: team
-		says     notes
+		says     reloadtest.Notes
 		optIn    bool
 		rule     spec.Rule
 		mode     refs.Mode
@@ -137,15 +138,15 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 		"what a rule clones that reloads nothing": {sections: teams(), rule: refresh, name: "cloned", by: "/Namespaces", action: spec.Restart},
 		"nothing that a rule governs":             {sections: teams(), rule: refresh, name: "base", by: "base/", action: spec.Refresh},
 		"what a rule governs for other workloads": {sections: teams(), rule: picky, name: "base", by: "/Namespaces", action: spec.Restart},
-		"nothing where an owner says Off":         {sections: teams(), says: notes{mark.Reload: "Off"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None},
+		"nothing where an owner says Off":         {sections: teams(), says: reloadtest.Notes{mark.Reload: "Off"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None},
 		"the owner says how": {
-			sections: teams(), says: notes{mark.Reload: "Refresh"}, optIn: true, rule: refresh, name: "own", by: "/Headwater", action: spec.Refresh, read: true,
+			sections: teams(), says: reloadtest.Notes{mark.Reload: "Refresh"}, optIn: true, rule: refresh, name: "own", by: "/Headwater", action: spec.Refresh, read: true,
 		},
 		"the owner says how where none may opt in": {
-			sections: teams(), says: notes{mark.Reload: "Refresh"}, rule: refresh, name: "own", by: "/Namespaces", action: spec.Refresh, read: true,
+			sections: teams(), says: reloadtest.Notes{mark.Reload: "Refresh"}, rule: refresh, name: "own", by: "/Namespaces", action: spec.Refresh, read: true,
 		},
 		"what the owner's list leaves out": {
-			sections: teams(), says: notes{mark.ReloadOn: "Secret/other"}, optIn: true, rule: refresh, name: "own", by: "/Namespaces", action: spec.Restart, read: true,
+			sections: teams(), says: reloadtest.Notes{mark.ReloadOn: "Secret/other"}, optIn: true, rule: refresh, name: "own", by: "/Namespaces", action: spec.Restart, read: true,
 		},
 		"nothing that is listed and not consumed": {sections: teams(), rule: refresh, mode: refs.Listed, name: "own", by: "/", action: spec.None},
 		"no other namespace": {
@@ -179,10 +180,10 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 		"no clone without the labels":   {sections: teams(watched), rule: refresh, name: "cloned", by: "/", action: spec.None},
 		"nothing that Reloader ignores": {sections: teams(), optIn: true, rule: refresh, name: "ignored", by: "/", action: spec.None, spared: spec.ReasonIgnored},
 		"nothing that the owner excludes": {
-			sections: teams(), says: notes{secretExcludes: "own"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None, spared: spec.ReasonExcluded,
+			sections: teams(), says: reloadtest.Notes{reloadtest.SecretExcludes: "own"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None, spared: spec.ReasonExcluded,
 		},
 		"nothing where Reloader's auto is false": {
-			sections: teams(), says: notes{mark.ReloaderAuto: "false"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None,
+			sections: teams(), says: reloadtest.Notes{mark.ReloaderAuto: "false"}, optIn: true, rule: refresh, name: "own", by: "/", action: spec.None,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 			}}
 			settings := spec.Settings{}
 			if test.optIn {
-				settings = bothTools()
+				settings = reloadtest.BothTools()
 			}
 			namespace := cmp.Or(test.in, "team")
 			theirs := optin.ReadThirdParty(kinds.KindDeployment, namespace, test.says, nil)

@@ -20,6 +20,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
@@ -146,7 +147,7 @@ func consumersAmong(t *testing.T, objects ...runtime.Object) *gather.Consumers {
 }
 
 func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
-	deployment := web()
+	deployment := reloadtest.Web()
 	deployment.Labels = map[string]string{"app": "web"}
 	deployment.Annotations = map[string]string{mark.Reload: "Off"}
 	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Annotations: map[string]string{mark.Reload: "Off"}}}
@@ -166,8 +167,8 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 }
 
 func TestPatternsThatNobodyHeedsFindNobody(t *testing.T) {
-	deployment := web()
-	deployment.Annotations = map[string]string{secretNames: "ow."}
+	deployment := reloadtest.Web()
+	deployment.Annotations = map[string]string{reloadtest.SecretNames: "ow."}
 	consumers := consumersAmong(t, deployment)
 	own := object.Ref{Kind: object.Secret, Namespace: "team", Name: "own"}
 	require.Empty(t, consumers.WorkloadsUsing(own, spec.Settings{}))
@@ -185,7 +186,7 @@ func TestPatternsMakeReferencesOfSoMany(t *testing.T) {
 	require.Eventually(t, func() bool { return len(f.caches.Pending()) == 0 }, soon, 10*time.Millisecond)
 	g := gather.Gatherer{Caches: f.caches}
 	matching := func(patterns string) optin.Preferences {
-		of, faults := optin.ReadPreferences(together(notes{secretNames: patterns}))
+		of, faults := optin.ReadPreferences(together(reloadtest.Notes{reloadtest.SecretNames: patterns}))
 		require.Empty(t, faults)
 		return of
 	}

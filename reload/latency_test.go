@@ -12,13 +12,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/track"
 )
 
 func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
-	before, written, after := birth, birth.Add(time.Minute), birth.Add(2*time.Minute)
-	seen, now := written.Add(300*time.Millisecond), birth.Add(time.Hour)
+	before, written, after := reloadtest.Birth, reloadtest.Birth.Add(time.Minute), reloadtest.Birth.Add(2*time.Minute)
+	seen, now := written.Add(300*time.Millisecond), reloadtest.Birth.Add(time.Hour)
 	f := newFixture(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "platform", Name: "base", ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl", Time: &metav1.Time{Time: written}, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -21,9 +22,9 @@ func TestARestartPutsItselfOnRecord(t *testing.T) {
 		before   string
 		after    string
 	}{
-		"the first":            {time.Time{}, mark.Restarts{birth}, `null`, `null`},
-		"a third":              {birth.Add(-30 * time.Second), mark.Restarts{birth.Add(-90 * time.Second), birth.Add(-30 * time.Second), birth}, `"30,90"`, `"2026-01-02T03:03:35Z"`},
-		"a second, days after": {birth.Add(-48 * time.Hour), mark.Restarts{birth}, `null`, `"2025-12-31T03:04:05Z"`},
+		"the first":            {time.Time{}, mark.Restarts{reloadtest.Birth}, `null`, `null`},
+		"a third":              {reloadtest.Birth.Add(-30 * time.Second), mark.Restarts{reloadtest.Birth.Add(-90 * time.Second), reloadtest.Birth.Add(-30 * time.Second), reloadtest.Birth}, `"30,90"`, `"2026-01-02T03:03:35Z"`},
+		"a second, days after": {reloadtest.Birth.Add(-48 * time.Hour), mark.Restarts{reloadtest.Birth}, `null`, `"2025-12-31T03:04:05Z"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestStampGoesOnThePodTemplateWhereverItIs(t *testing.T) {
 		`{"spec":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}`:       {"spec", "template"},
 		`{"spec":{"a":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}}`: {"spec", "a", "template"},
 	} {
-		body, err := json.Marshal(restartPatch(path, "u", "b", time.Time{}, mark.Restarts{birth}))
+		body, err := json.Marshal(restartPatch(path, "u", "b", time.Time{}, mark.Restarts{reloadtest.Birth}))
 		require.NoError(t, err)
 		var sent, expected map[string]any
 		require.NoError(t, json.Unmarshal(body, &sent))
@@ -85,7 +86,7 @@ func FuzzCustomTemplate(f *testing.F) {
 				require.NotEmpty(t, r.Name)
 			}
 			require.True(t, kept.SameInputs(kept))
-			_, err = json.Marshal(restartPatch(kept.Info().Template, kept.UID, "b", time.Time{}, mark.Restarts{birth}))
+			_, err = json.Marshal(restartPatch(kept.Info().Template, kept.UID, "b", time.Time{}, mark.Restarts{reloadtest.Birth}))
 			require.NoError(t, err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/gather"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
@@ -30,10 +31,10 @@ func ownSecret(name, value string) *corev1.Secret {
 
 // asking is a Deployment whose owner asks to have it restarted for a Secret.
 func asking(name, secret string) *appsv1.Deployment {
-	deployment := web()
+	deployment := reloadtest.Web()
 	deployment.Name, deployment.UID = name, "uid-"+deployment.UID
 	deployment.Annotations = map[string]string{mark.Reload: "Auto"}
-	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{secretEnv(secret, "password")}
+	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{reloadtest.SecretEnv(secret, "password")}
 	return deployment
 }
 

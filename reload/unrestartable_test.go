@@ -7,25 +7,27 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 )
 
 func TestWhichJobsReloaderWouldRecreate(t *testing.T) {
 	const auto = "reloader.stakater.com/auto"
 	for sentence, test := range map[string]struct {
-		annotations, template notes
+		annotations, template reloadtest.Notes
 		want                  string
 	}{
 		"one without annotations":              {},
-		"auto":                                 {annotations: notes{auto: "true"}, want: auto},
-		"auto that is off":                     {annotations: notes{auto: "false"}},
-		"auto on the pod template":             {template: notes{auto: "true"}, want: auto},
-		"auto on the pod template, off above":  {annotations: notes{auto: "false"}, template: notes{auto: "true"}},
-		"auto for Secrets":                     {annotations: notes{secretAuto: "true"}, want: secretAuto},
-		"a list":                               {annotations: notes{secretNames: "s"}, want: secretNames},
-		"a search":                             {annotations: notes{"reloader.stakater.com/search": "true"}, want: "reloader.stakater.com/search"},
-		"an exclusion alone":                   {annotations: notes{secretExcludes: "s"}},
-		"Wave's, which leaves Jobs alone":      {annotations: notes{"wave.pusher.com/update-on-config-change": "true"}},
-		"one that says something to Headwater": {annotations: notes{auto: "true", "headwater.dev/reload": "Off"}},
+		"auto":                                 {annotations: reloadtest.Notes{auto: "true"}, want: auto},
+		"auto that is off":                     {annotations: reloadtest.Notes{auto: "false"}},
+		"auto on the pod template":             {template: reloadtest.Notes{auto: "true"}, want: auto},
+		"auto on the pod template, off above":  {annotations: reloadtest.Notes{auto: "false"}, template: reloadtest.Notes{auto: "true"}},
+		"auto for Secrets":                     {annotations: reloadtest.Notes{reloadtest.SecretAuto: "true"}, want: reloadtest.SecretAuto},
+		"a list":                               {annotations: reloadtest.Notes{reloadtest.SecretNames: "s"}, want: reloadtest.SecretNames},
+		"a search":                             {annotations: reloadtest.Notes{"reloader.stakater.com/search": "true"}, want: "reloader.stakater.com/search"},
+		"an exclusion alone":                   {annotations: reloadtest.Notes{reloadtest.SecretExcludes: "s"}},
+		"Wave's, which leaves Jobs alone":      {annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}},
+		"one that says something to Headwater": {annotations: reloadtest.Notes{auto: "true", "headwater.dev/reload": "Off"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			job := &batchv1.Job{

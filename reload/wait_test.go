@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -19,10 +20,10 @@ import (
 func TestThoseWhoWaitAreListedWhileTheyDo(t *testing.T) {
 	w := track.NewMemory(report.NewMetrics(prometheus.NewRegistry()).Waiting)
 	one := func(name string, reason decide.WaitReason, since, until int) (kinds.Key, track.Waiting) {
-		k := inNamespace("x", name)
+		k := reloadtest.InNamespace("x", name)
 		return k, track.Waiting{
-			Wait: decide.Wait{Reason: reason, Until: birth.Add(time.Duration(until))}, Consumer: k.String(), Rule: "blog",
-			Changed: []string{"Secret/x/s"}, Since: birth.Add(time.Duration(since)),
+			Wait: decide.Wait{Reason: reason, Until: reloadtest.Birth.Add(time.Duration(until))}, Consumer: k.String(), Rule: "blog",
+			Changed: []string{"Secret/x/s"}, Since: reloadtest.Birth.Add(time.Duration(since)),
 		}
 	}
 	a, first := one("a", decide.WaitInterval, 3, 9)
@@ -54,8 +55,8 @@ func TestNotesSayWhyARestartWaits(t *testing.T) {
 		decide.WaitInterval: "until 2026-01-02T03:04:05Z, the least time after its last restart",
 		decide.WaitRollouts: "until other restarted workloads are rolled out",
 	} {
-		note := report.WaitNote(decide.Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b"}, Pace: spec.Pace{PerHour: 7}}, decide.Wait{Reason: reason, Until: birth})
+		note := report.WaitNote(decide.Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b"}, Pace: spec.Pace{PerHour: 7}}, decide.Wait{Reason: reason, Until: reloadtest.Birth})
 		require.Contains(t, note, "Restart postponed: Secret/ns/a and 1 more changed; waiting "+want)
-		require.Less(t, len(report.WaitNote(decide.Decision{Changed: []string{long, long}}, decide.Wait{Reason: reason, Until: birth})), maxNote)
+		require.Less(t, len(report.WaitNote(decide.Decision{Changed: []string{long, long}}, decide.Wait{Reason: reason, Until: reloadtest.Birth})), maxNote)
 	}
 }

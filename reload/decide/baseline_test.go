@@ -1,30 +1,14 @@
 package decide
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
-
-func testHasher(t testing.TB, fill byte) *digest.Hasher {
-	t.Helper()
-	hasher, err := digest.New(bytes.Repeat([]byte{fill}, digest.KeySize))
-	require.NoError(t, err)
-	return hasher
-}
-
-func digests(h *digest.Hasher, data map[string]string) object.Digests {
-	content := object.Content{Data: map[string][]byte{}}
-	for key, value := range data {
-		content.Data[key] = []byte(value)
-	}
-	return object.Digest(h, content)
-}
 
 func TestBaselineText(t *testing.T) {
 	b := newBaseline("0a1b2c3d")
@@ -61,7 +45,7 @@ func TestBaselineOfOthersIsUnreadable(t *testing.T) {
 }
 
 func TestReferenceIdentity(t *testing.T) {
-	h := testHasher(t, 1)
+	h := reloadtest.Hasher(t, 1)
 	reference := refs.Reference{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Mode: refs.Env}
 	id := newRefDigest(h, "uid", reference).id()
 
@@ -72,15 +56,15 @@ func TestReferenceIdentity(t *testing.T) {
 	require.NotEqual(t, id, newRefDigest(h, "uid", refs.Reference{Kind: object.ConfigMap, Name: "s", Keys: []string{"a", "b"}}).id())
 	require.NotEqual(t, id, newRefDigest(h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Keys: []string{"ab"}}).id())
 	require.NotEqual(t, id, newRefDigest(h, "uid", refs.Reference{Kind: object.Secret, Name: "s"}).id())
-	require.NotEqual(t, id, newRefDigest(testHasher(t, 2), "uid", reference).id())
+	require.NotEqual(t, id, newRefDigest(reloadtest.Hasher(t, 2), "uid", reference).id())
 }
 
 func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
-	h := testHasher(t, 1)
-	before := digests(h, map[string]string{"a": "1", "b": "2"})
-	after := digests(h, map[string]string{"a": "1", "b": "3"})
-	without := digests(h, map[string]string{"a": "1"})
-	empty := digests(h, map[string]string{"a": "1", "b": ""})
+	h := reloadtest.Hasher(t, 1)
+	before := reloadtest.Digests(h, map[string]string{"a": "1", "b": "2"})
+	after := reloadtest.Digests(h, map[string]string{"a": "1", "b": "3"})
+	without := reloadtest.Digests(h, map[string]string{"a": "1"})
+	empty := reloadtest.Digests(h, map[string]string{"a": "1", "b": ""})
 
 	sum := func(data object.Digests, keys ...string) EntrySum {
 		return newRefDigest(h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Keys: keys}).sum(h, keys, data)
@@ -93,8 +77,8 @@ func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
 }
 
 func TestWhoSeesTwoBaselinesCannotTellEqualValues(t *testing.T) {
-	h := testHasher(t, 1)
-	value := digests(h, map[string]string{"password": "hunter2"})
+	h := reloadtest.Hasher(t, 1)
+	value := reloadtest.Digests(h, map[string]string{"password": "hunter2"})
 	one := refs.Reference{Kind: object.Secret, Name: "db", Keys: []string{"password"}, Mode: refs.Env}
 	whole, guess := one, one
 	whole.Keys, guess.Name = nil, "guess"

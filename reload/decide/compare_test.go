@@ -9,14 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestWhenAPodStartedBeforeTheDataWasWritten(t *testing.T) {
-	at := func(second int) time.Time { return birth.Add(time.Duration(second) * time.Second) }
-	h := testHasher(t, 1)
+	at := func(second int) time.Time { return reloadtest.Birth.Add(time.Duration(second) * time.Second) }
+	h := reloadtest.Hasher(t, 1)
 	for sentence, test := range map[string]struct {
 		created, written int
 		bound            int
@@ -40,7 +41,7 @@ func TestWhenAPodStartedBeforeTheDataWasWritten(t *testing.T) {
 		"an optional object that it started without has come since": {created: 30, written: 40, bound: 20, started: 25, optional: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c := secret(h, "s", refs.Env, data{"k": "v"}, "k")
+			c := secret(h, "s", refs.Env, reloadtest.Data{"k": "v"}, "k")
 			c.CreatedAt, c.ChangedAt, c.Optional = at(test.created), at(test.written), test.optional
 			pod := &workload.Pod{BoundAt: at(test.bound), References: []refs.Reference{c.Reference}}
 			if test.started > 0 {
@@ -55,26 +56,26 @@ func TestWhenAPodStartedBeforeTheDataWasWritten(t *testing.T) {
 }
 
 func TestOnlyWhatIsReadAtTheStartGoesStale(t *testing.T) {
-	h := testHasher(t, 1)
+	h := reloadtest.Hasher(t, 1)
 	for mode, want := range map[refs.Mode]bool{refs.Env: true, refs.EnvFrom: true, refs.SubPath: true, refs.Volume: false, refs.Listed: false, refs.ImagePull: false, refs.Mount: false} {
-		c := secret(h, "s", mode, data{"k": "v"})
-		c.CreatedAt, c.ChangedAt = birth, birth.Add(time.Minute)
-		require.Equal(t, want, c.IsStale([]*workload.Pod{{BoundAt: birth, References: []refs.Reference{c.Reference}}}), mode)
-		require.False(t, c.IsStale([]*workload.Pod{{BoundAt: birth}}), "a pod of a template that did not consume it")
+		c := secret(h, "s", mode, reloadtest.Data{"k": "v"})
+		c.CreatedAt, c.ChangedAt = reloadtest.Birth, reloadtest.Birth.Add(time.Minute)
+		require.Equal(t, want, c.IsStale([]*workload.Pod{{BoundAt: reloadtest.Birth, References: []refs.Reference{c.Reference}}}), mode)
+		require.False(t, c.IsStale([]*workload.Pod{{BoundAt: reloadtest.Birth}}), "a pod of a template that did not consume it")
 	}
 }
 
 func TestWhichWorkloadsHeadwaterFollowedFromTheStart(t *testing.T) {
 	made := func(annotations map[string]string) *workload.Workload {
-		return &workload.Workload{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(birth), Annotations: annotations}}
+		return &workload.Workload{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(reloadtest.Birth), Annotations: annotations}}
 	}
-	require.True(t, made(nil).IsFollowed(birth.Add(-time.Second)))
-	require.False(t, made(nil).IsFollowed(birth), "in the same second, an installation restarts nothing")
-	require.False(t, made(nil).IsFollowed(birth.Add(time.Hour)))
+	require.True(t, made(nil).IsFollowed(reloadtest.Birth.Add(-time.Second)))
+	require.False(t, made(nil).IsFollowed(reloadtest.Birth), "in the same second, an installation restarts nothing")
+	require.False(t, made(nil).IsFollowed(reloadtest.Birth.Add(time.Hour)))
 	require.False(t, made(nil).IsFollowed(time.Time{}), "nobody knows when that was")
-	later := birth.Add(time.Hour)
+	later := reloadtest.Birth.Add(time.Hour)
 	require.True(t, made(map[string]string{mark.Baseline: "v2:…"}).IsFollowed(later))
-	require.True(t, made(map[string]string{mark.RestartedAt: mark.FormatTime(birth)}).IsFollowed(later))
+	require.True(t, made(map[string]string{mark.RestartedAt: mark.FormatTime(reloadtest.Birth)}).IsFollowed(later))
 	require.False(t, made(map[string]string{mark.Reload: "Auto"}).IsFollowed(later), "its owner's, not a trace")
 	stamped := made(nil)
 	stamped.Stamp = 1
@@ -84,9 +85,9 @@ func TestWhichWorkloadsHeadwaterFollowedFromTheStart(t *testing.T) {
 func (c Input) stale() Input { c.Stale = true; return c }
 
 func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
-	h := testHasher(t, 1)
-	current := secret(h, "s", refs.Env, data{"k": "now"}, "k")
-	other := secret(h, "other", refs.Env, data{"k": "1"}, "k")
+	h := reloadtest.Hasher(t, 1)
+	current := secret(h, "s", refs.Env, reloadtest.Data{"k": "now"}, "k")
+	other := secret(h, "other", refs.Env, reloadtest.Data{"k": "1"}, "k")
 	decide := func(stored string, consumed ...Input) Decision {
 		return Workload(h, testUID, stored, consumed)
 	}
@@ -110,21 +111,23 @@ func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	unstamped.Unstamped = true
 	require.Equal(t, spec.StepRestart, decide(d.Baseline, unstamped, other).Step, "but not where the stamp of it was taken off")
 
-	initial := secret(h, "i", refs.InitVolume, data{"k": "now"})
+	initial := secret(h, "i", refs.InitVolume, reloadtest.Data{"k": "now"})
 	require.Equal(t, spec.StepAdopt, decide("", initial.stale()).Step, "earlier versions recorded no volume of an init container")
 	require.Equal(t, spec.StepAdopt, decide(adopted.Baseline, other, initial.stale()).Step)
 
 	require.Equal(t, spec.StepAdopt, decide("v1:x:y", current.stale()).Step, "a baseline that cannot be read")
-	lost := Workload(testHasher(t, 2), testUID, d.Baseline, []Input{current.stale()})
+	lost := Workload(reloadtest.Hasher(t, 2), testUID, d.Baseline, []Input{current.stale()})
 	require.Equal(t, spec.ReasonOtherKey, lost.Reason, "a lost key restarts nothing")
 	require.Equal(t, spec.StepAdopt, lost.Step)
-	require.Equal(t, spec.StepAdopt, decide("", secret(h, "s", refs.Volume, data{"k": "now"}).under(spec.Restart).requiring(), other).Step)
+	require.Equal(t, spec.StepAdopt, decide("", secret(h, "s", refs.Volume, reloadtest.Data{"k": "now"}).under(spec.Restart).requiring(), other).Step)
 	noted := decide("", current.stale(), other.missing())
 	require.Equal(t, spec.StepHold, decide(noted.Baseline, current, other.missing()).Step, "its pods could not start")
 }
 
 func TestWhenTheContainersOfAPodStarted(t *testing.T) {
-	at := func(second int) metav1.Time { return metav1.NewTime(birth.Add(time.Duration(second) * time.Second)) }
+	at := func(second int) metav1.Time {
+		return metav1.NewTime(reloadtest.Birth.Add(time.Duration(second) * time.Second))
+	}
 	running := func(second int) corev1.ContainerStatus {
 		return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(second)}}}
 	}

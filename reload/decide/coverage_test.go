@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -14,14 +15,14 @@ import (
 func boundPods(seconds ...int) []*workload.Pod {
 	var pods []*workload.Pod
 	for _, s := range seconds {
-		pods = append(pods, &workload.Pod{BoundAt: birth.Add(time.Duration(s) * time.Second)})
+		pods = append(pods, &workload.Pod{BoundAt: reloadtest.Birth.Add(time.Duration(s) * time.Second)})
 	}
 	return pods
 }
 
 func TestWhetherARolloutDeliversAChange(t *testing.T) {
 	leaving := boundPods(5)[0]
-	leaving.DeletionTimestamp = &metav1.Time{Time: birth}
+	leaving.DeletionTimestamp = &metav1.Time{Time: reloadtest.Birth}
 	complete := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 2, Available: 2}
 	begun := workload.Rollout{Generation: 2, Observed: 1, Replicas: 2, Updated: 2, Available: 2}
 	surging := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 2, Available: 2}
@@ -60,7 +61,7 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := &workload.Workload{Rollout: &test.rollout}
-			written := birth.Add(10 * time.Second)
+			written := reloadtest.Birth.Add(10 * time.Second)
 			now := written.Add(time.Second + test.after)
 			require.Equal(t, test.want, CoverageOf(w.Rollout, test.pods, Written{written, "100"}, time.Time{}, test.template, now))
 			require.Equal(t, Undelivered, CoverageOf(w.Rollout, test.pods, Written{}, time.Time{}, test.template, now), "when it is not known when the data was written")
@@ -68,15 +69,15 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 			require.Equal(t, Undelivered, CoverageOf(w.Rollout, test.pods, Written{written, "100"}, written, test.template, now), "on record was something else then")
 		})
 	}
-	require.Equal(t, Undelivered, CoverageOf(nil, nil, Written{birth, "1"}, time.Time{}, "2", birth), "of what has no rollout")
+	require.Equal(t, Undelivered, CoverageOf(nil, nil, Written{reloadtest.Birth, "1"}, time.Time{}, "2", reloadtest.Birth), "of what has no rollout")
 }
 
 func TestWhenChangesWereWritten(t *testing.T) {
-	one := Input{ChangedAt: birth, Version: "9"}
-	two := Input{ChangedAt: birth.Add(-time.Second), Version: "10"}
-	require.Equal(t, Written{birth, "10"}, writtenOf([]Input{one, two}))
-	require.Equal(t, Written{birth, "10"}, writtenOf([]Input{two, one}))
+	one := Input{ChangedAt: reloadtest.Birth, Version: "9"}
+	two := Input{ChangedAt: reloadtest.Birth.Add(-time.Second), Version: "10"}
+	require.Equal(t, Written{reloadtest.Birth, "10"}, writtenOf([]Input{one, two}))
+	require.Equal(t, Written{reloadtest.Birth, "10"}, writtenOf([]Input{two, one}))
 	require.Zero(t, writtenOf([]Input{one, {Version: "11"}}), "one time that is not known makes it unknown")
-	require.Zero(t, writtenOf([]Input{one, {ChangedAt: birth}}))
+	require.Zero(t, writtenOf([]Input{one, {ChangedAt: reloadtest.Birth}}))
 	require.Zero(t, writtenOf(nil))
 }

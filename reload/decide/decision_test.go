@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -15,10 +16,10 @@ func TestWhatIsStampedAboveKeepsNoBaseline(t *testing.T) {
 }
 
 func TestOnlyWhatSomebodyWantsCausesAnything(t *testing.T) {
-	h := testHasher(t, 1)
-	s, other := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "t", refs.EnvFrom, data{"a": "1"}).ungoverned()
+	h := reloadtest.Hasher(t, 1)
+	s, other := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "1"}).ungoverned()
 	stored := Workload(h, testUID, "", []Input{s, s, other}).Baseline
-	changed := secret(h, "s", refs.EnvFrom, data{"a": "2"})
+	changed := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "2"})
 	of := []Cause{{s.Object, "r"}}
 	require.Equal(t, of, Workload(h, testUID, stored, []Input{changed, changed, other}).Causes)
 	held := Workload(h, testUID, stored, []Input{changed, other.missing()})

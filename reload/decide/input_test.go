@@ -5,13 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestWhatAChangeMeans(t *testing.T) {
-	h := testHasher(t, 1)
-	by := func(mode refs.Mode) Input { return secret(h, "s", mode, data{"a": "1"}) }
+	h := reloadtest.Hasher(t, 1)
+	by := func(mode refs.Mode) Input { return secret(h, "s", mode, reloadtest.Data{"a": "1"}) }
 	restart := func(reason spec.Reason) Outcome { return Outcome{spec.StepRestart, reason} }
 	nothing := func(reason spec.Reason) Outcome { return Outcome{spec.StepNothing, reason} }
 	refresh := Outcome{spec.StepRefresh, spec.ReasonMounted}

@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestWhatAPodReadBeforeItChanged(t *testing.T) {
-	h := testHasher(t, 1)
-	content := data{"a": "1", "b": "1"}
-	written := birth.Add(time.Minute)
+	h := reloadtest.Hasher(t, 1)
+	content := reloadtest.Data{"a": "1", "b": "1"}
+	written := reloadtest.Birth.Add(time.Minute)
 	env := secret(h, "s", refs.Env, content, "a").changedAt(written)
 	at := func(bound time.Time) *workload.Pod { return testPod(func(p *workload.Pod) { p.BoundAt = bound }) }
 	tests := map[string]struct {
@@ -42,7 +43,7 @@ func TestWhatAPodReadBeforeItChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := test.pod
 			if pod == nil {
-				pod = at(birth)
+				pod = at(reloadtest.Birth)
 			}
 			got := UnreachedBy(pod, []Input{test.reads}, KeysOf{test.reads.Object: test.changed})
 			require.Equal(t, test.want, len(got) == 1)

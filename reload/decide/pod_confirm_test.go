@@ -7,16 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
-	h := testHasher(t, 1)
-	now := birth.Add(time.Hour)
+	h := reloadtest.Hasher(t, 1)
+	now := reloadtest.Birth.Add(time.Hour)
 	recent := func(mode refs.Mode) Input {
-		return secret(h, "s", mode, data{"a": "1"}).changedAt(now.Add(-time.Second))
+		return secret(h, "s", mode, reloadtest.Data{"a": "1"}).changedAt(now.Add(-time.Second))
 	}
 	tests := map[string]struct {
 		pod               *workload.Pod
@@ -48,10 +49,10 @@ func TestARefreshIsConfirmedOnceAndWhileItMatters(t *testing.T) {
 }
 
 func TestAKnownRefreshIsConfirmedHoweverLateItWas(t *testing.T) {
-	h := testHasher(t, 1)
-	now := birth.Add(time.Hour)
+	h := reloadtest.Hasher(t, 1)
+	now := reloadtest.Birth.Add(time.Hour)
 	last := Decision{Step: spec.StepRefresh, Rule: "r", Changed: []string{"Secret/ns/s"}, Baseline: "b", Posts: []spec.HTTPPost{{Port: 80, Path: "/"}}}
-	old := []Input{secret(h, "s", refs.Volume, data{"a": "1"}).changedAt(birth)}
+	old := []Input{secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}).changedAt(reloadtest.Birth)}
 	decision := Confirm(testPod(), "b", "a", old, last, now)
 	require.Equal(t, spec.StepConfirm, decision.Step)
 	require.Equal(t, last.Posts, decision.Posts)
@@ -62,16 +63,16 @@ func TestAKnownRefreshIsConfirmedHoweverLateItWas(t *testing.T) {
 }
 
 func TestEachPostIsAskedForOnce(t *testing.T) {
-	h := testHasher(t, 1)
-	now := birth.Add(time.Hour)
+	h := reloadtest.Hasher(t, 1)
+	now := reloadtest.Birth.Add(time.Hour)
 	posting := func(name, path string, changed time.Duration) Input {
-		c := secret(h, name, refs.Volume, data{"a": "1"}).changedAt(now.Add(-changed))
+		c := secret(h, name, refs.Volume, reloadtest.Data{"a": "1"}).changedAt(now.Add(-changed))
 		c.Post = &spec.HTTPPost{Port: 80, Path: path}
 		return c
 	}
 	decision := Confirm(testPod(), "b", "a", []Input{
 		posting("one", "/reload", time.Second), posting("two", "/reload", time.Second), posting("three", "/other", time.Second),
-		posting("four", "/long-ago", time.Hour), secret(h, "five", refs.Volume, data{}).changedAt(now),
+		posting("four", "/long-ago", time.Hour), secret(h, "five", refs.Volume, reloadtest.Data{}).changedAt(now),
 	}, Decision{}, now)
 	require.Equal(t, []spec.HTTPPost{{Port: 80, Path: "/reload"}, {Port: 80, Path: "/other"}}, decision.Posts)
 

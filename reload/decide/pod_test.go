@@ -8,16 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-var birth = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // read only
-
 func testPod(edit ...func(*workload.Pod)) *workload.Pod {
 	pod := &workload.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: testUID, CreationTimestamp: metav1.NewTime(birth)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: testUID, CreationTimestamp: metav1.NewTime(reloadtest.Birth)},
 		Bound:      true, Phase: corev1.PodRunning,
 	}
 	for _, e := range edit {
@@ -27,9 +26,9 @@ func testPod(edit ...func(*workload.Pod)) *workload.Pod {
 }
 
 func TestDecidePod(t *testing.T) {
-	h, lost := testHasher(t, 1), testHasher(t, 2)
-	v1, v2 := data{"a": "1", "b": "1"}, data{"a": "2", "b": "1"}
-	long := birth.Add(time.Hour)
+	h, lost := reloadtest.Hasher(t, 1), reloadtest.Hasher(t, 2)
+	v1, v2 := reloadtest.Data{"a": "1", "b": "1"}, reloadtest.Data{"a": "2", "b": "1"}
+	long := reloadtest.Birth.Add(time.Hour)
 	recent := long.Add(-time.Second)
 	refreshedFor := func(consumed ...Input) string {
 		for i := range consumed {
@@ -56,7 +55,7 @@ func TestDecidePod(t *testing.T) {
 			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(long.Add(-KubeletSync))}, step: spec.StepRefresh,
 		},
 		"no record, and a change just now of keys that are not mounted": {
-			now: []Input{secret(h, "s", refs.Volume, v1, "b").changedAt(recent).otherKeys(birth.Add(-time.Second))}, step: spec.StepNothing,
+			now: []Input{secret(h, "s", refs.Volume, v1, "b").changedAt(recent).otherKeys(reloadtest.Birth.Add(-time.Second))}, step: spec.StepNothing,
 		},
 		"no record, and a change before the pod was made": {
 			pod: testPod(func(p *workload.Pod) { p.CreationTimestamp = metav1.NewTime(long) }),
@@ -78,24 +77,24 @@ func TestDecidePod(t *testing.T) {
 		},
 		"a record of other data, however old": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1)),
-			now:    []Input{secret(h, "s", refs.Volume, v2).changedAt(birth)}, step: spec.StepRefresh,
+			now:    []Input{secret(h, "s", refs.Volume, v2).changedAt(reloadtest.Birth)}, step: spec.StepRefresh,
 		},
 		"a record of other data, in a key that is not mounted": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1, "b")),
 			now:    []Input{secret(h, "s", refs.Volume, v2, "b").changedAt(recent)}, step: spec.StepNothing,
 		},
 		"a record by a key that is lost, and an old change": {
-			stored: ofLostKey, now: []Input{secret(h, "s", refs.Volume, v2).changedAt(birth)}, step: spec.StepNothing,
+			stored: ofLostKey, now: []Input{secret(h, "s", refs.Volume, v2).changedAt(reloadtest.Birth)}, step: spec.StepNothing,
 		},
 		"a record by a key that is lost, and a change just now": {
 			stored: ofLostKey, now: []Input{secret(h, "s", refs.Volume, v2).changedAt(recent)}, step: spec.StepRefresh,
 		},
 		"a record that is garbage, and an old change": {
-			stored: "garbage", now: []Input{secret(h, "s", refs.Volume, v2).changedAt(birth)}, step: spec.StepNothing,
+			stored: "garbage", now: []Input{secret(h, "s", refs.Volume, v2).changedAt(reloadtest.Birth)}, step: spec.StepNothing,
 		},
 		"a volume that a new rule governs, long unchanged": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1)),
-			now:    []Input{secret(h, "s", refs.Volume, v1), secret(h, "t", refs.Volume, v1).changedAt(birth)}, step: spec.StepNothing,
+			now:    []Input{secret(h, "s", refs.Volume, v1), secret(h, "t", refs.Volume, v1).changedAt(reloadtest.Birth)}, step: spec.StepNothing,
 		},
 		"an object that is gone": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1), secret(h, "t", refs.Volume, v1)),
@@ -103,7 +102,7 @@ func TestDecidePod(t *testing.T) {
 		},
 		"a key that the volume lists is gone, so that the kubelet would not mount it": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1, "a")),
-			now:    []Input{secret(h, "s", refs.Volume, data{"b": "1"}, "a").requiring("a").changedAt(recent)}, step: spec.StepNothing,
+			now:    []Input{secret(h, "s", refs.Volume, reloadtest.Data{"b": "1"}, "a").requiring("a").changedAt(recent)}, step: spec.StepNothing,
 		},
 		"an object that nobody governs": {
 			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent).ungoverned()}, step: spec.StepNothing,
@@ -174,21 +173,21 @@ func TestDecidePod(t *testing.T) {
 }
 
 func TestVolumeThatWasGoneForAMomentIsNotRefreshed(t *testing.T) {
-	h := testHasher(t, 1)
-	now := birth.Add(time.Hour)
-	one := secret(h, "s", refs.Volume, data{"a": "1"}).changedAt(now)
-	two := secret(h, "t", refs.Volume, data{"a": "1"}).changedAt(now)
+	h := reloadtest.Hasher(t, 1)
+	now := reloadtest.Birth.Add(time.Hour)
+	one := secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}).changedAt(now)
+	two := secret(h, "t", refs.Volume, reloadtest.Data{"a": "1"}).changedAt(now)
 	stored := Pod(h, testPod(), "", []Input{one, two}, now).Baseline
 
 	changed := two
-	changed.Digests = digests(h, data{"a": "2"})
+	changed.Digests = reloadtest.Digests(h, reloadtest.Data{"a": "2"})
 	stored = Pod(h, testPod(), stored, []Input{one.missing(), changed}, now).Baseline
 	require.Equal(t, spec.StepNothing, Pod(h, testPod(), stored, []Input{one, changed}, now).Step)
 }
 
 func TestRestartThatReplacesThePod(t *testing.T) {
 	restart, hold, nothing := Decision{Step: spec.StepRestart}, Decision{Step: spec.StepHold}, Decision{Step: spec.StepNothing}
-	now := birth.Add(time.Hour)
+	now := reloadtest.Birth.Add(time.Hour)
 	tests := map[string]struct {
 		due         Decision
 		restartedAt time.Time
@@ -205,5 +204,5 @@ func TestRestartThatReplacesThePod(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, Replaces(testPod(), test.due, test.restartedAt, now)) })
 	}
-	require.False(t, Replaces(testPod(), nothing, birth.Add(900*time.Millisecond), birth.Add(time.Minute)), "a pod that the restart made")
+	require.False(t, Replaces(testPod(), nothing, reloadtest.Birth.Add(900*time.Millisecond), reloadtest.Birth.Add(time.Minute)), "a pod that the restart made")
 }

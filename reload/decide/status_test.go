@@ -6,17 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestStandingOfAWorkload(t *testing.T) {
-	h := testHasher(t, 1)
-	v1, v2 := data{"a": "1"}, data{"a": "2"}
+	h := reloadtest.Hasher(t, 1)
+	v1, v2 := reloadtest.Data{"a": "1"}, reloadtest.Data{"a": "2"}
 	env := secret(h, "s", refs.Env, v1, "a")
 	recorded := Workload(h, testUID, "", []Input{env}).Baseline
-	byOther := Workload(testHasher(t, 2), testUID, "", []Input{env}).Baseline
+	byOther := Workload(reloadtest.Hasher(t, 2), testUID, "", []Input{env}).Baseline
 	tests := map[string]struct {
 		stored string
 		now    Input
@@ -30,7 +31,7 @@ func TestStandingOfAWorkload(t *testing.T) {
 		"a reference that is not on record":   {recorded, secret(h, "t", refs.Env, v1, "a"), FirstSight},
 		"an object that is gone":              {recorded, env.missing(), Missing},
 		"an object that is gone, of nobody":   {"", env.missing().ungoverned(), Missing},
-		"a key that is gone":                  {recorded, secret(h, "s", refs.Env, data{"b": "1"}, "a").requiring("a"), Missing},
+		"a key that is gone":                  {recorded, secret(h, "s", refs.Env, reloadtest.Data{"b": "1"}, "a").requiring("a"), Missing},
 		"an object that was not read":         {recorded, env.unread(), Unknown},
 		"what nobody governs":                 {recorded, env.ungoverned(), Untracked},
 		"what is switched off":                {recorded, env.under(spec.None), Untracked},
@@ -44,9 +45,9 @@ func TestStandingOfAWorkload(t *testing.T) {
 }
 
 func TestStandingOfAPod(t *testing.T) {
-	h := testHasher(t, 1)
-	v1, v2 := data{"a": "1"}, data{"a": "2"}
-	now := birth.Add(time.Hour)
+	h := reloadtest.Hasher(t, 1)
+	v1, v2 := reloadtest.Data{"a": "1"}, reloadtest.Data{"a": "2"}
+	now := reloadtest.Birth.Add(time.Hour)
 	volume := secret(h, "s", refs.Volume, v1)
 	pod := testPod(func(*workload.Pod) {})
 	recorded := Pod(h, pod, "", []Input{volume.changedAt(now)}, now).Baseline
@@ -59,7 +60,7 @@ func TestStandingOfAPod(t *testing.T) {
 	}{
 		"the data on record":                     {pod, recorded, volume, Current},
 		"other data":                             {pod, recorded, secret(h, "s", refs.Volume, v2), Behind},
-		"no record of an old change":             {pod, "", volume.changedAt(birth.Add(time.Minute)), Current},
+		"no record of an old change":             {pod, "", volume.changedAt(reloadtest.Birth.Add(time.Minute)), Current},
 		"no record of a change just now":         {pod, "", volume.changedAt(now), Behind},
 		"an object that is gone":                 {pod, recorded, volume.missing(), Missing},
 		"an object that was not read":            {pod, recorded, volume.unread(), Unknown},

@@ -8,16 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestWhatSomebodyDidToARestart(t *testing.T) {
-	h := testHasher(t, 1)
-	old := Workload(h, testUID, "", []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}).Baseline
-	now := Workload(h, testUID, old, []Input{secret(h, "s", refs.Env, data{"k": "2"}, "k")}).Baseline
-	foreign := Workload(testHasher(t, 2), testUID, "", []Input{secret(testHasher(t, 2), "s", refs.Env, data{"k": "1"}, "k")}).Baseline
+	h := reloadtest.Hasher(t, 1)
+	old := Workload(h, testUID, "", []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}).Baseline
+	now := Workload(h, testUID, old, []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "2"}, "k")}).Baseline
+	foreign := Workload(reloadtest.Hasher(t, 2), testUID, "", []Input{secret(reloadtest.Hasher(t, 2), "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}).Baseline
 	last := Record{Baseline: now, Stamp: 7}
 	for sentence, test := range map[string]struct {
 		baseline string
@@ -42,23 +43,23 @@ func TestWhatSomebodyDidToARestart(t *testing.T) {
 }
 
 func TestARestartThatIsTakenBackIsDueAgainWhileTheDataDiffers(t *testing.T) {
-	h := testHasher(t, 1)
+	h := reloadtest.Hasher(t, 1)
 	of := func(value string) []Input {
-		return []Input{secret(h, "s", refs.Env, data{"k": value}, "k"), secret(h, "other", refs.Env, data{"k": "1"}, "k")}
+		return []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": value}, "k"), secret(h, "other", refs.Env, reloadtest.Data{"k": "1"}, "k")}
 	}
 	decide := func(stored, value string) Decision { return Workload(h, testUID, stored, of(value)) }
 	adopted := Record{Baseline: decide("", "1").Baseline}
 	restart := decide(adopted.Baseline, "2")
-	once := adopted.Restarted(restart, mark.Restarts{birth}, 7, birth)
+	once := adopted.Restarted(restart, mark.Restarts{reloadtest.Birth}, 7, reloadtest.Birth)
 	require.Equal(t, workload.Stamp(7), once.Stamp)
-	require.Equal(t, birth, once.RecordedAt)
+	require.Equal(t, reloadtest.Birth, once.RecordedAt)
 
 	require.Equal(t, restart.Baseline, once.RunningBaseline(""), "nobody took it back")
 	again := decide(once.RunningBaseline(UndoneStripped), "2")
 	require.Equal(t, restart, again, "the same restart")
 	require.Equal(t, spec.StepNothing, decide(once.RunningBaseline(UndoneStripped), "1").Step, "the pods run the data of now")
 
-	twice := once.Restarted(decide(once.Baseline, "3"), nil, 8, birth)
+	twice := once.Restarted(decide(once.Baseline, "3"), nil, 8, reloadtest.Birth)
 	for _, value := range []string{"1", "2", "3"} {
 		require.Equal(t, spec.StepRestart, decide(twice.RunningBaseline(UndoneRolledBack), value).Step, "pods may be of either time")
 	}
@@ -67,10 +68,10 @@ func TestARestartThatIsTakenBackIsDueAgainWhileTheDataDiffers(t *testing.T) {
 }
 
 func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
-	h := testHasher(t, 1)
-	now := []Input{secret(h, "s", refs.Env, data{"k": "1"}, "k")}
+	h := reloadtest.Hasher(t, 1)
+	now := []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}
 	w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		mark.Baseline: Workload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(birth), mark.RestartedBefore: "30",
+		mark.Baseline: Workload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(reloadtest.Birth), mark.RestartedBefore: "30",
 	}}, Stamp: 7}
 	progressing := &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 1}
 	r := RecordFrom(w, progressing)
@@ -79,9 +80,9 @@ func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 	require.Len(t, r.Restarts, 2)
 	require.False(t, r.IsBehind(w))
 	next := *w
-	next.Annotations = map[string]string{mark.Baseline: "later", mark.RestartedAt: mark.FormatTime(birth.Add(time.Second))}
+	next.Annotations = map[string]string{mark.Baseline: "later", mark.RestartedAt: mark.FormatTime(reloadtest.Birth.Add(time.Second))}
 	require.True(t, r.IsBehind(&next), "the last write of that leader came late")
-	next.Annotations[mark.RestartedAt] = mark.FormatTime(birth.Add(-time.Second))
+	next.Annotations[mark.RestartedAt] = mark.FormatTime(reloadtest.Birth.Add(-time.Second))
 	require.False(t, r.IsBehind(&next), "somebody took the restart back")
 
 	progressing.Updated, progressing.Old = 2, 0
@@ -94,20 +95,20 @@ func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 }
 
 func TestARestartThatIsTakenBackAgainAndAgainSlowsDown(t *testing.T) {
-	restarts := mark.Restarts{birth}
+	restarts := mark.Restarts{reloadtest.Birth}
 	for undos, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 3: 20 * time.Second, 50: spec.Slowest} {
 		pace := spec.Pace{}.And(PaceAfter(undos))
-		require.Equal(t, Wait{WaitInterval, birth.Add(want)}, waitFor(pace, restarts, birth.Add(time.Second)))
-		require.Empty(t, waitFor(pace, restarts, birth.Add(want)))
+		require.Equal(t, Wait{WaitInterval, reloadtest.Birth.Add(want)}, waitFor(pace, restarts, reloadtest.Birth.Add(time.Second)))
+		require.Empty(t, waitFor(pace, restarts, reloadtest.Birth.Add(want)))
 	}
 	pace := PaceAfter(1).And(spec.Pace{Interval: time.Minute})
-	require.Equal(t, Wait{WaitInterval, birth.Add(time.Minute)}, waitFor(pace, restarts, birth.Add(time.Second)), "the longer of both")
+	require.Equal(t, Wait{WaitInterval, reloadtest.Birth.Add(time.Minute)}, waitFor(pace, restarts, reloadtest.Birth.Add(time.Second)), "the longer of both")
 	require.Equal(t, 2, Record{Undos: 1}.UndosBy(UndoneStripped))
 	require.Equal(t, 1, Record{Undos: 1}.UndosBy(""))
 }
 
 func TestPaceIsTheLaterOfWhatIsWrittenAndRemembered(t *testing.T) {
-	early, late := mark.Restarts{birth}, mark.Restarts{birth, birth.Add(time.Minute)}
+	early, late := mark.Restarts{reloadtest.Birth}, mark.Restarts{reloadtest.Birth, reloadtest.Birth.Add(time.Minute)}
 	require.Equal(t, late, Later(early, late))
 	require.Equal(t, late, Later(late, early))
 	require.Equal(t, early, Later(nil, early))

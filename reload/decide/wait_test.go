@@ -8,11 +8,12 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestHowLongARestartWaitsForThoseBefore(t *testing.T) {
-	now := birth.Add(48 * time.Hour)
+	now := reloadtest.Birth.Add(48 * time.Hour)
 	// ago are restarts that many seconds before now.
 	ago := func(seconds ...int) mark.Restarts {
 		var restarts mark.Restarts
@@ -60,10 +61,10 @@ func TestAFlappingSourceRestartsLessAndLess(t *testing.T) {
 	pace := spec.Pace{Interval: 30 * time.Second}
 	var restarts mark.Restarts
 	perHour := map[int]int{}
-	for now := birth; now.Before(birth.Add(3 * time.Hour)); now = now.Add(time.Second) {
+	for now := reloadtest.Birth; now.Before(reloadtest.Birth.Add(3 * time.Hour)); now = now.Add(time.Second) {
 		if waitFor(pace, restarts, now).Reason == "" {
 			restarts = restarts.With(now)
-			perHour[int(now.Sub(birth).Hours())]++
+			perHour[int(now.Sub(reloadtest.Birth).Hours())]++
 		}
 	}
 	require.Equal(t, map[int]int{0: 12, 1: 8, 2: 7}, perHour)
@@ -86,7 +87,7 @@ func TestTheStrictestRuleSetsThePace(t *testing.T) {
 }
 
 func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
-	in := birth.Add
+	in := reloadtest.Birth.Add
 	for sentence, test := range map[string]struct {
 		wait Wait
 		want time.Duration
@@ -98,6 +99,6 @@ func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
 		"what is due is looked at now":        {Wait{WaitInterval, in(-time.Second)}, 0},
 		"what has room is woken, and not now": {Wait{Reason: WaitRollouts}, -1},
 	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.RequeueAfter(birth)) })
+		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.RequeueAfter(reloadtest.Birth)) })
 	}
 }

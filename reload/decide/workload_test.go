@@ -9,21 +9,20 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 const testUID = types.UID("5d1c7a1e")
 
-type data map[string]string
-
 // secret is a Secret of that name, governed by rule r under action Auto, with
 // that data.
-func secret(h *digest.Hasher, name string, mode refs.Mode, content data, keys ...string) Input {
+func secret(h *digest.Hasher, name string, mode refs.Mode, content reloadtest.Data, keys ...string) Input {
 	return Input{
 		Reference: refs.Reference{Kind: object.Secret, Name: name, Mode: mode, Keys: keys},
 		Object:    object.Ref{Kind: object.Secret, Namespace: "ns", Name: name},
-		Rule:      "r", Action: spec.Auto, Exists: true, Digests: digests(h, content),
+		Rule:      "r", Action: spec.Auto, Exists: true, Digests: reloadtest.Digests(h, content),
 	}
 }
 
@@ -55,8 +54,8 @@ func (c Input) changedAt(at time.Time) Input {
 func (c Input) otherKeys(at time.Time) Input { c.KeysChangedAt = at; return c }
 
 func TestDecideWorkload(t *testing.T) {
-	h := testHasher(t, 1)
-	v1, v2 := data{"a": "1", "b": "1"}, data{"a": "2", "b": "1"}
+	h := reloadtest.Hasher(t, 1)
+	v1, v2 := reloadtest.Data{"a": "1", "b": "1"}, reloadtest.Data{"a": "2", "b": "1"}
 	tests := map[string]struct {
 		// before was adopted; nil means that there is no baseline.
 		before, now []Input
@@ -118,7 +117,7 @@ func TestDecideWorkload(t *testing.T) {
 			step: spec.StepNothing, reason: spec.ReasonUnchanged,
 		},
 		"an optional key that goes away is a change": {
-			before: []Input{secret(h, "s", refs.Env, v1, "a").optional()}, now: []Input{secret(h, "s", refs.Env, data{"b": "1"}, "a").optional()},
+			before: []Input{secret(h, "s", refs.Env, v1, "a").optional()}, now: []Input{secret(h, "s", refs.Env, reloadtest.Data{"b": "1"}, "a").optional()},
 			step: spec.StepRestart, reason: spec.ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
 		"only what changed is named": {
@@ -174,24 +173,24 @@ func TestDecideWorkload(t *testing.T) {
 			step: spec.StepAdopt, reason: spec.ReasonReferences, gone: true,
 		},
 		"a required key that goes away holds": {
-			before: []Input{secret(h, "s", refs.Env, v1, "a").requiring("a")}, now: []Input{secret(h, "s", refs.Env, data{"b": "1"}, "a").requiring("a")},
+			before: []Input{secret(h, "s", refs.Env, v1, "a").requiring("a")}, now: []Input{secret(h, "s", refs.Env, reloadtest.Data{"b": "1"}, "a").requiring("a")},
 			step: spec.StepHold, reason: spec.ReasonMissing, missing: []string{"key a of Secret/ns/s"},
 		},
 		"a required key that was never there is not written": {
-			now: []Input{secret(h, "s", refs.Env, data{"b": "1"}, "a").requiring("a")}, step: spec.StepNothing, reason: spec.ReasonUnchanged, gone: true,
+			now: []Input{secret(h, "s", refs.Env, reloadtest.Data{"b": "1"}, "a").requiring("a")}, step: spec.StepNothing, reason: spec.ReasonUnchanged, gone: true,
 		},
 		"a required key that was never there appears, and is adopted": {
-			before: []Input{secret(h, "s", refs.Env, data{"b": "1"}, "a").requiring("a")}, now: []Input{secret(h, "s", refs.Env, v1, "a").requiring("a")},
+			before: []Input{secret(h, "s", refs.Env, reloadtest.Data{"b": "1"}, "a").requiring("a")}, now: []Input{secret(h, "s", refs.Env, v1, "a").requiring("a")},
 			step: spec.StepAdopt, reason: spec.ReasonFirstSight,
 		},
 		"a volume without a key that it lists holds the restart for env": {
 			before: []Input{secret(h, "s", refs.Env, v1, "a"), secret(h, "t", refs.Volume, v1, "b").requiring("b")},
-			now:    []Input{secret(h, "s", refs.Env, v2, "a"), secret(h, "t", refs.Volume, data{"a": "1"}, "b").requiring("b")},
+			now:    []Input{secret(h, "s", refs.Env, v2, "a"), secret(h, "t", refs.Volume, reloadtest.Data{"a": "1"}, "b").requiring("b")},
 			step:   spec.StepHold, reason: spec.ReasonMissing, missing: []string{"key b of Secret/ns/t"},
 		},
 		"a volume without a key that it lists is nothing where nothing is held": {
 			before: []Input{secret(h, "s", refs.Env, v1, "a"), secret(h, "t", refs.Volume, v1, "b").requiring("b")},
-			now:    []Input{secret(h, "s", refs.Env, v1, "a"), secret(h, "t", refs.Volume, data{"a": "1"}, "b").requiring("b")},
+			now:    []Input{secret(h, "s", refs.Env, v1, "a"), secret(h, "t", refs.Volume, reloadtest.Data{"a": "1"}, "b").requiring("b")},
 			step:   spec.StepNothing, reason: spec.ReasonUnchanged,
 		},
 		"an object that is gone holds": {
@@ -218,7 +217,7 @@ func TestDecideWorkload(t *testing.T) {
 			step: spec.StepRestart, reason: spec.ReasonChanged, changed: []string{"Secret/ns/s"},
 		},
 		"what pods started without appears, and is missing a key that was not there either": {
-			before: []Input{secret(h, "s", refs.Env, v1, "a").without()}, now: []Input{secret(h, "s", refs.Env, data{"b": "1"}, "a").optional()},
+			before: []Input{secret(h, "s", refs.Env, v1, "a").without()}, now: []Input{secret(h, "s", refs.Env, reloadtest.Data{"b": "1"}, "a").optional()},
 			step: spec.StepNothing, reason: spec.ReasonUnchanged,
 		},
 		"what no pod started without appears, and is adopted": {
@@ -312,20 +311,22 @@ func TestDecideWorkload(t *testing.T) {
 }
 
 func TestKeyThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
-	h := testHasher(t, 1)
-	with := func(content data) []Input { return []Input{secret(h, "s", refs.Env, content, "a").requiring("a")} }
-	stored := Workload(h, testUID, "", with(data{"a": "1"})).Baseline
+	h := reloadtest.Hasher(t, 1)
+	with := func(content reloadtest.Data) []Input {
+		return []Input{secret(h, "s", refs.Env, content, "a").requiring("a")}
+	}
+	stored := Workload(h, testUID, "", with(reloadtest.Data{"a": "1"})).Baseline
 	held := Workload(h, testUID, stored, with(nil))
 	require.Equal(t, spec.StepHold, held.Step)
 
-	require.Equal(t, spec.StepNothing, Workload(h, testUID, held.Baseline, with(data{"a": "1"})).Step)
-	require.Equal(t, spec.StepRestart, Workload(h, testUID, held.Baseline, with(data{"a": "2"})).Step)
+	require.Equal(t, spec.StepNothing, Workload(h, testUID, held.Baseline, with(reloadtest.Data{"a": "1"})).Step)
+	require.Equal(t, spec.StepRestart, Workload(h, testUID, held.Baseline, with(reloadtest.Data{"a": "2"})).Step)
 }
 
 func TestChangeThatWasHeldIsActedOnOnceWhatIsMissingIsBack(t *testing.T) {
-	h := testHasher(t, 1)
-	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "t", refs.EnvFrom, data{"a": "1"})
-	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
+	h := reloadtest.Hasher(t, 1)
+	gone, changes := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "1"})
+	changed := secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "2"})
 	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
 	held := Workload(h, testUID, stored, []Input{gone.missing(), changed})
 	require.Equal(t, spec.StepHold, held.Step)
@@ -338,8 +339,8 @@ func TestChangeThatWasHeldIsActedOnOnceWhatIsMissingIsBack(t *testing.T) {
 }
 
 func TestWhatIsNewWhileARestartWaitsIsOnRecordFromThenOn(t *testing.T) {
-	h := testHasher(t, 1)
-	was, is, back := data{"a": "1"}, data{"a": "2"}, data{"a": "1"}
+	h := reloadtest.Hasher(t, 1)
+	was, is, back := reloadtest.Data{"a": "1"}, reloadtest.Data{"a": "2"}, reloadtest.Data{"a": "1"}
 	stored := Workload(h, testUID, "", []Input{secret(h, "s", refs.EnvFrom, was)}).Baseline
 	waits := Workload(h, testUID, stored, []Input{secret(h, "s", refs.EnvFrom, is), secret(h, "t", refs.EnvFrom, was)})
 	require.Equal(t, spec.StepRestart, waits.Step)
@@ -352,8 +353,8 @@ func TestWhatIsNewWhileARestartWaitsIsOnRecordFromThenOn(t *testing.T) {
 }
 
 func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
-	h := testHasher(t, 1)
-	was, is := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "s", refs.EnvFrom, data{"a": "2"})
+	h := reloadtest.Hasher(t, 1)
+	was, is := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "2"})
 	stored := Workload(h, testUID, "", []Input{was}).Baseline
 	stored = Workload(h, testUID, stored, []Input{was.missing()}).Baseline
 
@@ -362,9 +363,9 @@ func TestObjectThatComesBackIsComparedWithWhatTheWorkloadRuns(t *testing.T) {
 }
 
 func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
-	h := testHasher(t, 1)
-	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, data{"a": "1"})
-	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
+	h := reloadtest.Hasher(t, 1)
+	gone, changes := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "1"})
+	changed := secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "2"})
 	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
 	require.Equal(t, spec.StepNothing, Workload(h, testUID, stored, []Input{gone.without(), changes}).Step)
 	restart := Workload(h, testUID, stored, []Input{gone.without(), changed})
@@ -376,8 +377,8 @@ func TestWhatIsGoneWhenPodsAreRestartedRestartsThemWhenItIsBack(t *testing.T) {
 }
 
 func TestPodsThatCameWhileSomethingWasGoneAreRestartedWhenItIsBack(t *testing.T) {
-	h := testHasher(t, 1)
-	was := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional()
+	h := reloadtest.Hasher(t, 1)
+	was := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}).optional()
 	stored := Workload(h, testUID, "", []Input{was}).Baseline
 	for sentence, gone := range map[string]Input{"governed": was.without(), "while no rule is about it": was.without().ungoverned()} {
 		t.Run(sentence, func(t *testing.T) {
@@ -392,17 +393,17 @@ func TestPodsThatCameWhileSomethingWasGoneAreRestartedWhenItIsBack(t *testing.T)
 
 // The pods of that rollout may be older than what is gone is gone.
 func TestWhereARolloutBroughtTheChangeWhatIsGoneStaysOnRecord(t *testing.T) {
-	h := testHasher(t, 1)
-	gone, changes := secret(h, "s", refs.EnvFrom, data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, data{"a": "1"})
-	changed := secret(h, "t", refs.EnvFrom, data{"a": "2"})
+	h := reloadtest.Hasher(t, 1)
+	gone, changes := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}).optional(), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "1"})
+	changed := secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "2"})
 	stored := Workload(h, testUID, "", []Input{gone, changes}).Baseline
 	brought := Workload(h, testUID, stored, []Input{gone.without(), changed}).delivered()
 	require.Equal(t, spec.StepNothing, Workload(h, testUID, brought.Baseline, []Input{gone, changed}).Step)
 }
 
 func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *testing.T) {
-	h := testHasher(t, 1)
-	volume := func(value string) Input { return secret(h, "s", refs.Volume, data{"a": value}) }
+	h := reloadtest.Hasher(t, 1)
+	volume := func(value string) Input { return secret(h, "s", refs.Volume, reloadtest.Data{"a": value}) }
 	look := func(stored string, now Input) Decision { return Workload(h, testUID, stored, []Input{now}) }
 	stored := look("", volume("1").frozen()).Baseline
 	gone := look(stored, volume("1").missing())
@@ -419,8 +420,8 @@ func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *tes
 }
 
 func TestWhatNoPodReadsIsImmutableNoMore(t *testing.T) {
-	h := testHasher(t, 1)
-	env := func(value string) Input { return secret(h, "s", refs.EnvFrom, data{"a": value}) }
+	h := reloadtest.Hasher(t, 1)
+	env := func(value string) Input { return secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": value}) }
 	look := func(stored string, now Input) Decision { return Workload(h, testUID, stored, []Input{now}) }
 	stored := look("", env("1").frozen()).Baseline
 	require.Equal(t, []string{"Secret/ns/s"}, look(stored, env("1")).Pinned)
@@ -436,38 +437,38 @@ func TestWhatNoPodReadsIsImmutableNoMore(t *testing.T) {
 }
 
 func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
-	h := testHasher(t, 1)
+	h := reloadtest.Hasher(t, 1)
 	for name, test := range map[string]struct {
 		before, now, next Input
 		frozen, then      []string // at the change to now, and to next
 	}{
 		"env, recreated as mutable": {
-			secret(h, "s", refs.EnvFrom, data{"a": "1"}).frozen(), secret(h, "s", refs.EnvFrom, data{"a": "2"}), secret(h, "s", refs.EnvFrom, data{"a": "3"}),
+			secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}).frozen(), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "2"}), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "3"}),
 			[]string{"Secret/ns/s"},
 			[]string{"Secret/ns/s"},
 		},
 		"a volume, recreated as immutable": {
-			secret(h, "s", refs.Volume, data{"a": "1"}).frozen(), secret(h, "s", refs.Volume, data{"a": "2"}).frozen(), secret(h, "s", refs.Volume, data{"a": "3"}).frozen(),
+			secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}).frozen(), secret(h, "s", refs.Volume, reloadtest.Data{"a": "2"}).frozen(), secret(h, "s", refs.Volume, reloadtest.Data{"a": "3"}).frozen(),
 			[]string{"Secret/ns/s"},
 			[]string{"Secret/ns/s"},
 		},
 		"a volume under Restart, recreated as immutable": {
-			secret(h, "s", refs.Volume, data{"a": "1"}).frozen().under(spec.Restart), secret(h, "s", refs.Volume, data{"a": "2"}).frozen().under(spec.Restart), secret(h, "s", refs.Volume, data{"a": "3"}).under(spec.Restart),
+			secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}).frozen().under(spec.Restart), secret(h, "s", refs.Volume, reloadtest.Data{"a": "2"}).frozen().under(spec.Restart), secret(h, "s", refs.Volume, reloadtest.Data{"a": "3"}).under(spec.Restart),
 			[]string{"Secret/ns/s"},
 			[]string{"Secret/ns/s"},
 		},
 		"env of what is immutable from now on": {
-			secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "s", refs.EnvFrom, data{"a": "2"}).frozen(), secret(h, "s", refs.EnvFrom, data{"a": "3"}),
+			secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "2"}).frozen(), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "3"}),
 			nil,
 			[]string{"Secret/ns/s"},
 		},
 		"env of what is mutable": {
-			secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "s", refs.EnvFrom, data{"a": "2"}), secret(h, "s", refs.EnvFrom, data{"a": "3"}),
+			secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "2"}), secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "3"}),
 			nil, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			beside := secret(h, "beside", refs.EnvFrom, data{"a": "1"}).frozen()
+			beside := secret(h, "beside", refs.EnvFrom, reloadtest.Data{"a": "1"}).frozen()
 			stored := Workload(h, testUID, "", []Input{beside, test.before}).Baseline
 			first := Workload(h, testUID, stored, []Input{beside, test.now})
 			require.Equal(t, spec.StepRestart, first.Step)
@@ -483,8 +484,8 @@ func TestARestartNamesWhatKubeletsMayHandOutAsItWas(t *testing.T) {
 
 // Before an immutable object had an id of its own, it was recorded as others are.
 func TestAnImmutableVolumeOnRecordAsAnyOtherIsCompared(t *testing.T) {
-	h := testHasher(t, 1)
-	was, is := secret(h, "s", refs.Volume, data{"a": "1"}), secret(h, "s", refs.Volume, data{"a": "2"})
+	h := reloadtest.Hasher(t, 1)
+	was, is := secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}), secret(h, "s", refs.Volume, reloadtest.Data{"a": "2"})
 	stored := Workload(h, testUID, "", []Input{was.under(spec.Restart)}).Baseline
 	require.Equal(t, spec.StepRestart, Workload(h, testUID, stored, []Input{is.frozen()}).Step)
 	require.Equal(t, Behind, StatusOf(h, testUID, stored, AsRecorded(h, testUID, stored, is.frozen())))
@@ -495,10 +496,10 @@ func TestAnImmutableVolumeOnRecordAsAnyOtherIsCompared(t *testing.T) {
 }
 
 func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {
-	h, lost := testHasher(t, 1), testHasher(t, 2)
-	now := []Input{secret(h, "s", refs.EnvFrom, data{"a": "2"})}
-	ofOther := Workload(lost, testUID, "", []Input{secret(lost, "s", refs.EnvFrom, data{"a": "1"})}).Baseline
-	ofCopy := Workload(h, "another-uid", "", []Input{secret(h, "s", refs.EnvFrom, data{"a": "1"})}).Baseline
+	h, lost := reloadtest.Hasher(t, 1), reloadtest.Hasher(t, 2)
+	now := []Input{secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "2"})}
+	ofOther := Workload(lost, testUID, "", []Input{secret(lost, "s", refs.EnvFrom, reloadtest.Data{"a": "1"})}).Baseline
+	ofCopy := Workload(h, "another-uid", "", []Input{secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"})}).Baseline
 	tests := map[string]struct {
 		stored string
 		reason spec.Reason
@@ -523,10 +524,10 @@ func TestBaselineThatCannotBeComparedIsAdoptedAnew(t *testing.T) {
 }
 
 func TestTheRuleOfTheFirstChangeIsNamed(t *testing.T) {
-	h := testHasher(t, 1)
-	one, two := secret(h, "s", refs.EnvFrom, data{"a": "1"}), secret(h, "t", refs.EnvFrom, data{"a": "1"})
+	h := reloadtest.Hasher(t, 1)
+	one, two := secret(h, "s", refs.EnvFrom, reloadtest.Data{"a": "1"}), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "1"})
 	two.Rule = "second"
 	stored := Workload(h, testUID, "", []Input{one, two}).Baseline
-	two.Digests = digests(h, data{"a": "2"})
+	two.Digests = reloadtest.Digests(h, reloadtest.Data{"a": "2"})
 	require.Equal(t, "second", Workload(h, testUID, stored, []Input{one, two}).Rule)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -24,7 +25,7 @@ type history struct {
 	told    []string
 	clock   int
 	objects [2]struct {
-		data      data // nil while it is not there
+		data      reloadtest.Data // nil while it is not there
 		immutable bool
 		writtenAt int
 		goneAt    int
@@ -50,10 +51,10 @@ type use struct {
 // knowledge is of some keys of an object, in whatever mode they are consumed.
 type knowledge struct {
 	// read is what the containers read when they started.
-	read data
+	read reloadtest.Data
 	// recorded is what Headwater knows that they read, where others replaced the
 	// pods since.
-	recorded *data
+	recorded *reloadtest.Data
 	// sighted is true once Headwater could know that, and kept once it could that
 	// kubelets keep what was immutable.
 	sighted, kept bool
@@ -61,7 +62,7 @@ type knowledge struct {
 
 func newHistory(t *testing.T, seed uint64) *history {
 	t.Helper()
-	h := &history{dice: rand.New(rand.NewPCG(seed, seed)), hasher: testHasher(t, 1), places: map[string]*knowledge{}}
+	h := &history{dice: rand.New(rand.NewPCG(seed, seed)), hasher: reloadtest.Hasher(t, 1), places: map[string]*knowledge{}}
 	h.Assertions = require.New(t)
 	h.tell("seed %d", seed)
 	for i := range h.objects {
@@ -81,7 +82,7 @@ func pick[T any](h *history, from ...T) T { return from[h.dice.IntN(len(from))] 
 
 func (h *history) write(i int) {
 	o := &h.objects[i]
-	content := data{}
+	content := reloadtest.Data{}
 	for _, key := range []string{"a", "b"} {
 		if value := pick(h, "", "1", "2", "3"); value != "" {
 			content[key] = value
@@ -126,12 +127,12 @@ func (h *history) refer() {
 }
 
 // reads is what a container of now reads.
-func (h *history) reads(u *use) data {
+func (h *history) reads(u *use) reloadtest.Data {
 	content := h.objects[u.of].data
 	if u.Keys == nil || content == nil {
 		return content
 	}
-	part := data{}
+	part := reloadtest.Data{}
 	for _, key := range u.Keys {
 		if value, found := content[key]; found {
 			part[key] = value
@@ -225,7 +226,7 @@ func (h *history) consumed() []Input {
 		c.Exists, c.Absent = o.data != nil, o.data == nil
 		c.StartedWithout, c.StartedAfterDelete = c.Absent && c.Optional && h.started, h.lacked(u)
 		if c.Exists {
-			c.Digests, c.Immutable = digests(h.hasher, o.data), o.immutable
+			c.Digests, c.Immutable = reloadtest.Digests(h.hasher, o.data), o.immutable
 		}
 		all = append(all, c)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/fields"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -21,7 +22,7 @@ func TestHowFieldsStand(t *testing.T) {
 	having := func(data map[string][]byte) *object.Digested {
 		return &object.Digested{Digests: object.Digest(hasher, object.Content{Data: data})}
 	}
-	wanted := spec.RuleTarget{CompiledTarget: setTarget(t, "spec.a"), Rule: spec.Rule{Base: rules.Base{Name: "rule"}}}
+	wanted := spec.RuleTarget{CompiledTarget: reloadtest.SetTarget(t, "spec.a"), Rule: spec.Rule{Base: rules.Base{Name: "rule"}}}
 	bucket := &fields.SetTarget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "chosen", Labels: map[string]string{"set": "yes"}}, Info: wanted.Info,
 		Values: map[string]digest.Sum{"spec.a": object.DigestText(hasher, "1")}, Set: map[string][]string{"rule": {"spec.a"}},

@@ -14,6 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -31,20 +32,6 @@ func TestAListWithoutKeysIsReplacedAsAWhole(t *testing.T) {
 	plain, err := spec.ParseFieldPath("spec.env")
 	require.NoError(t, err)
 	require.False(t, replacesList(nil, "me", plain), "it is in no list")
-}
-
-func setTarget(t *testing.T, paths ...string) spec.CompiledTarget {
-	t.Helper()
-	declared := spec.Target{
-		CustomKind: kinds.CustomKind{Group: "example.com", Version: "v1", Kind: "Bucket"},
-		Selector:   &metav1.LabelSelector{MatchLabels: map[string]string{"set": "yes"}},
-	}
-	for _, path := range paths {
-		declared.Set = append(declared.Set, spec.SetField{From: "key", To: path})
-	}
-	compiled, err := spec.CompileTarget(declared)
-	require.NoError(t, err)
-	return compiled
 }
 
 func TestTargetIsWrittenOnlyWhereItDiffers(t *testing.T) {
@@ -85,7 +72,7 @@ func TestTargetIsWrittenOnlyWhereItDiffers(t *testing.T) {
 		"what another rule has set is none of this rule's ": {holding(map[string]string{"spec.a": "1"}, []string{}...), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, DecideTarget("rule", setTarget(t, ".spec.a"), test.target, test.current))
+			require.Equal(t, test.want, DecideTarget("rule", reloadtest.SetTarget(t, ".spec.a"), test.target, test.current))
 		})
 	}
 }
@@ -115,12 +102,12 @@ func TestOnlyWhoAppliesHoldsAField(t *testing.T) {
 }
 
 func TestTargetKeepsDigestsAlone(t *testing.T) {
-	form := setTarget(t, "spec.a").Info
+	form := reloadtest.SetTarget(t, "spec.a").Info
 	key, err := digestkey.NewEphemeral()
 	require.NoError(t, err)
 	hasher, err := key.Hasher()
 	require.NoError(t, err)
-	kept, err := keepTarget(form, []string{"spec.a", "spec.b", "spec.c.d", "spec.e"}, key)(custom(t, `
+	kept, err := keepTarget(form, []string{"spec.a", "spec.b", "spec.c.d", "spec.e"}, key)(reloadtest.Custom(t, `
 apiVersion: example.com/v1
 kind: Bucket
 metadata:

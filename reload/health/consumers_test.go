@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// The clone was written an hour after birth, and the restart for it came a minute
+// The clone was written an hour after reloadtest.Birth, and the restart for it came a minute
 // later. Now is a minute after that.
 const (
 	written   = time.Hour
@@ -31,7 +32,7 @@ func consumer(name string, changes ...func(*Consumer)) Consumer {
 	return c
 }
 
-func restartedFor(c *Consumer) { c.RestartedAt = birth.Add(restarted) }
+func restartedFor(c *Consumer) { c.RestartedAt = reloadtest.Birth.Add(restarted) }
 
 func waitsFor(what string) func(*Consumer) { return func(c *Consumer) { c.Waits = what } }
 
@@ -48,7 +49,7 @@ func refreshed(all ...*workload.Pod) func(*Consumer) {
 }
 
 func notReady(since time.Duration) func(*workload.Pod) {
-	return func(p *workload.Pod) { p.NotReadySince = uint32(birth.Add(since).Unix()) }
+	return func(p *workload.Pod) { p.NotReadySince = uint32(reloadtest.Birth.Add(since).Unix()) }
 }
 
 func TestTheHealthOfTheConsumersOfARevision(t *testing.T) {
@@ -57,7 +58,7 @@ func TestTheHealthOfTheConsumersOfARevision(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		consumers []Consumer
 		want      string
-		again     time.Duration // after birth; 0 for never
+		again     time.Duration // after reloadtest.Birth; 0 for never
 	}{
 		"a consumer that needs nothing is healthy":               {consumers: []Consumer{consumer("web")}, want: "7 Healthy"},
 		"one whose rollout is complete is healthy":               {consumers: []Consumer{consumer("web", restartedFor)}, want: "7 Healthy"},
@@ -65,9 +66,9 @@ func TestTheHealthOfTheConsumersOfARevision(t *testing.T) {
 		"one whose rollout goes on is pending":                   {consumers: []Consumer{consumer("web", restartedFor, rollout(progressing))}, want: "7 Pending: Deployment/web: rollout in progress"},
 		"one whose rollout is paused is pending, which is named": {consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.Paused = true }))}, want: "7 Pending: Deployment/web: rollout in progress (Paused)"},
 		"a rollout that Headwater did not start delays nothing":  {consumers: []Consumer{consumer("web", rollout(progressing))}, want: "7 Healthy"},
-		"nor does its deadline count":                            {consumers: []Consumer{consumer("web", rollout(progressing), rollout(func(r *workload.Rollout) { r.FailedAt = birth.Add(judged).Unix() }))}, want: "7 Healthy"},
+		"nor does its deadline count":                            {consumers: []Consumer{consumer("web", rollout(progressing), rollout(func(r *workload.Rollout) { r.FailedAt = reloadtest.Birth.Add(judged).Unix() }))}, want: "7 Healthy"},
 		"a rollout that exceeded its deadline is unhealthy": {
-			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.FailedAt = birth.Add(judged).Unix() }))},
+			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.FailedAt = reloadtest.Birth.Add(judged).Unix() }))},
 			want:      "7 Unhealthy: Deployment/web: ProgressDeadlineExceeded",
 		},
 		"a new pod that crashes is unhealthy": {
@@ -87,11 +88,11 @@ func TestTheHealthOfTheConsumersOfARevision(t *testing.T) {
 			want:      "7 Healthy: Deployment/old failed before",
 		},
 		"nor does what was unavailable before": {
-			consumers: []Consumer{consumer("old", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.UnavailableAt = birth.Unix() }))},
+			consumers: []Consumer{consumer("old", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.UnavailableAt = reloadtest.Birth.Unix() }))},
 			want:      "7 Healthy: Deployment/old failed before",
 		},
 		"what is unavailable since counts": {
-			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.UnavailableAt = birth.Add(written).Unix() }))},
+			consumers: []Consumer{consumer("web", restartedFor, rollout(progressing), rollout(func(r *workload.Rollout) { r.UnavailableAt = reloadtest.Birth.Add(written).Unix() }))},
 			want:      "7 Pending: Deployment/web: rollout in progress",
 		},
 		"what failed before and recovered is healthy": {consumers: []Consumer{consumer("old", failedBefore, restartedFor)}, want: "7 Healthy"},
@@ -123,11 +124,11 @@ func TestTheHealthOfTheConsumersOfARevision(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			report, again := JudgeConsumers(7, test.consumers, birth.Add(written), birth.Add(judged))
+			report, again := JudgeConsumers(7, test.consumers, reloadtest.Birth.Add(written), reloadtest.Birth.Add(judged))
 			require.Equal(t, test.want, report.String())
 			want := time.Time{}
 			if test.again != 0 {
-				want = birth.Add(test.again)
+				want = reloadtest.Birth.Add(test.again)
 			}
 			require.Equal(t, want, again)
 			read, ok := mark.ParseConsumersReport(report.String())
@@ -144,14 +145,14 @@ func TestWhatFailsWhenTheCloneIsWritten(t *testing.T) {
 		consumer("old", pods(boundPod(0, crashing))),
 		consumer("new", pods(boundPod(written, crashing))),
 	}
-	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, birth.Add(written), birth.Add(written)))
+	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, reloadtest.Birth.Add(written), reloadtest.Birth.Add(written)))
 }
 
 func TestAReportSaysWhatFailedBefore(t *testing.T) {
 	failed := func(c *Consumer) { c.FailedBefore = true }
 	report, _ := JudgeConsumers(7, []Consumer{
 		consumer("a", waitsFor("waits for its window")), consumer("b", waitsFor("waits"), failed), consumer("c", waitsFor("waits"), failed),
-	}, birth.Add(written), birth.Add(judged))
+	}, reloadtest.Birth.Add(written), reloadtest.Birth.Add(judged))
 	require.Equal(t, []string{"Deployment/b", "Deployment/c"}, FailedBeforeIn(report))
 	require.Empty(t, FailedBeforeIn(mark.ConsumersReport{}))
 }

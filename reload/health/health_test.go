@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // boundPod is a pod that runs since so long after birth.
 func boundPod(after time.Duration, with ...func(*workload.Pod)) *workload.Pod {
-	pod := &workload.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + after.String()}, Bound: true, BoundAt: birth.Add(after), Phase: corev1.PodRunning}
+	pod := &workload.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + after.String()}, Bound: true, BoundAt: reloadtest.Birth.Add(after), Phase: corev1.PodRunning}
 	for _, set := range with {
 		set(pod)
 	}
@@ -29,13 +30,13 @@ func waitingFor(reason string) func(*workload.Pod) {
 // crashed has ended so often, the last time so long after birth.
 func crashed(times uint16, last time.Duration) func(*workload.Pod) {
 	return func(p *workload.Pod) {
-		p.Crashes, p.CrashedAt = times, uint32(birth.Add(last).Unix())
+		p.Crashes, p.CrashedAt = times, uint32(reloadtest.Birth.Add(last).Unix())
 	}
 }
 
 func TestJudgingARollout(t *testing.T) {
 	const restarted = time.Hour // after birth
-	second := func(after time.Duration) int64 { return birth.Add(after).Unix() }
+	second := func(after time.Duration) int64 { return reloadtest.Birth.Add(after).Unix() }
 	deployment := func(change func(*workload.Rollout)) *workload.Workload {
 		r := &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 1, Available: 1}
 		change(r)
@@ -67,7 +68,7 @@ func TestJudgingARollout(t *testing.T) {
 			deployment(complete),
 			[]*workload.Pod{boundPod(restarted, crashed(4, restarted+time.Minute))},
 			2 * time.Minute,
-			RolloutHealth{Health: Stuck, Reason: workload.StuckCrashing, Pod: "pod-1h0m0s", Again: birth.Add(restarted + 7*time.Minute)},
+			RolloutHealth{Health: Stuck, Reason: workload.StuckCrashing, Pod: "pod-1h0m0s", Again: reloadtest.Birth.Add(restarted + 7*time.Minute)},
 		},
 		"one that crashed and runs":          {deployment(complete), []*workload.Pod{boundPod(restarted, crashed(4, restarted+time.Minute))}, 7 * time.Minute, RolloutHealth{Health: Healthy}},
 		"one that ran for a day before that": {deployment(complete), []*workload.Pod{boundPod(restarted, waitingFor("CrashLoopBackOff"), crashed(3, restarted+24*time.Hour))}, 24 * time.Hour, RolloutHealth{Health: Healthy}},
@@ -100,7 +101,7 @@ func TestJudgingARollout(t *testing.T) {
 			set(),
 			[]*workload.Pod{old, boundPod(restarted + 5*time.Minute)},
 			14 * time.Minute,
-			RolloutHealth{Health: Progressing, Again: birth.Add(restarted + 15*time.Minute)},
+			RolloutHealth{Health: Progressing, Again: reloadtest.Birth.Add(restarted + 15*time.Minute)},
 		},
 		"a kind without a deadline, whose last pod came long ago": {
 			set(),
@@ -108,20 +109,20 @@ func TestJudgingARollout(t *testing.T) {
 			15 * time.Minute,
 			RolloutHealth{Health: Stuck, Reason: workload.StuckNoProgress},
 		},
-		"a kind that tells nothing, with old pods":    {&workload.Workload{}, []*workload.Pod{old, recent}, time.Minute, RolloutHealth{Health: Progressing, Again: birth.Add(restarted + 11*time.Minute)}},
+		"a kind that tells nothing, with old pods":    {&workload.Workload{}, []*workload.Pod{old, recent}, time.Minute, RolloutHealth{Health: Progressing, Again: reloadtest.Birth.Add(restarted + 11*time.Minute)}},
 		"a kind that tells nothing, without old pods": {&workload.Workload{}, []*workload.Pod{recent}, time.Hour, RolloutHealth{Health: Healthy}},
 		"old pods that are being deleted": {
 			&workload.Workload{}, []*workload.Pod{boundPod(0, func(p *workload.Pod) { p.DeletionTimestamp = &metav1.Time{} }), recent}, time.Minute, RolloutHealth{Health: Healthy},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, JudgeRollout(test.w, test.pods, birth.Add(restarted), birth.Add(restarted+test.now)))
+			require.Equal(t, test.want, JudgeRollout(test.w, test.pods, reloadtest.Birth.Add(restarted), reloadtest.Birth.Add(restarted+test.now)))
 		})
 	}
 }
 
 func TestWhatAPodSaysOfItsContainers(t *testing.T) {
-	ended := metav1.NewTime(birth)
+	ended := metav1.NewTime(reloadtest.Birth)
 	why, crashes, at := workload.PodTrouble(&corev1.PodStatus{
 		InitContainerStatuses: []corev1.ContainerStatus{{RestartCount: 1}},
 		ContainerStatuses: []corev1.ContainerStatus{
@@ -134,7 +135,7 @@ func TestWhatAPodSaysOfItsContainers(t *testing.T) {
 	})
 	require.Equal(t, workload.StuckCrashing, why.Reason())
 	require.Equal(t, uint16(256), crashes)
-	require.Equal(t, birth.Unix(), int64(at))
+	require.Equal(t, reloadtest.Birth.Unix(), int64(at))
 	require.Zero(t, workload.TroubleOf("NoProgress"))
 	for i, reason := range workload.StuckReasons() {
 		if reason != workload.StuckDeadline && reason != workload.StuckNoProgress {
@@ -145,7 +146,7 @@ func TestWhatAPodSaysOfItsContainers(t *testing.T) {
 }
 
 func TestWhichPodsRunOlderData(t *testing.T) {
-	stamped := func(p *workload.Pod) { p.Annotations = notes{mark.RestartedFor: "v2:"} }
+	stamped := func(p *workload.Pod) { p.Annotations = reloadtest.Notes{mark.RestartedFor: "v2:"} }
 	for sentence, test := range map[string]struct {
 		pod       *workload.Pod
 		changedAt time.Duration
@@ -160,7 +161,7 @@ func TestWhichPodsRunOlderData(t *testing.T) {
 		"one that is older than data that changed since":                    {boundPod(time.Second), time.Hour, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			old, all := outdated([]*workload.Pod{test.pod, boundPod(-time.Hour, func(p *workload.Pod) { p.Phase = corev1.PodFailed })}, birth, birth.Add(test.changedAt))
+			old, all := outdated([]*workload.Pod{test.pod, boundPod(-time.Hour, func(p *workload.Pod) { p.Phase = corev1.PodFailed })}, reloadtest.Birth, reloadtest.Birth.Add(test.changedAt))
 			require.Equal(t, test.old, old)
 			require.Equal(t, 1, all)
 		})
@@ -189,7 +190,7 @@ func TestWhyOldPodsRunOn(t *testing.T) {
 
 func TestWhoWroteThePodTemplateLast(t *testing.T) {
 	entry := func(manager, subresource, fields string, after time.Duration) metav1.ManagedFieldsEntry {
-		at := metav1.NewTime(birth.Add(after))
+		at := metav1.NewTime(reloadtest.Birth.Add(after))
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const template, other = `{"f:spec":{"f:template":{}}}`, `{"f:spec":{"f:replicas":{}}}`
@@ -204,9 +205,9 @@ func TestWhoWroteThePodTemplateLast(t *testing.T) {
 		"the controller, which wrote status": {entry("kube-controller-manager", "status", template, time.Minute), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			annotations := notes{mark.RestartedAt: mark.FormatTime(birth)}
+			annotations := reloadtest.Notes{mark.RestartedAt: mark.FormatTime(reloadtest.Birth)}
 			require.Equal(t, test.want, workload.EditedSince([]metav1.ManagedFieldsEntry{test.entry}, annotations, kinds.PodTemplate()))
-			require.False(t, workload.EditedSince([]metav1.ManagedFieldsEntry{test.entry}, notes{}, kinds.PodTemplate()), "never restarted")
+			require.False(t, workload.EditedSince([]metav1.ManagedFieldsEntry{test.entry}, reloadtest.Notes{}, kinds.PodTemplate()), "never restarted")
 		})
 	}
 }

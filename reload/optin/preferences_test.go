@@ -1,4 +1,4 @@
-package optin
+package optin_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -15,24 +16,24 @@ import (
 func TestOwnersWishes(t *testing.T) {
 	tests := map[string]struct {
 		annotations map[string]string
-		want        Preferences
+		want        optin.Preferences
 		fault       string
 	}{
 		"no annotation leaves it to the rule":      {},
-		"Auto overrides":                           {annotations: map[string]string{mark.Reload: "Auto"}, want: Preferences{How: spec.Auto}},
-		"Restart overrides":                        {annotations: map[string]string{mark.Reload: "Restart"}, want: Preferences{How: spec.Restart}},
-		"Refresh overrides":                        {annotations: map[string]string{mark.Reload: "Refresh"}, want: Preferences{How: spec.Refresh}},
-		"Off is nothing":                           {annotations: map[string]string{mark.Reload: "Off"}, want: Preferences{How: spec.None}},
+		"Auto overrides":                           {annotations: map[string]string{mark.Reload: "Auto"}, want: optin.Preferences{How: spec.Auto}},
+		"Restart overrides":                        {annotations: map[string]string{mark.Reload: "Restart"}, want: optin.Preferences{How: spec.Restart}},
+		"Refresh overrides":                        {annotations: map[string]string{mark.Reload: "Refresh"}, want: optin.Preferences{How: spec.Refresh}},
+		"Off is nothing":                           {annotations: map[string]string{mark.Reload: "Off"}, want: optin.Preferences{How: spec.None}},
 		"an unknown value leaves it to the rule":   {annotations: map[string]string{mark.Reload: "always"}, fault: mark.Reload},
 		"None is the rule's word, not the owner's": {annotations: map[string]string{mark.Reload: "None"}, fault: mark.Reload},
-		"only these keys count":                    {annotations: map[string]string{mark.ReloadKeys: "b,a"}, want: Preferences{keys: []string{"a", "b"}}},
+		"only these keys count":                    {annotations: map[string]string{mark.ReloadKeys: "b,a"}, want: optin.Preferences{}.WithKeys("a", "b")},
 		"unreadable keys leave all of them":        {annotations: map[string]string{mark.ReloadKeys: "a b"}, fault: mark.ReloadKeys},
 		"a list of objects is no wish of its own":  {annotations: map[string]string{mark.ReloadOn: "Secret/s"}},
 		"an unreadable list is told":               {annotations: map[string]string{mark.ReloadOn: "s"}, fault: mark.ReloadOn},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			of, faults := ReadPreferences(&metav1.ObjectMeta{Namespace: "ns", Annotations: test.annotations}, nil, spec.Settings{})
+			of, faults := optin.ReadPreferences(&metav1.ObjectMeta{Namespace: "ns", Annotations: test.annotations}, nil, spec.Settings{})
 			require.Equal(t, test.want, of)
 			if test.fault == "" {
 				require.Empty(t, faults)
@@ -45,8 +46,8 @@ func TestOwnersWishes(t *testing.T) {
 }
 
 func TestWhatIsSaidOfTheTopmostOwnerHoldsForWhatItControls(t *testing.T) {
-	ofOne := func(annotations map[string]string) Preferences {
-		of, faults := ReadPreferences(&metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"own": "label"}, Annotations: annotations}, nil, spec.Settings{})
+	ofOne := func(annotations map[string]string) optin.Preferences {
+		of, faults := optin.ReadPreferences(&metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"own": "label"}, Annotations: annotations}, nil, spec.Settings{})
 		require.Empty(t, faults)
 		return of
 	}
@@ -64,8 +65,8 @@ func TestWhatIsSaidOfTheTopmostOwnerHoldsForWhatItControls(t *testing.T) {
 		})
 	}
 	t.Run("other tools are not told any more", func(t *testing.T) {
-		own := Preferences{Named: []object.Ref{{Name: "s"}}, Patterns: []Pattern{{}}, MinInterval: 1}
-		require.Equal(t, Preferences{How: spec.None}, own.InheritFrom(ofOne(map[string]string{mark.Reload: "Off"})))
+		own := optin.Preferences{Named: []object.Ref{{Name: "s"}}, Patterns: []optin.Pattern{{}}, MinInterval: 1}
+		require.Equal(t, optin.Preferences{How: spec.None}, own.InheritFrom(ofOne(map[string]string{mark.Reload: "Off"})))
 	})
 }
 
@@ -83,7 +84,7 @@ func TestOnlyTheKeysThatCount(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := refs.Reference{Kind: object.Secret, Name: "s", Keys: test.consumed, Required: test.consumed, Mode: refs.Env}
-			narrowed, counts := Preferences{keys: test.wanted}.Narrowed(r)
+			narrowed, counts := optin.Preferences{}.WithKeys(test.wanted...).Narrowed(r)
 			require.Equal(t, test.want, narrowed.Keys)
 			require.Equal(t, test.consumed, narrowed.Required, "what the pods need, they need all the same")
 			require.Equal(t, !test.nothing, counts)
@@ -96,8 +97,8 @@ func TestListedObjectsAreReferences(t *testing.T) {
 	meta := &metav1.ObjectMeta{Namespace: "ns", Annotations: map[string]string{mark.ReloadOn: "Secret/s, ConfigMap/c"}}
 	require.Equal(t, []refs.Reference{
 		{Kind: object.ConfigMap, Name: "c", Mode: refs.Listed, Optional: true}, {Kind: object.Secret, Name: "s", Mode: refs.Listed, Optional: true},
-	}, Listed(meta))
+	}, optin.Listed(meta))
 	meta.Annotations[mark.ReloadOn] = "Secret/s,c"
-	require.Empty(t, Listed(meta))
-	require.Empty(t, Listed(&metav1.ObjectMeta{}))
+	require.Empty(t, optin.Listed(meta))
+	require.Empty(t, optin.Listed(&metav1.ObjectMeta{}))
 }

@@ -1,4 +1,4 @@
-package optin
+package optin_test
 
 import (
 	"strings"
@@ -10,172 +10,155 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
-
-type notes map[string]string
-
-const (
-	secretNames    = "secret.reloader.stakater.com/reload"
-	configMapNames = "configmap.reloader.stakater.com/reload"
-	secretAuto     = "secret.reloader.stakater.com/auto"
-	secretExcludes = "secrets.exclude.reloader.stakater.com/reload"
-)
-
-func bothTools() spec.Settings {
-	return spec.Settings{OptIn: new(true), Compatibility: []spec.Tool{spec.Reloader, spec.Wave}}
-}
-
-// saying is a Deployment with these annotations, and these on its pod template.
-func saying(annotations, template notes) (*metav1.ObjectMeta, *ThirdParty) {
-	meta := &metav1.ObjectMeta{Namespace: "ns", Name: "w", Annotations: annotations}
-	return meta, ReadThirdParty(kinds.KindDeployment, "ns", annotations, template)
-}
 
 // Secret/ns/s is consumed, ConfigMap/ns/c is, Secret/ns/unused is not.
 func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 	consumedSecret, consumedConfigMap := "Secret/s", "ConfigMap/c"
 	tests := map[string]struct {
-		annotations, template notes
+		annotations, template reloadtest.Notes
 		tags                  mark.Tags
 		want                  []string
 		by                    spec.Tool
 		faults                []string
 	}{
-		"nothing": {annotations: notes{"other": "annotation"}},
+		"nothing": {annotations: reloadtest.Notes{"other": "annotation"}},
 		"Reloader: auto covers what is consumed": {
-			annotations: notes{"reloader.stakater.com/auto": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
+			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
 		},
 		"Reloader: auto in the words of Go": {
-			annotations: notes{"reloader.stakater.com/auto": "T"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
+			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "T"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
 		},
-		"Reloader: auto that is off": {annotations: notes{"reloader.stakater.com/auto": "false"}},
+		"Reloader: auto that is off": {annotations: reloadtest.Notes{"reloader.stakater.com/auto": "false"}},
 		"Reloader: auto that cannot be read": {
-			annotations: notes{"reloader.stakater.com/auto": "yes"}, faults: []string{`"yes" is neither true nor false`},
+			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "yes"}, faults: []string{`"yes" is neither true nor false`},
 		},
-		"Reloader: typed auto": {annotations: notes{secretAuto: "true"}, want: []string{consumedSecret}, by: spec.Reloader},
+		"Reloader: typed auto": {annotations: reloadtest.Notes{reloadtest.SecretAuto: "true"}, want: []string{consumedSecret}, by: spec.Reloader},
 		"Reloader: typed auto of the other kind": {
-			annotations: notes{"configmap.reloader.stakater.com/auto": "true"}, want: []string{consumedConfigMap}, by: spec.Reloader,
+			annotations: reloadtest.Notes{"configmap.reloader.stakater.com/auto": "true"}, want: []string{consumedConfigMap}, by: spec.Reloader,
 		},
 		"Reloader: auto on the pod template": {
-			template: notes{"reloader.stakater.com/auto": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
+			template: reloadtest.Notes{"reloader.stakater.com/auto": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
 		},
 		"Reloader: the workload's own auto hides the template's": {
-			annotations: notes{"reloader.stakater.com/auto": "false"}, template: notes{"reloader.stakater.com/auto": "true"},
+			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "false"}, template: reloadtest.Notes{"reloader.stakater.com/auto": "true"},
 		},
 		"Reloader: a key for one kind hides the template's for that kind alone": {
-			annotations: notes{secretAuto: "false"}, template: notes{"reloader.stakater.com/auto": "true"},
+			annotations: reloadtest.Notes{reloadtest.SecretAuto: "false"}, template: reloadtest.Notes{"reloader.stakater.com/auto": "true"},
 			want: []string{consumedConfigMap}, by: spec.Reloader,
 		},
 		"Reloader: an exclusion hides no template": {
-			annotations: notes{secretExcludes: "s"}, template: notes{"reloader.stakater.com/auto": "true"},
+			annotations: reloadtest.Notes{reloadtest.SecretExcludes: "s"}, template: reloadtest.Notes{"reloader.stakater.com/auto": "true"},
 			want: []string{consumedConfigMap}, by: spec.Reloader,
 		},
 		"Reloader: exclusions on the pod template are not read": {
-			template: notes{"reloader.stakater.com/auto": "true", secretExcludes: "s"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
+			template: reloadtest.Notes{"reloader.stakater.com/auto": "true", reloadtest.SecretExcludes: "s"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
 		},
 		"Reloader: names cover what is listed, consumed or not": {
-			annotations: notes{secretNames: " unused , s"}, want: []string{consumedSecret, "Secret/unused"}, by: spec.Reloader,
+			annotations: reloadtest.Notes{reloadtest.SecretNames: " unused , s"}, want: []string{consumedSecret, "Secret/unused"}, by: spec.Reloader,
 		},
-		"Reloader: names are of their kind": {annotations: notes{configMapNames: "s,c"}, want: []string{consumedConfigMap}, by: spec.Reloader},
+		"Reloader: names are of their kind": {annotations: reloadtest.Notes{reloadtest.ConfigMapNames: "s,c"}, want: []string{consumedConfigMap}, by: spec.Reloader},
 		"Reloader: names on the pod template": {
-			template: notes{secretNames: "unused"}, want: []string{"Secret/unused"}, by: spec.Reloader,
+			template: reloadtest.Notes{reloadtest.SecretNames: "unused"}, want: []string{"Secret/unused"}, by: spec.Reloader,
 		},
-		"Reloader: a pattern is anchored":               {annotations: notes{secretNames: "un.*,.*x"}, want: []string{"Secret/unused"}, by: spec.Reloader},
-		"Reloader: a pattern must match the whole name": {annotations: notes{secretNames: "nuse."}},
+		"Reloader: a pattern is anchored":               {annotations: reloadtest.Notes{reloadtest.SecretNames: "un.*,.*x"}, want: []string{"Secret/unused"}, by: spec.Reloader},
+		"Reloader: a pattern must match the whole name": {annotations: reloadtest.Notes{reloadtest.SecretNames: "nuse."}},
 		"Reloader: one bad pattern leaves the others": {
-			annotations: notes{secretNames: "(,unused"}, want: []string{"Secret/unused"}, by: spec.Reloader,
+			annotations: reloadtest.Notes{reloadtest.SecretNames: "(,unused"}, want: []string{"Secret/unused"}, by: spec.Reloader,
 			faults: []string{`"(" is neither a name nor a regular expression`},
 		},
 		"Reloader: a pattern without end": {
-			annotations: notes{secretNames: strings.Repeat("x*", 600)}, faults: []string{"is longer than 512 characters"},
+			annotations: reloadtest.Notes{reloadtest.SecretNames: strings.Repeat("x*", 600)}, faults: []string{"is longer than 512 characters"},
 		},
 		"Reloader: a pattern that takes long": {
-			annotations: notes{secretNames: "x{900}y{900}z{900}"}, faults: []string{"is too costly to match"},
+			annotations: reloadtest.Notes{reloadtest.SecretNames: "x{900}y{900}z{900}"}, faults: []string{"is too costly to match"},
 		},
 		"Reloader: patterns that take long together": {
-			annotations: notes{secretNames: "x{900},y{900},z{900},unuse."}, want: []string{"Secret/unused"}, by: spec.Reloader,
+			annotations: reloadtest.Notes{reloadtest.SecretNames: "x{900},y{900},z{900},unuse."}, want: []string{"Secret/unused"}, by: spec.Reloader,
 			faults: []string{`"z{900}" is too costly to match, with those before it`},
 		},
 		"Reloader: too many": {
-			annotations: notes{secretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: []string{consumedSecret}, by: spec.Reloader,
+			annotations: reloadtest.Notes{reloadtest.SecretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: []string{consumedSecret}, by: spec.Reloader,
 			faults: []string{"it lists 101 objects, of which only the first 100 count"},
 		},
 		"Wave: too many": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": strings.Repeat("s,", mark.MaxListed) + "unused"},
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": strings.Repeat("s,", mark.MaxListed) + "unused"},
 			want:        []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
 			faults: []string{"it lists 101 objects, of which only the first 100 count"},
 		},
-		"Reloader: an empty list": {annotations: notes{secretNames: " , "}},
+		"Reloader: an empty list": {annotations: reloadtest.Notes{reloadtest.SecretNames: " , "}},
 		"Reloader: excluded, although listed": {
-			annotations: notes{secretNames: "s,unused", secretExcludes: "other, s"}, want: []string{"Secret/unused"}, by: spec.Reloader,
+			annotations: reloadtest.Notes{reloadtest.SecretNames: "s,unused", reloadtest.SecretExcludes: "other, s"}, want: []string{"Secret/unused"}, by: spec.Reloader,
 		},
 		"Reloader: an exclusion is a name, no pattern": {
-			annotations: notes{secretAuto: "true", secretExcludes: ".*"}, want: []string{consumedSecret}, by: spec.Reloader,
+			annotations: reloadtest.Notes{reloadtest.SecretAuto: "true", reloadtest.SecretExcludes: ".*"}, want: []string{consumedSecret}, by: spec.Reloader,
 		},
 		"Reloader: ignored, although listed": {
-			annotations: notes{secretNames: "s", "reloader.stakater.com/auto": "true"}, tags: mark.Tags{Ignore: true},
+			annotations: reloadtest.Notes{reloadtest.SecretNames: "s", "reloader.stakater.com/auto": "true"}, tags: mark.Tags{Ignore: true},
 		},
-		"Reloader: search without a match": {annotations: notes{"reloader.stakater.com/search": "true"}},
+		"Reloader: search without a match": {annotations: reloadtest.Notes{"reloader.stakater.com/search": "true"}},
 		"Reloader: search with a match": {
-			annotations: notes{"reloader.stakater.com/search": "true"}, tags: mark.Tags{Match: true},
+			annotations: reloadtest.Notes{"reloader.stakater.com/search": "true"}, tags: mark.Tags{Match: true},
 			want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
 		},
-		"Reloader: search is nothing but true": {annotations: notes{"reloader.stakater.com/search": "1"}, tags: mark.Tags{Match: true}},
+		"Reloader: search is nothing but true": {annotations: reloadtest.Notes{"reloader.stakater.com/search": "1"}, tags: mark.Tags{Match: true}},
 		"Reloader: a match without a search":   {tags: mark.Tags{Match: true}},
 		"Reloader: what a CSI driver mounts": {
-			annotations: notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
+			annotations: reloadtest.Notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
 			faults:      []string{"Headwater does not see", "Headwater does not see"},
 		},
 		"Reloader: what a CSI driver mounts, on the pod template": {
-			template: notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
+			template: reloadtest.Notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
 			faults:   []string{"Headwater does not see", "Headwater does not see"},
 		},
 		"Reloader: what a CSI driver mounts, on the pod template of a workload that says otherwise": {
-			annotations: notes{"reloader.stakater.com/auto": "false"},
-			template:    notes{"secretproviderclass.reloader.stakater.com/auto": "true"},
+			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "false"},
+			template:    reloadtest.Notes{"secretproviderclass.reloader.stakater.com/auto": "true"},
 		},
 		"Reloader: how to roll Argo's Rollouts out": {
-			annotations: notes{"reloader.stakater.com/rollout-strategy": "restart"},
+			annotations: reloadtest.Notes{"reloader.stakater.com/rollout-strategy": "restart"},
 		},
 		"Wave: covers what is consumed": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
 		},
-		"Wave: nothing but true": {annotations: notes{"wave.pusher.com/update-on-config-change": "1", "wave.pusher.com/extra-secrets": "unused"}},
+		"Wave: nothing but true": {annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "1", "wave.pusher.com/extra-secrets": "unused"}},
 		"Wave: extras": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "unused, ns/s"},
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "unused, ns/s"},
 			want:        []string{consumedSecret, consumedConfigMap, "Secret/unused"}, by: spec.Wave,
 		},
 		"Wave: extras of another namespace are refused": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-configmaps": "other/c,A"},
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-configmaps": "other/c,A"},
 			want:        []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
 			faults: []string{`"other/c" is in another namespace`, `"A" is not NAME`},
 		},
-		"Wave: the pod template is not read": {template: notes{"wave.pusher.com/update-on-config-change": "true"}},
+		"Wave: the pod template is not read": {template: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}},
 		"Wave does not know what Reloader ignores": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true"}, tags: mark.Tags{Ignore: true},
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}, tags: mark.Tags{Ignore: true},
 			want: []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
 		},
 		"both: either is enough": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "unused", secretNames: "gone", secretExcludes: "s"},
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "unused", reloadtest.SecretNames: "gone", reloadtest.SecretExcludes: "s"},
 			want:        []string{consumedSecret, consumedConfigMap, "Secret/unused"}, by: spec.Wave,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			meta, theirs := saying(test.annotations, test.template)
-			of, faults := ReadPreferences(meta, theirs, bothTools())
+			meta, theirs := reloadtest.Saying(test.annotations, test.template)
+			of, faults := optin.ReadPreferences(meta, theirs, reloadtest.BothTools())
 			require.ElementsMatch(t, test.want, coveredBy(of, test.tags, test.by))
 			require.Len(t, faults, len(test.faults))
 			for i, problem := range test.faults {
 				require.Contains(t, faults[i].Problem, problem)
 			}
-			require.Nil(t, of.keys)
+			require.Nil(t, of.Keys())
 			require.Empty(t, of.How)
 
-			of, faults = ReadPreferences(meta, theirs, spec.Settings{OptIn: new(true)})
+			of, faults = optin.ReadPreferences(meta, theirs, spec.Settings{OptIn: new(true)})
 			require.Empty(t, of.Asks, "without compatibility nobody listens")
 			require.Empty(t, of.Named)
 			require.Empty(t, faults)
@@ -184,7 +167,7 @@ func TestWhatOwnersAskOfOtherTools(t *testing.T) {
 }
 
 // coveredBy are the objects about which of asks, if all of them ask by.
-func coveredBy(of Preferences, tags mark.Tags, by spec.Tool) (covered []string) {
+func coveredBy(of optin.Preferences, tags mark.Tags, by spec.Tool) (covered []string) {
 	for _, name := range []string{"Secret/s", "ConfigMap/c", "Secret/unused"} {
 		kind, name, _ := strings.Cut(name, "/")
 		ref := object.Ref{Kind: object.Kind(kind), Namespace: "ns", Name: name}
@@ -203,29 +186,29 @@ func coveredBy(of Preferences, tags mark.Tags, by spec.Tool) (covered []string) 
 }
 
 func TestWhoSaysSomethingToHeadwaterSaysNothingToOtherTools(t *testing.T) {
-	theirs := notes{
-		"reloader.stakater.com/auto": "true", secretNames: "unused", "wave.pusher.com/update-on-config-change": "true",
+	theirs := reloadtest.Notes{
+		"reloader.stakater.com/auto": "true", reloadtest.SecretNames: "unused", "wave.pusher.com/update-on-config-change": "true",
 		"deployment.reloader.stakater.com/pause-period": "5m",
 	}
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
 	tests := map[string]struct {
-		ours notes
+		ours reloadtest.Notes
 		// by is the tool that asks about Secret/ns/s; theirs is true if the other
 		// annotations of that tool count too.
 		by     spec.Tool
 		theirs bool
 	}{
 		"nothing":                   {by: spec.Reloader, theirs: true},
-		"how to reload":             {ours: notes{mark.Reload: "Refresh"}, by: spec.Headwater},
-		"for what to reload":        {ours: notes{mark.ReloadOn: "Secret/s"}, by: spec.Headwater},
-		"for something else":        {ours: notes{mark.ReloadOn: "Secret/other"}},
-		"not to reload":             {ours: notes{mark.Reload: "Off"}},
-		"which keys count, alone":   {ours: notes{mark.ReloadKeys: "k"}, by: spec.Reloader, theirs: true},
-		"something that is garbled": {ours: notes{mark.Reload: "always"}, by: spec.Reloader, theirs: true},
+		"how to reload":             {ours: reloadtest.Notes{mark.Reload: "Refresh"}, by: spec.Headwater},
+		"for what to reload":        {ours: reloadtest.Notes{mark.ReloadOn: "Secret/s"}, by: spec.Headwater},
+		"for something else":        {ours: reloadtest.Notes{mark.ReloadOn: "Secret/other"}},
+		"not to reload":             {ours: reloadtest.Notes{mark.Reload: "Off"}},
+		"which keys count, alone":   {ours: reloadtest.Notes{mark.ReloadKeys: "k"}, by: spec.Reloader, theirs: true},
+		"something that is garbled": {ours: reloadtest.Notes{mark.Reload: "always"}, by: spec.Reloader, theirs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			of, _ := ReadPreferences(together(theirs, test.ours))
+			of, _ := optin.ReadPreferences(together(theirs, test.ours))
 			asked := of.OptInFor(refs.Reference{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom}, ref, mark.Tags{}, false)
 			if test.by == "" {
 				require.Nil(t, asked)
@@ -238,29 +221,29 @@ func TestWhoSaysSomethingToHeadwaterSaysNothingToOtherTools(t *testing.T) {
 	}
 }
 
-func together(all ...notes) (*metav1.ObjectMeta, *ThirdParty, spec.Settings) {
-	annotations := notes{}
+func together(all ...reloadtest.Notes) (*metav1.ObjectMeta, *optin.ThirdParty, spec.Settings) {
+	annotations := reloadtest.Notes{}
 	for _, some := range all {
 		for key, value := range some {
 			annotations[key] = value
 		}
 	}
-	meta, theirs := saying(annotations, nil)
-	return meta, theirs, bothTools()
+	meta, theirs := reloadtest.Saying(annotations, nil)
+	return meta, theirs, reloadtest.BothTools()
 }
 
 func TestToolsThatNobodyHonoursAreNamed(t *testing.T) {
-	_, theirs := saying(notes{"wave.pusher.com/update-on-config-change": "true"}, notes{"reloader.stakater.com/auto": "true"})
+	_, theirs := reloadtest.Saying(reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}, reloadtest.Notes{"reloader.stakater.com/auto": "true"})
 	require.Equal(t, []spec.Tool{spec.Reloader, spec.Wave}, theirs.DisabledTools(spec.Settings{}))
 	require.Equal(t, []spec.Tool{spec.Reloader}, theirs.DisabledTools(spec.Settings{Compatibility: []spec.Tool{spec.Wave}}))
-	require.Empty(t, theirs.DisabledTools(bothTools()))
-	_, nothing := saying(nil, nil)
+	require.Empty(t, theirs.DisabledTools(reloadtest.BothTools()))
+	_, nothing := reloadtest.Saying(nil, nil)
 	require.Empty(t, nothing.DisabledTools(spec.Settings{}))
 }
 
 func TestNobodyOptsInWhereTheFileSaysSo(t *testing.T) {
-	meta, theirs := saying(notes{mark.Reload: "Restart", mark.ReloadOn: "Secret/s"}, nil)
-	of, faults := ReadPreferences(meta, theirs, spec.Settings{OptIn: new(false)})
+	meta, theirs := reloadtest.Saying(reloadtest.Notes{mark.Reload: "Restart", mark.ReloadOn: "Secret/s"}, nil)
+	of, faults := optin.ReadPreferences(meta, theirs, spec.Settings{OptIn: new(false)})
 	require.Empty(t, faults)
 	require.Empty(t, of.Asks)
 	require.Equal(t, spec.Restart, of.How, "a rule's action is theirs to override all the same")
@@ -281,9 +264,9 @@ func TestPausePeriodIsTheLeastTimeBetweenRestartsOfADeployment(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			annotations := notes{mark.ReloaderPausePeriod: test.value}
-			theirs := ReadThirdParty(test.kind, "ns", annotations, nil)
-			of, faults := ReadPreferences(&metav1.ObjectMeta{Annotations: annotations}, theirs, bothTools())
+			annotations := reloadtest.Notes{mark.ReloaderPausePeriod: test.value}
+			theirs := optin.ReadThirdParty(test.kind, "ns", annotations, nil)
+			of, faults := optin.ReadPreferences(&metav1.ObjectMeta{Annotations: annotations}, theirs, reloadtest.BothTools())
 			require.Equal(t, test.want, of.MinInterval)
 			if test.fault == "" {
 				require.Empty(t, faults)
@@ -298,17 +281,17 @@ type problem string
 
 func (p problem) Error() string { return string(p) }
 
-func faultError(faults []Fault) error { return problem(faults[0].Problem) }
+func faultError(faults []optin.Fault) error { return problem(faults[0].Problem) }
 
 func FuzzForeignAnnotations(f *testing.F) {
 	f.Add("a,b.*,(", "true", "ns/x,y", "5m")
 	f.Add(",, ,", "T", "other/x", "-1s")
 	f.Fuzz(func(t *testing.T, names, truth, extras, pause string) {
-		annotations := notes{
-			secretNames: names, configMapNames: names, secretExcludes: names, mark.ReloaderAuto: truth, mark.WaveUpdate: "true",
+		annotations := reloadtest.Notes{
+			reloadtest.SecretNames: names, reloadtest.ConfigMapNames: names, reloadtest.SecretExcludes: names, mark.ReloaderAuto: truth, mark.WaveUpdate: "true",
 			mark.WaveExtraSecrets: extras, mark.WaveExtraConfigMaps: names, mark.ReloaderPausePeriod: pause,
 		}
-		of, faults := ReadPreferences(together(annotations))
+		of, faults := optin.ReadPreferences(together(annotations))
 		require.GreaterOrEqual(t, of.MinInterval, time.Duration(0))
 		for _, ref := range of.Named {
 			require.Equal(t, "ns", ref.Namespace, "never an object of another namespace")

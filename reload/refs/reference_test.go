@@ -1,4 +1,4 @@
-package refs
+package refs_test
 
 import (
 	"math/rand/v2"
@@ -10,13 +10,9 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
+	"github.com/headwater-k8s/headwater/reload/refs"
 )
-
-func secretEnv(name, key string) corev1.EnvVar {
-	return corev1.EnvVar{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key,
-	}}}
-}
 
 func configMapEnv(name, key string, optional *bool) corev1.EnvVar {
 	return corev1.EnvVar{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
@@ -24,20 +20,10 @@ func configMapEnv(name, key string, optional *bool) corev1.EnvVar {
 	}}}
 }
 
-func secretVolume(volume, secret string, items ...corev1.KeyToPath) corev1.Volume {
-	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: items},
-	}}
-}
-
 func configMapVolume(volume, configMap string, items ...corev1.KeyToPath) corev1.Volume {
 	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Items: items,
 	}}}
-}
-
-func projectedVolume(volume string, sources ...corev1.VolumeProjection) corev1.Volume {
-	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}}
 }
 
 func projectedSecret(secret string, items ...corev1.KeyToPath) corev1.VolumeProjection {
@@ -49,48 +35,44 @@ func projectedSecret(secret string, items ...corev1.KeyToPath) corev1.VolumeProj
 // mountedWith are pods that mount a volume of source.
 func mountedWith(source corev1.VolumeSource) corev1.PodSpec {
 	return corev1.PodSpec{
-		Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}, Containers: mounting(corev1.VolumeMount{Name: "v"}),
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}, Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 	}
-}
-
-func mounting(mounts ...corev1.VolumeMount) []corev1.Container {
-	return []corev1.Container{{Name: "app", VolumeMounts: mounts}}
 }
 
 func TestReferencesFindEveryPlace(t *testing.T) {
 	yes := true
 	tests := map[string]struct {
 		spec corev1.PodSpec
-		want []Reference
+		want []refs.Reference
 	}{
 		"an empty pod consumes nothing": {},
 		"env of an app container consumes one key": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("s", "k"), {Name: "PLAIN", Value: "v"}}}}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k"), {Name: "PLAIN", Value: "v"}}}}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
 		},
 		"env of an init container counts": {
 			spec: corev1.PodSpec{InitContainers: []corev1.Container{{Env: []corev1.EnvVar{configMapEnv("c", "k", nil)}}}},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
 		},
 		"env of an ephemeral container counts": {
 			spec: corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
-				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: []corev1.EnvVar{secretEnv("s", "k")}},
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k")}},
 			}}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
 		},
 		"env keys of one object are merged, sorted, without repeats": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Env: []corev1.EnvVar{secretEnv("s", "b"), secretEnv("s", "a")}}, {Env: []corev1.EnvVar{secretEnv("s", "b")}},
+				{Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "b"), reloadtest.SecretEnv("s", "a")}}, {Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "b")}},
 			}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Required: []string{"a", "b"}, Mode: Env}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Required: []string{"a", "b"}, Mode: refs.Env}},
 		},
 		"a merged reference is optional only when all of it is, and requires the keys that are not": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
 				configMapEnv("c", "k", &yes), configMapEnv("c", "k", nil), configMapEnv("c", "l", &yes), configMapEnv("d", "k", &yes),
 			}}}},
-			want: []Reference{
-				{Kind: object.ConfigMap, Name: "c", Keys: []string{"k", "l"}, Required: []string{"k"}, Mode: Env},
-				{Kind: object.ConfigMap, Name: "d", Keys: []string{"k"}, Mode: Env, Optional: true},
+			want: []refs.Reference{
+				{Kind: object.ConfigMap, Name: "c", Keys: []string{"k", "l"}, Required: []string{"k"}, Mode: refs.Env},
+				{Kind: object.ConfigMap, Name: "d", Keys: []string{"k"}, Mode: refs.Env, Optional: true},
 			},
 		},
 		"envFrom consumes every key": {
@@ -98,93 +80,93 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Optional: &yes}},
 				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}},
 			}}}},
-			want: []Reference{
-				{Kind: object.ConfigMap, Name: "c", Mode: EnvFrom},
-				{Kind: object.Secret, Name: "s", Mode: EnvFrom, Optional: true},
+			want: []refs.Reference{
+				{Kind: object.ConfigMap, Name: "c", Mode: refs.EnvFrom},
+				{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom, Optional: true},
 			},
 		},
 		"a mounted volume consumes every key": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{secretVolume("v", "s"), configMapVolume("w", "c")},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
+				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s"), configMapVolume("w", "c")},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
 			},
-			want: []Reference{
-				{Kind: object.ConfigMap, Name: "c", Mode: Volume},
-				{Kind: object.Secret, Name: "s", Mode: Volume},
+			want: []refs.Reference{
+				{Kind: object.ConfigMap, Name: "c", Mode: refs.Volume},
+				{Kind: object.Secret, Name: "s", Mode: refs.Volume},
 			},
 		},
 		"a volume with items consumes the listed keys": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "z", Path: "p"}, corev1.KeyToPath{Key: "a", Path: "q"})},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}),
+				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s", corev1.KeyToPath{Key: "z", Path: "p"}, corev1.KeyToPath{Key: "a", Path: "q"})},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "z"}, Required: []string{"a", "z"}, Mode: Volume}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "z"}, Required: []string{"a", "z"}, Mode: refs.Volume}},
 		},
 		"all keys absorb the listed ones": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "a", Path: "a"}), secretVolume("w", "s")},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
+				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s", corev1.KeyToPath{Key: "a", Path: "a"}), reloadtest.SecretVolume("w", "s")},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Required: []string{"a"}, Mode: Volume}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Required: []string{"a"}, Mode: refs.Volume}},
 		},
 		"every source of a projected volume counts, with its items": {
 			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{projectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "p"}),
+				Volumes: []corev1.Volume{reloadtest.ProjectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "p"}),
 					corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: &yes}},
 					corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}})},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{
-				{Kind: object.ConfigMap, Name: "c", Mode: Volume, Optional: true},
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Volume},
+			want: []refs.Reference{
+				{Kind: object.ConfigMap, Name: "c", Mode: refs.Volume, Optional: true},
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Volume},
 			},
 		},
 		"which source of a projected volume has a path is not known, and so required of none": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{projectedVolume("v", projectedSecret("s"), projectedSecret("t"))},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
+				Volumes:    []corev1.Volume{reloadtest.ProjectedVolume("v", projectedSecret("s"), projectedSecret("t"))},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
 			},
-			want: []Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: SubPath},
-				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: SubPath},
+			want: []refs.Reference{
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: refs.SubPath},
+				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: refs.SubPath},
 			},
 		},
 		"a volume that nobody mounts is consumed by nobody": {
-			spec: corev1.PodSpec{Volumes: []corev1.Volume{secretVolume("v", "s")}, Containers: mounting()},
+			spec: corev1.PodSpec{Volumes: []corev1.Volume{reloadtest.SecretVolume("v", "s")}, Containers: reloadtest.Mounting()},
 		},
 		"a mount of no declared volume is ignored": {
-			spec: corev1.PodSpec{Containers: mounting(corev1.VolumeMount{Name: "v"})},
+			spec: corev1.PodSpec{Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"})},
 		},
 		"a volume that only an init container mounts is read at the start": {
 			spec: corev1.PodSpec{
-				Volumes:        []corev1.Volume{secretVolume("v", "s", corev1.KeyToPath{Key: "k", Path: "p"})},
-				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
+				Volumes:        []corev1.Volume{reloadtest.SecretVolume("v", "s", corev1.KeyToPath{Key: "k", Path: "p"})},
+				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: InitVolume}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.InitVolume}},
 		},
 		"a volume that an init container and an app container mount is consumed in both ways": {
 			spec: corev1.PodSpec{
 				Volumes:        []corev1.Volume{configMapVolume("v", "c")},
-				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
-				Containers:     mounting(corev1.VolumeMount{Name: "v"}),
+				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
+				Containers:     reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Mode: InitVolume}, {Kind: object.ConfigMap, Name: "c", Mode: Volume}},
+			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Mode: refs.InitVolume}, {Kind: object.ConfigMap, Name: "c", Mode: refs.Volume}},
 		},
 		"an init container's projected volume is read at the start, its subPath is a subPath": {
 			spec: corev1.PodSpec{
-				Volumes:        []corev1.Volume{projectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t"))},
-				InitContainers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
+				Volumes:        []corev1.Volume{reloadtest.ProjectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t"))},
+				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
 			},
-			want: []Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: InitVolume},
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: SubPath},
-				{Kind: object.Secret, Name: "t", Mode: InitVolume},
-				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: SubPath},
+			want: []refs.Reference{
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.InitVolume},
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.SubPath},
+				{Kind: object.Secret, Name: "t", Mode: refs.InitVolume},
+				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: refs.SubPath},
 			},
 		},
 		"a volume that a sidecar or an ephemeral container mounts is rewritten while they run": {
 			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{secretVolume("v", "s"), secretVolume("w", "t")},
+				Volumes: []corev1.Volume{reloadtest.SecretVolume("v", "s"), reloadtest.SecretVolume("w", "t")},
 				InitContainers: []corev1.Container{{
 					RestartPolicy: new(corev1.ContainerRestartPolicyAlways), VolumeMounts: []corev1.VolumeMount{{Name: "v"}},
 				}},
@@ -192,83 +174,83 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 					EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: []corev1.VolumeMount{{Name: "w"}}},
 				}},
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Volume}, {Kind: object.Secret, Name: "t", Mode: Volume}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Volume}, {Kind: object.Secret, Name: "t", Mode: refs.Volume}},
 		},
 		"what the node reads for an init container's volume is read by the node": {
 			spec: corev1.PodSpec{
 				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
 					CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}},
 				}}},
-				InitContainers: mounting(corev1.VolumeMount{Name: "v"}),
+				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.CSI}},
 		},
 		"a volume mounted both ways yields both": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{secretVolume("v", "s")},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
+				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s")},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
 			},
-			want: []Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: SubPath},
-				{Kind: object.Secret, Name: "s", Mode: Volume},
+			want: []refs.Reference{
+				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.SubPath},
+				{Kind: object.Secret, Name: "s", Mode: refs.Volume},
 			},
 		},
 		"a subPath consumes the key at its path": {
 			spec: corev1.PodSpec{
 				Volumes: []corev1.Volume{configMapVolume("v", "c",
 					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "./etc/a.conf"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "./etc/a.conf"}),
 			},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a"}, Required: []string{"a", "b", "z"}, Mode: SubPath}},
+			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a"}, Required: []string{"a", "b", "z"}, Mode: refs.SubPath}},
 		},
 		"a subPath of a directory consumes the keys below": {
 			spec: corev1.PodSpec{
 				Volumes: []corev1.Volume{configMapVolume("v", "c",
 					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "etc"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "etc"}),
 			},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a", "b"}, Required: []string{"a", "b", "z"}, Mode: SubPath}},
+			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a", "b"}, Required: []string{"a", "b", "z"}, Mode: refs.SubPath}},
 		},
 		"a subPath into one source of a projected volume leaves the others out": {
 			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{projectedVolume("v",
+				Volumes: []corev1.Volume{reloadtest.ProjectedVolume("v",
 					projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t", corev1.KeyToPath{Key: "l", Path: "l"}))},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: SubPath}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.SubPath}},
 		},
 		"a subPath below a key, or to the kubelet's own directory, counts as everything": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{secretVolume("v", "s"), secretVolume("w", "t")},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "a/b"}, corev1.VolumeMount{Name: "w", SubPath: "..data"}),
+				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s"), reloadtest.SecretVolume("w", "t")},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "a/b"}, corev1.VolumeMount{Name: "w", SubPath: "..data"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: SubPath}, {Kind: object.Secret, Name: "t", Mode: SubPath}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.SubPath}, {Kind: object.Secret, Name: "t", Mode: refs.SubPath}},
 		},
 		"a subPathExpr counts as everything": {
 			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{secretVolume("v", "s")},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPathExpr: "$(POD)"}),
+				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s")},
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPathExpr: "$(POD)"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: SubPath}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.SubPath}},
 		},
 		"an optional volume requires none of its items": {
 			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{projectedVolume("v", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+				Volumes: []corev1.Volume{reloadtest.ProjectedVolume("v", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Items: []corev1.KeyToPath{{Key: "k", Path: "p"}}, Optional: &yes,
 				}})},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
 			},
-			want: []Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Optional: true, Mode: Volume}},
+			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Optional: true, Mode: refs.Volume}},
 		},
 		"a sidecar is an init container that stays": {
 			spec: corev1.PodSpec{InitContainers: []corev1.Container{{
-				RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Env: []corev1.EnvVar{secretEnv("s", "k")},
+				RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k")},
 			}}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: Env}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
 		},
 		"a pull secret is read by the kubelet": {
 			spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}, {Name: "s"}, {}}},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: ImagePull, Optional: true}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.ImagePull, Optional: true}},
 		},
 		"a CSI volume's secret is read by its driver, whatever is mounted of it": {
 			spec: corev1.PodSpec{
@@ -276,37 +258,37 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 					{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}},
 					{Name: "w", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
 				},
-				Containers: mounting(corev1.VolumeMount{Name: "v", SubPath: "a"}, corev1.VolumeMount{Name: "w"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "a"}, corev1.VolumeMount{Name: "w"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.CSI}},
 		},
 		"a file share is mounted with a Secret": {
 			spec: mountedWith(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"a Ceph filesystem is": {
 			spec: mountedWith(corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"a FlexVolume is": {
 			spec: mountedWith(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"an iSCSI disk is": {
 			spec: mountedWith(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"a RADOS block device is": {
 			spec: mountedWith(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"a ScaleIO volume is": {
 			spec: mountedWith(corev1.VolumeSource{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"a StorageOS volume is": {
 			spec: mountedWith(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: Mount}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
 		},
 		"a disk need not have a Secret": {spec: mountedWith(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}})},
 		"a SecretProviderClass is what the Secrets Store driver mounts, beside the Secret that it gets": {
@@ -321,17 +303,17 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 					}}},
 					{Name: "none", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets-store.csi.k8s.io"}}},
 				},
-				Containers: mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "other"}, corev1.VolumeMount{Name: "none"}),
+				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "other"}, corev1.VolumeMount{Name: "none"}),
 			},
-			want: []Reference{{Kind: object.Secret, Name: "s", Mode: CSI}, {Kind: "SecretProviderClass", Name: "vault", Mode: Provided}},
+			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.CSI}, {Kind: "SecretProviderClass", Name: "vault", Mode: refs.Provided}},
 		},
 		"a reference without a name is none": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{secretEnv("", "k")}}}},
+			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{reloadtest.SecretEnv("", "k")}}}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			found := References(&test.spec)
+			found := refs.References(&test.spec)
 			for i := range found {
 				found[i].Containers = nil
 			}
@@ -343,15 +325,15 @@ func TestReferencesFindEveryPlace(t *testing.T) {
 func TestReferencesNameTheContainersThatConsume(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	reading := func(name string) corev1.Container {
-		return corev1.Container{Name: name, Env: []corev1.EnvVar{secretEnv("s", "k")}}
+		return corev1.Container{Name: name, Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k")}}
 	}
 	sidecar := reading("proxy")
 	sidecar.RestartPolicy = &always
-	found := References(&corev1.PodSpec{
+	found := refs.References(&corev1.PodSpec{
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
-		Volumes:          []corev1.Volume{secretVolume("v", "mounted")},
+		Volumes:          []corev1.Volume{reloadtest.SecretVolume("v", "mounted")},
 		InitContainers:   []corev1.Container{reading("setup"), sidecar},
-		Containers:       append(mounting(corev1.VolumeMount{Name: "v"}), reading("worker"), corev1.Container{Name: "idle"}),
+		Containers:       append(reloadtest.Mounting(corev1.VolumeMount{Name: "v"}), reading("worker"), corev1.Container{Name: "idle"}),
 		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: "debug", VolumeMounts: []corev1.VolumeMount{{Name: "v"}},
 		}}},
@@ -373,19 +355,19 @@ func FuzzReferences(f *testing.F) {
 			func(s *string, c randfill.Continue) { *s = []string{"", "a", "b", "c/d", "..", "a/../b"}[c.Intn(6)] },
 		).Fill(&spec)
 
-		refs := References(&spec)
+		found := refs.References(&spec)
 
 		order := rand.New(rand.NewPCG(seed, seed))
 		order.Shuffle(len(spec.Containers), func(i, j int) {
 			spec.Containers[i], spec.Containers[j] = spec.Containers[j], spec.Containers[i]
 		})
-		require.Equal(t, refs, References(&spec), "the order of containers must not matter")
-		for i, r := range refs {
+		require.Equal(t, found, refs.References(&spec), "the order of containers must not matter")
+		for i, r := range found {
 			require.True(t, slices.IsSorted(r.Keys))
 			require.True(t, slices.IsSorted(r.Required))
 			require.False(t, r.Optional && len(r.Required) > 0, "what may be absent requires no key")
 			require.False(t, r.Keys != nil && len(r.Keys) == 0, "an empty list of keys is neither some nor all")
-			require.False(t, i > 0 && compareObjectAndMode(refs[i-1], r) >= 0, "sorted, without repeats")
+			require.False(t, i > 0 && refs.CompareObjectAndMode(found[i-1], r) >= 0, "sorted, without repeats")
 		}
 	})
 }

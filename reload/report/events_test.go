@@ -13,6 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
@@ -23,7 +24,7 @@ import (
 const maxNote = 1024 // what the API server accepts
 
 func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
-	now := birth
+	now := reloadtest.Birth
 	told := Repeats{Now: func() time.Time { return now }}
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
 	says := func(about, text string) bool { say, _ := told.ShouldEmit(k, about, text); return say }
@@ -80,7 +81,7 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 }
 
 func TestTheEventOfWhatCannotBeRestartedSaysWhatToDo(t *testing.T) {
-	read := []decide.Input{secret(testHasher(t, 1), "s", refs.Env, data{"a": "1"}, "a")}
+	read := []decide.Input{secret(reloadtest.Hasher(t, 1), "s", refs.Env, reloadtest.Data{"a": "1"}, "a")}
 	for want, about := range map[string]corev1.ObjectReference{
 		"delete and recreate the Pod":         {APIVersion: "v1", Kind: "Pod"},
 		"delete and recreate the Job":         {APIVersion: "batch/v1", Kind: "Job"},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -46,7 +47,7 @@ func TestOwnersAreToldOfWhatDoesNotPassByItself(t *testing.T) {
 }
 
 func TestAFailureSaysWhatIsNotDone(t *testing.T) {
-	w, changed := web(), []string{"Secret/ns/a"}
+	w, changed := reloadtest.Web(), []string{"Secret/ns/a"}
 	for step, want := range map[spec.Step][2]string{
 		spec.StepRestart: {"RestartFailed", "Not restarted, although data that it reads changed: Secret/ns/a. "},
 		spec.StepRefresh: {"RefreshFailed", "Its volumes were not refreshed, although data that they mount changed: Secret/ns/a. "},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/health"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -17,7 +18,7 @@ func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
 	m := NewMetrics(prometheus.NewRegistry())
 	watch, cause := NewRolloutWatch(m), decide.Cause{Rule: "r"}
 	for i := range 100 {
-		watch.Begin(inNamespace("ns", "w"+strconv.Itoa(1000+i)), birth, "r", []decide.Cause{cause})
+		watch.Begin(reloadtest.InNamespace("ns", "w"+strconv.Itoa(1000+i)), reloadtest.Birth, "r", []decide.Cause{cause})
 	}
 	stick := func(health health.RolloutHealth, now time.Time) {
 		for k, one := range watch.Take(now) {
@@ -26,17 +27,17 @@ func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
 		}
 	}
 	crash := health.RolloutHealth{Health: health.Stuck, Reason: workload.StuckCrashing}
-	stick(crash, birth)
-	require.Empty(t, watch.Notes(birth), "others may follow")
-	now := birth.Add(summaryQuiet)
+	stick(crash, reloadtest.Birth)
+	require.Empty(t, watch.Notes(reloadtest.Birth), "others may follow")
+	now := reloadtest.Birth.Add(summaryQuiet)
 	require.Equal(t, map[decide.Cause]string{cause: "100 workloads that were restarted for it do not complete their rollouts: " +
 		"Deployment/ns/w1000, Deployment/ns/w1001 and 98 more. Of the first, its new pods fail (CrashLoopBackOff)"}, watch.Notes(now))
-	watch.Forget(inNamespace("ns", "w1000"))
+	watch.Forget(reloadtest.InNamespace("ns", "w1000"))
 	require.Empty(t, watch.Notes(now.Add(summaryMaxDelay-1)), "no more often than that")
 	require.Contains(t, watch.Notes(now.Add(summaryMaxDelay))[cause], "99 workloads")
 	require.Empty(t, watch.Notes(now.Add(2*summaryMaxDelay)), "nothing has changed")
 	for i := range 100 {
-		watch.Changed(inNamespace("ns", "w"+strconv.Itoa(1000+i)))
+		watch.Changed(reloadtest.InNamespace("ns", "w"+strconv.Itoa(1000+i)))
 	}
 	stick(health.RolloutHealth{Health: health.Healthy}, now)
 	require.Empty(t, watch.Notes(now.Add(time.Hour)), "it is over")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/track"
 )
@@ -18,7 +19,7 @@ var shared = decide.Cause{Object: object.Ref{Kind: object.Secret, Namespace: "pl
 // notes are what is told at that time after birth while so many wait.
 func (t summaries) notes(after time.Duration, wait track.WaitCount) []string {
 	var notes []string
-	for _, one := range t.take(birth.Add(after), map[decide.Cause]track.WaitCount{shared: wait}) {
+	for _, one := range t.take(reloadtest.Birth.Add(after), map[decide.Cause]track.WaitCount{shared: wait}) {
 		notes = append(notes, one.note)
 	}
 	return notes
@@ -26,7 +27,7 @@ func (t summaries) notes(after time.Duration, wait track.WaitCount) []string {
 
 func (t summaries) came(came outcomeKind, after time.Duration, names ...string) {
 	for _, name := range names {
-		t.add([]decide.Cause{shared}, kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: name}, came, birth.Add(after))
+		t.add([]decide.Cause{shared}, kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: name}, came, reloadtest.Birth.Add(after))
 	}
 }
 

@@ -45,8 +45,8 @@ func (n *NamespaceSection) Default() {
 	}
 }
 
-// validate reports everything that is wrong with n.
-func (n NamespaceSection) validate(at *field.Path) field.ErrorList {
+// Validate reports everything that is wrong with n.
+func (n NamespaceSection) Validate(at *field.Path) field.ErrorList {
 	errs := n.Namespaces.Validate(at)
 	if _, err := metav1.LabelSelectorAsSelector(n.Workloads.Selector); err != nil {
 		errs = append(errs, field.Invalid(at.Child("workloads", "selector"), "", err.Error()))

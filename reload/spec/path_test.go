@@ -1,9 +1,11 @@
-package spec
+package spec_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestPathsOfFieldsAreRead(t *testing.T) {
@@ -24,7 +26,7 @@ func TestPathsOfFieldsAreRead(t *testing.T) {
 		"metadata.labels.a":                   "!metadata must not be written",
 	} {
 		t.Run(text, func(t *testing.T) {
-			path, err := ParseFieldPath(text)
+			path, err := spec.ParseFieldPath(text)
 			if want[0] == '!' {
 				require.ErrorContains(t, err, want[1:])
 				return
@@ -40,7 +42,7 @@ func TestFieldsInElementsOfListsAreSetAndFound(t *testing.T) {
 	for to, text := range map[string]string{
 		"spec.c[name=app].env[name=CA].value": "1", "spec.c[name=app].env[name=KEY].value": "2", "spec.c[name=other].image": "3", "spec.plain": "4",
 	} {
-		path, err := ParseFieldPath(to)
+		path, err := spec.ParseFieldPath(to)
 		require.NoError(t, err)
 		path.Set(content, text)
 	}
@@ -50,7 +52,7 @@ func TestFieldsInElementsOfListsAreSetAndFound(t *testing.T) {
 		"spec.c[name=app].env[name=CA].value": "1", "spec.c[name=app].env[name=KEY].value": "2", "spec.c[name=other].image": "3", "spec.plain": "4",
 		"spec.c[name=none].image": "", "spec.c.image": "", "spec.plain[name=a].x": "",
 	} {
-		path, err := ParseFieldPath(to)
+		path, err := spec.ParseFieldPath(to)
 		require.NoError(t, err)
 		text, found := path.Text(content)
 		require.Equal(t, want, text, to)

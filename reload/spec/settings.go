@@ -93,7 +93,7 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 			"lets workloads opt in by annotations of other tools, which optIn: false disables; remove one of them"))
 	}
 	for i, section := range s.Namespaces {
-		errs = append(errs, section.validate(at.Child("namespaces").Index(i))...)
+		errs = append(errs, section.Validate(at.Child("namespaces").Index(i))...)
 	}
 	for i, window := range s.Windows {
 		errs = append(errs, window.validate(at.Child("windows").Index(i))...)

@@ -1,4 +1,4 @@
-package spec
+package spec_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestDeclaredKindsAreChecked(t *testing.T) {
@@ -42,7 +43,7 @@ func TestDeclaredKindsAreChecked(t *testing.T) {
 		"a resource that is no plural": {[]kinds.WorkloadKind{{CustomKind: kinds.CustomKind{Version: "v1", Kind: "App", Resource: "apps/scale"}}}, "workloads[0].resource", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			errs := withDefaults(Settings{Workloads: test.declared}).Validate(field.NewPath("reload"))
+			errs := withDefaults(spec.Settings{Workloads: test.declared}).Validate(field.NewPath("reload"))
 			if test.field == "" {
 				require.Empty(t, errs)
 				return
@@ -55,15 +56,15 @@ func TestDeclaredKindsAreChecked(t *testing.T) {
 }
 
 func TestSettingsTakeEffectAsTheyAreSwapped(t *testing.T) {
-	var standard Settings
+	var standard spec.Settings
 	standard.Default()
 	require.Empty(t, standard.Validate(field.NewPath("reload")))
 	inForce := live.New(standard.Compile())
-	require.Equal(t, &Compiled{Settings: standard, MaxRollouts: 50, MaxRolloutsPerNamespace: 10, ConfirmAfter: 2 * time.Second}, inForce.Load())
+	require.Equal(t, &spec.Compiled{Settings: standard, MaxRollouts: 50, MaxRolloutsPerNamespace: 10, ConfirmAfter: 2 * time.Second}, inForce.Load())
 
-	own := Settings{
+	own := spec.Settings{
 		MaxConcurrentRollouts: new(0), MaxConcurrentRolloutsPerNamespace: new(3), ConfirmRefreshAfter: &metav1.Duration{},
-		Windows: []Window{{Schedule: "0 2 * * *", Duration: metav1.Duration{Duration: time.Hour}}},
+		Windows: []spec.Window{{Schedule: "0 2 * * *", Duration: metav1.Duration{Duration: time.Hour}}},
 	}
 	own.Default()
 	require.Empty(t, own.Validate(field.NewPath("reload")))
@@ -71,5 +72,5 @@ func TestSettingsTakeEffectAsTheyAreSwapped(t *testing.T) {
 	got := inForce.Load()
 	require.Len(t, got.OpenWindows, 1)
 	got.OpenWindows = nil
-	require.Equal(t, &Compiled{Settings: own, MaxRolloutsPerNamespace: 3}, got)
+	require.Equal(t, &spec.Compiled{Settings: own, MaxRolloutsPerNamespace: 3}, got)
 }

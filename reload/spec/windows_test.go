@@ -1,4 +1,4 @@
-package spec
+package spec_test
 
 import (
 	"testing"
@@ -7,36 +7,38 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-func window(schedule string, duration time.Duration, zone string) Window {
-	return Window{Schedule: schedule, Duration: metav1.Duration{Duration: duration}, TimeZone: zone}
+func window(schedule string, duration time.Duration, zone string) spec.Window {
+	return spec.Window{Schedule: schedule, Duration: metav1.Duration{Duration: duration}, TimeZone: zone}
 }
 
 func TestWhenTheNextWindowOpens(t *testing.T) {
 	saturday := window("0 2 * * 6", 4*time.Hour, "UTC")
 	tests := map[string]struct {
-		windows   []Window
+		windows   []spec.Window
 		now, next string
 	}{
 		"no windows are always open":          {nil, "2026-01-02T03:04:05Z", ""},
-		"before the only one":                 {[]Window{saturday}, "2026-01-02T03:04:05Z", "2026-01-03T02:00:00Z"},
-		"a moment before":                     {[]Window{saturday}, "2026-01-03T01:59:59Z", "2026-01-03T02:00:00Z"},
-		"as it opens":                         {[]Window{saturday}, "2026-01-03T02:00:00Z", ""},
-		"inside":                              {[]Window{saturday}, "2026-01-03T05:59:59Z", ""},
-		"as it closes":                        {[]Window{saturday}, "2026-01-03T06:00:00Z", "2026-01-10T02:00:00Z"},
-		"the first of two":                    {[]Window{saturday, window("30 12 * * *", time.Hour, "UTC")}, "2026-01-02T13:30:00Z", "2026-01-03T02:00:00Z"},
-		"inside of the second of two":         {[]Window{saturday, window("30 12 * * *", time.Hour, "UTC")}, "2026-01-02T13:29:00Z", ""},
-		"a window across midnight":            {[]Window{window("0 23 * * 5", 2*time.Hour, "UTC")}, "2026-01-03T00:30:00Z", ""},
-		"windows that overlap themselves":     {[]Window{window("0 * * * *", 90*time.Minute, "UTC")}, "2026-01-03T00:45:00Z", ""},
-		"by the clock of its time zone":       {[]Window{window("0 2 * * *", time.Hour, "Europe/Berlin")}, "2026-01-02T00:59:00Z", "2026-01-02T01:00:00Z"},
-		"and that in summer":                  {[]Window{window("0 2 * * *", time.Hour, "Europe/Berlin")}, "2026-07-01T23:00:00Z", "2026-07-02T00:00:00Z"},
-		"a day on which its hour is left out": {[]Window{window("30 2 * * *", time.Hour, "Europe/Berlin")}, "2026-03-29T00:59:00Z", "2026-03-30T00:30:00Z"},
-		"a day that comes every four years":   {[]Window{window("0 0 29 2 *", time.Hour, "UTC")}, "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
+		"before the only one":                 {[]spec.Window{saturday}, "2026-01-02T03:04:05Z", "2026-01-03T02:00:00Z"},
+		"a moment before":                     {[]spec.Window{saturday}, "2026-01-03T01:59:59Z", "2026-01-03T02:00:00Z"},
+		"as it opens":                         {[]spec.Window{saturday}, "2026-01-03T02:00:00Z", ""},
+		"inside":                              {[]spec.Window{saturday}, "2026-01-03T05:59:59Z", ""},
+		"as it closes":                        {[]spec.Window{saturday}, "2026-01-03T06:00:00Z", "2026-01-10T02:00:00Z"},
+		"the first of two":                    {[]spec.Window{saturday, window("30 12 * * *", time.Hour, "UTC")}, "2026-01-02T13:30:00Z", "2026-01-03T02:00:00Z"},
+		"inside of the second of two":         {[]spec.Window{saturday, window("30 12 * * *", time.Hour, "UTC")}, "2026-01-02T13:29:00Z", ""},
+		"a window across midnight":            {[]spec.Window{window("0 23 * * 5", 2*time.Hour, "UTC")}, "2026-01-03T00:30:00Z", ""},
+		"windows that overlap themselves":     {[]spec.Window{window("0 * * * *", 90*time.Minute, "UTC")}, "2026-01-03T00:45:00Z", ""},
+		"by the clock of its time zone":       {[]spec.Window{window("0 2 * * *", time.Hour, "Europe/Berlin")}, "2026-01-02T00:59:00Z", "2026-01-02T01:00:00Z"},
+		"and that in summer":                  {[]spec.Window{window("0 2 * * *", time.Hour, "Europe/Berlin")}, "2026-07-01T23:00:00Z", "2026-07-02T00:00:00Z"},
+		"a day on which its hour is left out": {[]spec.Window{window("30 2 * * *", time.Hour, "Europe/Berlin")}, "2026-03-29T00:59:00Z", "2026-03-30T00:30:00Z"},
+		"a day that comes every four years":   {[]spec.Window{window("0 0 29 2 *", time.Hour, "UTC")}, "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			next := compileWindows(test.windows).OpensNext(at(t, test.now))
+			next := spec.CompileWindows(test.windows).OpensNext(at(t, test.now))
 			if test.next == "" {
 				require.Zero(t, next)
 				return
@@ -55,7 +57,7 @@ func at(t *testing.T, text string) time.Time {
 
 func TestWindowsThatCannotBe(t *testing.T) {
 	tests := map[string]struct {
-		window Window
+		window spec.Window
 		field  string
 		want   string
 	}{
@@ -72,11 +74,11 @@ func TestWindowsThatCannotBe(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			errs := test.window.validate(field.NewPath("w"))
+			errs := test.window.Validate(field.NewPath("w"))
 			require.Len(t, errs, 1)
 			require.Equal(t, test.field, errs[0].Field)
 			require.Contains(t, errs[0].Detail, test.want)
 		})
 	}
-	require.Empty(t, window("@daily", time.Hour, "America/New_York").validate(field.NewPath("w")))
+	require.Empty(t, window("@daily", time.Hour, "America/New_York").Validate(field.NewPath("w")))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -15,25 +16,25 @@ import (
 func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
 	p := testMemory()
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	require.Zero(t, p.Debounce(k, birth))
+	require.Zero(t, p.Debounce(k, reloadtest.Birth))
 	_, found := p.TakeChange(k)
 	require.False(t, found)
 
-	p.AddChange(k, birth, birth, time.Second)
-	p.AddChange(k, birth, birth.Add(900*time.Millisecond), time.Second)
-	require.Equal(t, time.Second, p.Debounce(k, birth.Add(900*time.Millisecond)), "put off")
-	require.Zero(t, p.Debounce(k, birth.Add(2*time.Second)))
-	p.AddChange(k, birth, birth.Add(time.Second), 0)
-	require.Equal(t, 900*time.Millisecond, p.Debounce(k, birth.Add(time.Second)), "one that has time hurries nobody")
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(900*time.Millisecond), time.Second)
+	require.Equal(t, time.Second, p.Debounce(k, reloadtest.Birth.Add(900*time.Millisecond)), "put off")
+	require.Zero(t, p.Debounce(k, reloadtest.Birth.Add(2*time.Second)))
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Second), 0)
+	require.Equal(t, 900*time.Millisecond, p.Debounce(k, reloadtest.Birth.Add(time.Second)), "one that has time hurries nobody")
 	for i := range 100 {
-		p.AddChange(k, birth, birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
+		p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
 	}
-	require.Equal(t, spec.MaxDebounce, p.Debounce(k, birth), "not for ever")
+	require.Equal(t, spec.MaxDebounce, p.Debounce(k, reloadtest.Birth), "not for ever")
 
 	made, found := p.TakeChange(k)
 	require.True(t, found)
-	require.Equal(t, birth, made)
-	require.Zero(t, p.Debounce(k, birth))
+	require.Equal(t, reloadtest.Birth, made)
+	require.Zero(t, p.Debounce(k, reloadtest.Birth))
 }
 
 func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
@@ -43,20 +44,20 @@ func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
 	_, found := p.TakeChange(k)
 	require.False(t, found, "nothing has changed")
 
-	p.AddChange(k, birth, birth, time.Second)
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
 	p.EndBurst(k)
-	later := birth.Add(time.Minute)
+	later := reloadtest.Birth.Add(time.Minute)
 	for i := range 100 {
 		p.AddChange(k, later, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
 	}
 	require.Equal(t, spec.MaxDebounce, p.Debounce(k, later), "put off, but not for ever")
 	made, _ := p.TakeChange(k)
-	require.Equal(t, birth, made, "what waits has waited since the first")
+	require.Equal(t, reloadtest.Birth, made, "what waits has waited since the first")
 
 	p.AddChange(k, later, later, time.Second)
-	p.AddChange(k, birth, later, time.Second)
+	p.AddChange(k, reloadtest.Birth, later, time.Second)
 	made, _ = p.TakeChange(k)
-	require.Equal(t, birth, made, "the first is the one that was made first, not seen first")
+	require.Equal(t, reloadtest.Birth, made, "the first is the one that was made first, not seen first")
 }
 
 func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
@@ -64,10 +65,10 @@ func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
 	p.SetTemplateVersion(k, "10")
 	require.Empty(t, p.TemplateVersion(k), "nothing waits")
-	p.AddChange(k, birth, birth, time.Second)
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
 	require.Empty(t, p.TemplateVersion(k), "it was written before the change was seen")
 	p.SetTemplateVersion(k, "11")
-	p.AddChange(k, birth, birth.Add(time.Minute), time.Second)
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Minute), time.Second)
 	p.SetTemplateVersion(k, "12")
 	require.Equal(t, "12", p.TemplateVersion(k))
 	p.TakeChange(k)
@@ -76,8 +77,8 @@ func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
 
 func TestNothingIsLostWhileChangesKeepComing(t *testing.T) {
 	p := testMemory()
-	k := inNamespace("ns", "w")
-	p.AddChange(k, birth, birth, time.Second)
+	k := reloadtest.InNamespace("ns", "w")
+	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
 	var changing sync.WaitGroup
 	stop := make(chan struct{})
 	changing.Go(func() {
@@ -86,7 +87,7 @@ func TestNothingIsLostWhileChangesKeepComing(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				p.AddChange(k, birth, birth.Add(time.Duration(i)), time.Second)
+				p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Duration(i)), time.Second)
 			}
 		}
 	})

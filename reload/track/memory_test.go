@@ -12,6 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -21,17 +22,17 @@ import (
 func filled(w *workload.Workload, ref object.Ref) *Memory {
 	m, k := testMemory(), w.Key()
 	m.ObserveWorkload(informers.Change[*workload.Workload]{New: w, Added: true})
-	m.AddChange(k, birth, birth, time.Second)
+	m.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
 	m.Expect(k, w.UID, "10", nil)
 	m.BeginWait(k, Waiter{Waiting: Waiting{Wait: decide.Wait{Reason: decide.WaitWindow}}})
-	m.AddRefresh(k, Refresh{At: birth})
-	m.AllowRepair(k, birth)
+	m.AddRefresh(k, Refresh{At: reloadtest.Birth})
+	m.AllowRepair(k, reloadtest.Birth)
 	m.Deleted(ref, nil)
-	m.RecordKeys(ref, &Version{Digests: object.Digests{{Key: "a"}}}, nil, birth)
+	m.RecordKeys(ref, &Version{Digests: object.Digests{{Key: "a"}}}, nil, reloadtest.Birth)
 	source := func(sum byte) *object.Full {
 		return &object.Full{ObjectMeta: object.NewMeta(ref), Kind: ref.Kind, Digests: object.Digests{{Key: string(sum)}}}
 	}
-	m.ObserveSource(informers.Change[*object.Full]{Old: source('a'), New: source('b')}, birth)
+	m.ObserveSource(informers.Change[*object.Full]{Old: source('a'), New: source('b')}, reloadtest.Birth)
 	return m
 }
 
@@ -52,16 +53,16 @@ func TestRecordsAreDroppedWhenNothingIsLeftInThem(t *testing.T) {
 			w.ResourceVersion = "10"
 			m.Annotation(k, w, "any")
 			m.Created(ref)
-			m.RecordKeys(ref, nil, nil, birth)
-			m.ObserveSource(informers.Change[*object.Full]{Old: gone, Deleted: true}, birth)
+			m.RecordKeys(ref, nil, nil, reloadtest.Birth)
+			m.ObserveSource(informers.Change[*object.Full]{Old: gone, Deleted: true}, reloadtest.Birth)
 		},
 		"at once": func(m *Memory) {
 			m.Forget(k)
 			m.Forget(k)
 			m.ForgetObject(ref)
 			m.ForgetObject(ref)
-			require.Equal(t, birth, m.SourceChangedAt(gone), "its clones have other consumers")
-			m.ObserveSource(informers.Change[*object.Full]{Old: gone, Deleted: true}, birth)
+			require.Equal(t, reloadtest.Birth, m.SourceChangedAt(gone), "its clones have other consumers")
+			m.ObserveSource(informers.Change[*object.Full]{Old: gone, Deleted: true}, reloadtest.Birth)
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestANewTermDropsOnlyWhatOthersMayHaveChanged(t *testing.T) {
 	require.False(t, m.AwaitsCache(w.Key(), &metav1.ObjectMeta{UID: w.UID, ResourceVersion: "9"}))
 	require.False(t, m.IsDeleted(ref))
 	require.True(t, m.IsWaiting(w.Key()))
-	require.Equal(t, time.Second, m.Debounce(w.Key(), birth))
+	require.Equal(t, time.Second, m.Debounce(w.Key(), reloadtest.Birth))
 }
 
 func TestAFirstDecisionIsOfOneWorkloadAndNotOfItsName(t *testing.T) {
@@ -110,7 +111,7 @@ func TestPostsOfAnUnconfirmedRefreshAreSentWithTheNext(t *testing.T) {
 		for _, port := range ports {
 			posts = append(posts, spec.HTTPPost{Port: port})
 		}
-		return Refresh{Decision: decide.Decision{Posts: posts}, At: birth}
+		return Refresh{Decision: decide.Decision{Posts: posts}, At: reloadtest.Birth}
 	}
 	m.AddRefresh(k, posting(1, 2))
 	m.AddRefresh(k, posting(2, 3))
@@ -122,24 +123,24 @@ func TestPostsOfAnUnconfirmedRefreshAreSentWithTheNext(t *testing.T) {
 func TestDriftIsHealedForAWhileOnly(t *testing.T) {
 	m, k, other := testMemory(), kinds.Key{Name: "a"}, kinds.Key{Name: "b"}
 	for range repairLimit {
-		require.True(t, m.AllowRepair(k, birth))
+		require.True(t, m.AllowRepair(k, reloadtest.Birth))
 	}
-	require.False(t, m.AllowRepair(k, birth.Add(repairWindow-time.Second)))
-	require.True(t, m.AllowRepair(other, birth), "each target has its own count")
-	require.True(t, m.AllowRepair(k, birth.Add(repairWindow)))
+	require.False(t, m.AllowRepair(k, reloadtest.Birth.Add(repairWindow-time.Second)))
+	require.True(t, m.AllowRepair(other, reloadtest.Birth), "each target has its own count")
+	require.True(t, m.AllowRepair(k, reloadtest.Birth.Add(repairWindow)))
 	for range repairLimit {
-		m.AllowRepair(k, birth.Add(repairWindow))
+		m.AllowRepair(k, reloadtest.Birth.Add(repairWindow))
 	}
 	m.Forget(k)
-	require.True(t, m.AllowRepair(k, birth.Add(repairWindow)))
+	require.True(t, m.AllowRepair(k, reloadtest.Birth.Add(repairWindow)))
 }
 
 func TestObjectsOfNoConsumerAreNotRecorded(t *testing.T) {
 	m := testMemory()
 	require.Empty(t, m.get(kinds.Key{Name: "a"}))
-	require.Empty(t, m.RecordKeys(object.Ref{Name: "a"}, nil, nil, birth))
+	require.Empty(t, m.RecordKeys(object.Ref{Name: "a"}, nil, nil, reloadtest.Birth))
 	require.Empty(t, m.objects)
-	m.AddUnreached(corev1.ObjectReference{Name: "j"}, kinds.Key{Name: "1"}, object.Ref{Name: "a"}, []string{"a"}, birth)
-	require.Len(t, m.TakeUnreached(birth), 1)
+	m.AddUnreached(corev1.ObjectReference{Name: "j"}, kinds.Key{Name: "1"}, object.Ref{Name: "a"}, []string{"a"}, reloadtest.Birth)
+	require.Len(t, m.TakeUnreached(reloadtest.Birth), 1)
 	require.Empty(t, m.unreached)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -32,10 +33,10 @@ func (l *line) firstOfAll(room func(string) bool, long time.Time) (first kinds.K
 func TestTheFirstOfALineIsTheOneThatALookAtAllFinds(t *testing.T) {
 	for seed := range uint64(20) {
 		dice := rand.New(rand.NewPCG(seed, 1))
-		l, full, now := newLine(), map[string]bool{}, birth
+		l, full, now := newLine(), map[string]bool{}, reloadtest.Birth
 		room := func(namespace string) bool { return !full[namespace] }
 		for step := range 2000 {
-			k := inNamespace(fmt.Sprint(dice.IntN(5)), fmt.Sprint(dice.IntN(20)))
+			k := reloadtest.InNamespace(fmt.Sprint(dice.IntN(5)), fmt.Sprint(dice.IntN(20)))
 			now = now.Add(time.Duration(dice.IntN(3)) * time.Second)
 			switch dice.IntN(4) {
 			case 0, 1:
@@ -57,7 +58,7 @@ func TestTheFirstOfALineIsTheOneThatALookAtAllFinds(t *testing.T) {
 
 func TestWhoIsWokenMayAskAtOnce(t *testing.T) {
 	r, _, _ := limited(1, 0)
-	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	a, b := reloadtest.InNamespace("x", "a"), reloadtest.InNamespace("x", "b")
 	var admitted []kinds.Key
 	r.wake = func(k kinds.Key) {
 		if r.Admit(k, 1) { // the lock is free
@@ -82,26 +83,26 @@ func TestWhoIsWokenMayAskAtOnce(t *testing.T) {
 func TestAHigherLimitLetsInAllWhoFit(t *testing.T) {
 	r, woken, _ := limited(10, 1)
 	for _, name := range []string{"a", "b", "c"} {
-		r.Admit(inNamespace("x", name), 1)
+		r.Admit(reloadtest.InNamespace("x", name), 1)
 	}
 	settings := spec.Settings{MaxConcurrentRollouts: new(10), MaxConcurrentRolloutsPerNamespace: new(2)}
 	settings.Default()
 	r.settings.Swap(settings.Compile())
-	r.Leave(inNamespace("x", "a"))
-	require.Equal(t, []kinds.Key{inNamespace("x", "b"), inNamespace("x", "c")}, *woken)
+	r.Leave(reloadtest.InNamespace("x", "a"))
+	require.Equal(t, []kinds.Key{reloadtest.InNamespace("x", "b"), reloadtest.InNamespace("x", "c")}, *woken)
 }
 
 func BenchmarkAPlaceIsPassedOnAmongThousands(b *testing.B) {
 	r, _, _ := limited(1, 0)
-	r.Admit(inNamespace("x", "first"), 1)
+	r.Admit(reloadtest.InNamespace("x", "first"), 1)
 	for i := range 10000 {
-		r.Admit(inNamespace(fmt.Sprint(i%100), fmt.Sprint(i)), int32(i%50))
+		r.Admit(reloadtest.InNamespace(fmt.Sprint(i%100), fmt.Sprint(i)), int32(i%50))
 	}
-	last := inNamespace("x", "first")
+	last := reloadtest.InNamespace("x", "first")
 	r.wake = func(k kinds.Key) { last = k }
 	b.ResetTimer()
 	for range b.N {
 		r.Leave(last)
-		r.Admit(inNamespace("x", "first"), 1)
+		r.Admit(reloadtest.InNamespace("x", "first"), 1)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/live"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -18,18 +19,14 @@ import (
 func limited(all, perNamespace int) (r *Rollouts, woken *[]kinds.Key, clock *time.Time) {
 	settings := spec.Settings{MaxConcurrentRollouts: &all, MaxConcurrentRolloutsPerNamespace: &perNamespace}
 	settings.Default()
-	woken, clock = &[]kinds.Key{}, new(birth)
+	woken, clock = &[]kinds.Key{}, new(reloadtest.Birth)
 	wake := func(k kinds.Key) { *woken = append(*woken, k) }
 	return NewRollouts(live.New(settings.Compile()), wake, func() time.Time { return *clock }), woken, clock
 }
 
-func inNamespace(namespace, name string) kinds.Key {
-	return kinds.Key{Kind: kinds.KindDeployment, Namespace: namespace, Name: name}
-}
-
 func TestOnlySoManyRolloutsAreUnderWay(t *testing.T) {
 	r, woken, clock := limited(2, 0)
-	a, b, c := inNamespace("x", "a"), inNamespace("y", "b"), inNamespace("z", "c")
+	a, b, c := reloadtest.InNamespace("x", "a"), reloadtest.InNamespace("y", "b"), reloadtest.InNamespace("z", "c")
 	require.True(t, r.Admit(a, 1))
 	require.True(t, r.Admit(b, 1))
 	require.False(t, r.Admit(c, 1))
@@ -45,22 +42,22 @@ func TestOnlySoManyRolloutsAreUnderWay(t *testing.T) {
 
 	r.Observe(a, time.Time{}, "14")
 	require.Equal(t, []kinds.Key{c}, *woken)
-	require.False(t, r.Admit(inNamespace("w", "d"), 1), "the place is kept for the one that was woken")
+	require.False(t, r.Admit(reloadtest.InNamespace("w", "d"), 1), "the place is kept for the one that was woken")
 	require.True(t, r.Admit(c, 1))
 }
 
 func TestTheSmallestWorkloadIsNext(t *testing.T) {
 	r, woken, _ := limited(1, 0)
-	first := inNamespace("x", "first")
+	first := reloadtest.InNamespace("x", "first")
 	require.True(t, r.Admit(first, 9))
 	r.Began(first, "10")
 	for name, replicas := range map[string]int32{"large": 7, "small": 2, "least": 1, "like-small": 2} {
-		require.False(t, r.Admit(inNamespace("x", name), replicas))
+		require.False(t, r.Admit(reloadtest.InNamespace("x", name), replicas))
 	}
-	r.Leave(inNamespace("x", "least")) // it need not be restarted any more
+	r.Leave(reloadtest.InNamespace("x", "least")) // it need not be restarted any more
 	r.Gone(first)
 	for _, want := range []string{"like-small", "small", "large"} {
-		next := inNamespace("x", want)
+		next := reloadtest.InNamespace("x", want)
 		require.Equal(t, next, (*woken)[len(*woken)-1])
 		require.True(t, r.Admit(next, 1))
 		r.Began(next, "20")
@@ -76,18 +73,18 @@ func TestTheSmallestWorkloadIsNext(t *testing.T) {
 
 func TestANamespaceHasALimitOfItsOwn(t *testing.T) {
 	r, woken, _ := limited(3, 1)
-	require.True(t, r.Admit(inNamespace("x", "a"), 1))
-	require.False(t, r.Admit(inNamespace("x", "b"), 1))
-	require.True(t, r.Admit(inNamespace("y", "c"), 9), "another namespace does not wait")
-	r.Leave(inNamespace("y", "c"))
+	require.True(t, r.Admit(reloadtest.InNamespace("x", "a"), 1))
+	require.False(t, r.Admit(reloadtest.InNamespace("x", "b"), 1))
+	require.True(t, r.Admit(reloadtest.InNamespace("y", "c"), 9), "another namespace does not wait")
+	r.Leave(reloadtest.InNamespace("y", "c"))
 	require.Empty(t, *woken, "a place in another namespace is of no use")
-	r.Leave(inNamespace("x", "a"))
-	require.Equal(t, []kinds.Key{inNamespace("x", "b")}, *woken)
+	r.Leave(reloadtest.InNamespace("x", "a"))
+	require.Equal(t, []kinds.Key{reloadtest.InNamespace("x", "b")}, *woken)
 }
 
 func TestAPlaceThatIsNotUsedIsPassedOn(t *testing.T) {
 	r, woken, _ := limited(1, 0)
-	a, b, c := inNamespace("x", "a"), inNamespace("x", "b"), inNamespace("x", "c")
+	a, b, c := reloadtest.InNamespace("x", "a"), reloadtest.InNamespace("x", "b"), reloadtest.InNamespace("x", "c")
 	require.True(t, r.Admit(a, 1))
 	require.False(t, r.Admit(b, 1))
 	require.False(t, r.Admit(c, 2))
@@ -103,10 +100,10 @@ func TestNobodyTakesPlacesByWhatTheyWriteOnTheirWorkloads(t *testing.T) {
 		leading bool
 		counted int
 	}{
-		"begun an hour ahead":                           {birth.Add(time.Hour + workload.RolloutTimeout), false, 0},
-		"begun long ago":                                {birth.Add(-time.Second), false, 0},
-		"begun before this leader, as many as can be":   {birth.Add(time.Minute), false, 10},
-		"begun under this leader, who did not begin it": {birth.Add(time.Minute), true, 0},
+		"begun an hour ahead":                           {reloadtest.Birth.Add(time.Hour + workload.RolloutTimeout), false, 0},
+		"begun long ago":                                {reloadtest.Birth.Add(-time.Second), false, 0},
+		"begun before this leader, as many as can be":   {reloadtest.Birth.Add(time.Minute), false, 10},
+		"begun under this leader, who did not begin it": {reloadtest.Birth.Add(time.Minute), true, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r, _, _ := limited(50, 10)
@@ -114,10 +111,10 @@ func TestNobodyTakesPlacesByWhatTheyWriteOnTheirWorkloads(t *testing.T) {
 				r.Lead()
 			}
 			for i := range 50 {
-				r.Observe(inNamespace("forging", fmt.Sprint(i)), test.until, "10")
+				r.Observe(reloadtest.InNamespace("forging", fmt.Sprint(i)), test.until, "10")
 			}
 			require.Len(t, r.running, test.counted)
-			require.True(t, r.Admit(inNamespace("other", "web"), 3))
+			require.True(t, r.Admit(reloadtest.InNamespace("other", "web"), 3))
 		})
 	}
 }
@@ -125,7 +122,7 @@ func TestNobodyTakesPlacesByWhatTheyWriteOnTheirWorkloads(t *testing.T) {
 func TestNobodyKeepsAPlaceByWhatTheyWriteOnTheirWorkload(t *testing.T) {
 	r, woken, clock := limited(1, 0)
 	r.Lead()
-	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	a, b := reloadtest.InNamespace("x", "a"), reloadtest.InNamespace("x", "b")
 	require.True(t, r.Admit(a, 1))
 	r.Began(a, "10")
 	require.False(t, r.Admit(b, 1))
@@ -139,12 +136,12 @@ func TestNobodyKeepsAPlaceByWhatTheyWriteOnTheirWorkload(t *testing.T) {
 func TestALargeWorkloadDoesNotWaitForEver(t *testing.T) {
 	const each = 30 * time.Second // of a small rollout
 	r, woken, clock := limited(1, 0)
-	large, running := inNamespace("x", "large"), inNamespace("x", "small")
+	large, running := reloadtest.InNamespace("x", "large"), reloadtest.InNamespace("x", "small")
 	require.True(t, r.Admit(running, 1))
 	require.False(t, r.Admit(large, 100))
 	for i := 0; len(*woken) == 0 || (*woken)[len(*woken)-1] != large; i++ {
-		require.LessOrEqual(t, clock.Sub(birth), workload.RolloutTimeout)
-		small := inNamespace("x", fmt.Sprint("small", i))
+		require.LessOrEqual(t, clock.Sub(reloadtest.Birth), workload.RolloutTimeout)
+		small := reloadtest.InNamespace("x", fmt.Sprint("small", i))
 		require.False(t, r.Admit(small, 1))
 		require.False(t, r.Admit(large, 100), "asking again is no new beginning")
 		*clock = clock.Add(each)
@@ -155,7 +152,7 @@ func TestALargeWorkloadDoesNotWaitForEver(t *testing.T) {
 
 func TestARolloutThatNeverEndsDoesNotCountForEver(t *testing.T) {
 	r, woken, clock := limited(1, 0)
-	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	a, b := reloadtest.InNamespace("x", "a"), reloadtest.InNamespace("x", "b")
 	r.Observe(a, clock.Add(workload.RolloutTimeout), "10") // as a new leader sees it
 	require.False(t, r.Admit(b, 1))
 	*clock = clock.Add(workload.RolloutTimeout - time.Second)
@@ -169,7 +166,7 @@ func TestARolloutThatNeverEndsDoesNotCountForEver(t *testing.T) {
 func TestNoLimitIsNoLimit(t *testing.T) {
 	r, woken, _ := limited(0, 0)
 	for i := range 1000 {
-		require.True(t, r.Admit(inNamespace("x", string(rune('a'+i))), 1))
+		require.True(t, r.Admit(reloadtest.InNamespace("x", string(rune('a'+i))), 1))
 	}
 	require.Empty(t, *woken)
 }
@@ -177,7 +174,7 @@ func TestNoLimitIsNoLimit(t *testing.T) {
 func BenchmarkARestartIsAdmitted(b *testing.B) {
 	r, _, _ := limited(0, 0)
 	for i := range b.N {
-		k := inNamespace("x", string(rune(i)))
+		k := reloadtest.InNamespace("x", string(rune(i)))
 		r.Admit(k, 1)
 		r.Began(k, "10")
 		r.Observe(k, time.Time{}, "11")

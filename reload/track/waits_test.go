@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -20,7 +21,7 @@ func TestWhatWaitsIsCountedOnce(t *testing.T) {
 			require.InDelta(t, want[reason], testutil.ToFloat64(w.waiting.WithLabelValues(string(reason))), 0, reason)
 		}
 	}
-	a, b := inNamespace("x", "a"), inNamespace("x", "b")
+	a, b := reloadtest.InNamespace("x", "a"), reloadtest.InNamespace("x", "b")
 	waits := func(reason decide.WaitReason) Waiter {
 		return Waiter{Waiting: Waiting{Wait: decide.Wait{Reason: reason}}}
 	}
@@ -42,12 +43,12 @@ func TestWhatWaitsIsCountedOnce(t *testing.T) {
 
 func TestWhatIsNotedDuringAWaitLeavesWhenItWasRecorded(t *testing.T) {
 	w := testMemory()
-	one := &workload.Workload{Kind: kinds.KindDeployment, RecordedAt: birth}
+	one := &workload.Workload{Kind: kinds.KindDeployment, RecordedAt: reloadtest.Birth}
 	for _, reason := range []decide.WaitReason{decide.WaitWindow, decide.WaitInterval} {
 		w.BeginWait(one.Key(), Waiter{Waiting: Waiting{Wait: decide.Wait{Reason: reason}}, Causes: nil, RecordedAt: one.RecordedAt})
 		one.RecordedAt = one.RecordedAt.Add(time.Hour)
 	}
-	require.Equal(t, birth, w.RecordedAt(one))
+	require.Equal(t, reloadtest.Birth, w.RecordedAt(one))
 	w.EndWait(one.Key())
-	require.Equal(t, birth.Add(2*time.Hour), w.RecordedAt(one))
+	require.Equal(t, reloadtest.Birth.Add(2*time.Hour), w.RecordedAt(one))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -14,28 +15,28 @@ import (
 
 func TestAutoOfReloaderIsAboutSecretProviderClassesToo(t *testing.T) {
 	mounts := []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Env}, {Kind: refs.SecretProviderClass, Name: "vault", Mode: refs.Provided}}
-	auto := notes{"reloader.stakater.com/auto": "true"}
+	auto := reloadtest.Notes{"reloader.stakater.com/auto": "true"}
 	tests := map[string]struct {
-		annotations, template notes
+		annotations, template reloadtest.Notes
 		references            []refs.Reference
 		settings              spec.Settings
 		want                  bool
 	}{
-		"on the workload":                {annotations: auto, references: mounts, settings: bothTools(), want: true},
-		"on the pod template":            {template: auto, references: mounts, settings: bothTools(), want: true},
-		"without such a volume":          {annotations: auto, references: mounts[:1], settings: bothTools()},
-		"for Secrets alone":              {annotations: notes{secretAuto: "true"}, references: mounts, settings: bothTools()},
+		"on the workload":                {annotations: auto, references: mounts, settings: reloadtest.BothTools(), want: true},
+		"on the pod template":            {template: auto, references: mounts, settings: reloadtest.BothTools(), want: true},
+		"without such a volume":          {annotations: auto, references: mounts[:1], settings: reloadtest.BothTools()},
+		"for Secrets alone":              {annotations: reloadtest.Notes{reloadtest.SecretAuto: "true"}, references: mounts, settings: reloadtest.BothTools()},
 		"where Reloader is not honoured": {annotations: auto, references: mounts, settings: spec.Settings{OptIn: new(true)}},
 		"where Headwater is asked in its place": {
-			annotations: notes{"reloader.stakater.com/auto": "true", mark.Reload: "Auto"}, references: mounts, settings: bothTools(),
+			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "true", mark.Reload: "Auto"}, references: mounts, settings: reloadtest.BothTools(),
 		},
 		"of Wave, which does not know them": {
-			annotations: notes{"wave.pusher.com/update-on-config-change": "true"}, references: mounts, settings: bothTools(),
+			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}, references: mounts, settings: reloadtest.BothTools(),
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			meta, theirs := saying(test.annotations, test.template)
+			meta, theirs := reloadtest.Saying(test.annotations, test.template)
 			of, _ := optin.ReadPreferences(meta, theirs, test.settings)
 			unseen := (&Workload{ObjectMeta: *meta, References: test.references}).Unseen(of)
 			require.Equal(t, test.want, len(unseen) == 1)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
@@ -88,7 +89,7 @@ spec: {replicas: 3, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: b
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := KeepCustom(test.form, ActedOn)(custom(t, test.object))
+			kept, err := KeepCustom(test.form, ActedOn)(reloadtest.Custom(t, test.object))
 			require.NoError(t, err)
 			if test.want != nil {
 				require.NotNil(t, kept.Rollout)
@@ -101,7 +102,7 @@ spec: {replicas: 3, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: b
 
 func TestACustomTemplateIsToldFromTheLast(t *testing.T) {
 	template := func(image string) uint64 {
-		kept, err := KeepCustom(appInfo(), ActedOn)(custom(t, "spec: {replicas: 1, template: {spec: {containers: [{name: a, image: "+image+"}]}}}\n"+
+		kept, err := KeepCustom(appInfo(), ActedOn)(reloadtest.Custom(t, "spec: {replicas: 1, template: {spec: {containers: [{name: a, image: "+image+"}]}}}\n"+
 			"status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}"))
 		require.NoError(t, err)
 		return kept.Rollout.Template

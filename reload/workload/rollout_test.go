@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 )
 
 func TestHowFarARolloutIs(t *testing.T) {
@@ -76,9 +77,9 @@ func TestHowFarARolloutIs(t *testing.T) {
 			require.Equal(t, test.underWay, w.Rollout.inProgress())
 			require.Zero(t, w.CountsUntil(), "Headwater has not restarted it")
 
-			w.Annotations = map[string]string{mark.RestartedAt: mark.FormatTime(birth)}
+			w.Annotations = map[string]string{mark.RestartedAt: mark.FormatTime(reloadtest.Birth)}
 			if test.underWay {
-				require.Equal(t, birth.Add(RolloutTimeout), w.CountsUntil())
+				require.Equal(t, reloadtest.Birth.Add(RolloutTimeout), w.CountsUntil())
 			} else {
 				require.Zero(t, w.CountsUntil())
 			}
@@ -115,7 +116,7 @@ func TestTemplatesAreToldApart(t *testing.T) {
 }
 
 func TestOnlyWhatMayBeWorkedOnHasARollout(t *testing.T) {
-	consumer := web()
+	consumer := reloadtest.Web()
 	kept, err := KeepRolling(consumer, ActedOn)
 	require.NoError(t, err)
 	require.NotNil(t, kept.Rollout)
@@ -129,11 +130,11 @@ func TestOnlyWhatMayBeWorkedOnHasARollout(t *testing.T) {
 
 func TestAPodIsBoundWhenItGotItsNode(t *testing.T) {
 	pod := mountingPod()
-	pod.CreationTimestamp = metav1.NewTime(birth)
+	pod.CreationTimestamp = metav1.NewTime(reloadtest.Birth)
 	kept, err := KeepPod(pod, ActedOn)
 	require.NoError(t, err)
-	require.Equal(t, birth, kept.BoundAt)
-	later := metav1.NewTime(birth.Add(time.Minute))
+	require.Equal(t, reloadtest.Birth, kept.BoundAt)
+	later := metav1.NewTime(reloadtest.Birth.Add(time.Minute))
 	pod.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: later},

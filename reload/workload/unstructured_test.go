@@ -7,21 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
-
-func custom(t testing.TB, manifest string) *unstructured.Unstructured {
-	t.Helper()
-	var u unstructured.Unstructured
-	require.NoError(t, yaml.Unmarshal([]byte(manifest), &u.Object))
-	return &u
-}
 
 const customMeta = `
 apiVersion: example.com/v1
@@ -81,7 +73,7 @@ spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {na
 		"one whose template is null":         {spec: "\nspec: {template: null}", form: appInfo(), want: Workload{NoTemplate: true}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := KeepCustom(test.form, ActedOn)(custom(t, customMeta+test.spec))
+			kept, err := KeepCustom(test.form, ActedOn)(reloadtest.Custom(t, customMeta+test.spec))
 			require.NoError(t, err)
 			want := test.want
 			want.ObjectMeta, want.Kind, want.custom, want.Owner = meta, "App.example.com", test.form, owner
@@ -97,13 +89,13 @@ spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {na
 func TestRolloutRunsItsOwnTemplateOrAnothers(t *testing.T) {
 	form := kinds.Known()[0]
 	rollout := "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {namespace: ns, name: web}, spec: "
-	own, err := KeepCustom(form, ActedOn)(custom(t, rollout+"{template: {spec: {containers: []}}}}"))
+	own, err := KeepCustom(form, ActedOn)(reloadtest.Custom(t, rollout+"{template: {spec: {containers: []}}}}"))
 	require.NoError(t, err)
 	require.False(t, own.NoTemplate)
 	require.Nil(t, own.TemplateFrom)
 	require.Equal(t, kinds.KindRollout, own.Kind)
 
-	borrowing, err := KeepCustom(form, ActedOn)(custom(t, rollout+"{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}}"))
+	borrowing, err := KeepCustom(form, ActedOn)(reloadtest.Custom(t, rollout+"{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}}"))
 	require.NoError(t, err)
 	require.True(t, borrowing.NoTemplate)
 	require.Equal(t, &kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "base"}, borrowing.TemplateFrom)
@@ -120,7 +112,7 @@ func TestWhatIsNoPodTemplateIsRefusedWithoutItsValues(t *testing.T) {
 		"a text for an optional switch": "spec: {template: {spec: {containers: [{envFrom: [{secretRef: {name: s, optional: hunter2}}]}]}}}",
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := KeepCustom(appInfo(), ActedOn)(custom(t, customMeta+spec))
+			_, err := KeepCustom(appInfo(), ActedOn)(reloadtest.Custom(t, customMeta+spec))
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "hunter2")
 		})
@@ -130,7 +122,7 @@ func TestWhatIsNoPodTemplateIsRefusedWithoutItsValues(t *testing.T) {
 }
 
 func TestWhenHeadwaterLastWroteToACustomWorkloadIsKept(t *testing.T) {
-	kept, err := KeepCustom(appInfo(), ActedOn)(custom(t, `
+	kept, err := KeepCustom(appInfo(), ActedOn)(reloadtest.Custom(t, `
 metadata:
   managedFields:
   - {manager: headwater, operation: Update, apiVersion: example.com/v1, time: "2026-01-02T03:04:05Z", fieldsType: FieldsV1, fieldsV1: {}}
@@ -138,5 +130,5 @@ metadata:
 spec: {template: {spec: {containers: []}}}
 `))
 	require.NoError(t, err)
-	require.True(t, kept.RecordedAt.Equal(birth.Truncate(time.Second)), kept.RecordedAt)
+	require.True(t, kept.RecordedAt.Equal(reloadtest.Birth.Truncate(time.Second)), kept.RecordedAt)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
@@ -23,7 +24,7 @@ func controlledBy(apiVersion, kind, name string) []metav1.OwnerReference {
 }
 
 func TestKeptWorkloadIsStripped(t *testing.T) {
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{secretEnv("s", "k")}}}}}
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k")}}}}}
 	meta := metav1.ObjectMeta{
 		Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
 		Labels:        map[string]string{"app": "w"},
@@ -55,18 +56,18 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 }
 
 func TestWishesOnThePodTemplateCountUnlessTheWorkloadHasItsOwn(t *testing.T) {
-	for sentence, test := range map[string]struct{ own, template, want notes }{
+	for sentence, test := range map[string]struct{ own, template, want reloadtest.Notes }{
 		"none":                                   {nil, nil, nil},
-		"those of the workload":                  {notes{mark.Reload: "Off"}, nil, notes{mark.Reload: "Off"}},
-		"those of the template":                  {nil, notes{mark.Reload: "Off"}, notes{mark.Reload: "Off"}},
-		"of both those of the workload":          {notes{mark.Reload: "Auto"}, notes{mark.Reload: "Off"}, notes{mark.Reload: "Auto"}},
-		"each by itself":                         {notes{mark.Reload: "Auto"}, notes{mark.ReloadKeys: "k"}, notes{mark.Reload: "Auto", mark.ReloadKeys: "k"}},
-		"what is listed there":                   {nil, notes{mark.ReloadOn: "Secret/s"}, notes{mark.ReloadOn: "Secret/s"}},
-		"but not what Headwater writes there":    {nil, notes{mark.RestartedFor: "b", mark.Baseline: "b"}, nil},
-		"nor what is nobody's business out here": {nil, notes{"example.com/x": "y"}, nil},
+		"those of the workload":                  {reloadtest.Notes{mark.Reload: "Off"}, nil, reloadtest.Notes{mark.Reload: "Off"}},
+		"those of the template":                  {nil, reloadtest.Notes{mark.Reload: "Off"}, reloadtest.Notes{mark.Reload: "Off"}},
+		"of both those of the workload":          {reloadtest.Notes{mark.Reload: "Auto"}, reloadtest.Notes{mark.Reload: "Off"}, reloadtest.Notes{mark.Reload: "Auto"}},
+		"each by itself":                         {reloadtest.Notes{mark.Reload: "Auto"}, reloadtest.Notes{mark.ReloadKeys: "k"}, reloadtest.Notes{mark.Reload: "Auto", mark.ReloadKeys: "k"}},
+		"what is listed there":                   {nil, reloadtest.Notes{mark.ReloadOn: "Secret/s"}, reloadtest.Notes{mark.ReloadOn: "Secret/s"}},
+		"but not what Headwater writes there":    {nil, reloadtest.Notes{mark.RestartedFor: "b", mark.Baseline: "b"}, nil},
+		"nor what is nobody's business out here": {nil, reloadtest.Notes{"example.com/x": "y"}, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			deployment := web()
+			deployment := reloadtest.Web()
 			deployment.Annotations, deployment.Spec.Template.Annotations = test.own, test.template
 			kept, err := keepWorkload(deployment, ActedOn)
 			require.NoError(t, err)
@@ -86,7 +87,7 @@ func TestWishesOnThePodTemplateCountUnlessTheWorkloadHasItsOwn(t *testing.T) {
 }
 
 // anyOf are annotations as they are in an object of any kind.
-func anyOf(annotations notes) map[string]any {
+func anyOf(annotations reloadtest.Notes) map[string]any {
 	all := map[string]any{}
 	for key, value := range annotations {
 		all[key] = value
@@ -102,10 +103,10 @@ func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "n",
-			Volumes: []corev1.Volume{projectedVolume("kube-api-access", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			Volumes: []corev1.Volume{reloadtest.ProjectedVolume("kube-api-access", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
 			}})},
-			Containers: mounting(corev1.VolumeMount{Name: "kube-api-access"}),
+			Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "kube-api-access"}),
 		},
 	}
 	kept, err := KeepPod(pod, ActedOn)

@@ -1,0 +1,4 @@
+package refs
+
+// CompareObjectAndMode is exported for tests.
+var CompareObjectAndMode = compareObjectAndMode
