@@ -112,6 +112,8 @@ type result struct {
 	// Permissions are what the rules and settings need at the start.
 	Permissions []kube.Permission `group:"permissions,flatten"`
 	Check       serve.Check       `group:"checks"`
+	// Certificate is the webhook's, which /metrics serves too: one CA verifies both.
+	Certificate serve.Certificate
 }
 
 // newModule builds the module without starting anything. It fails if the
@@ -176,7 +178,7 @@ func newModule(p params) (result, error) {
 		Webhook:      leader.Runnable{Name: "protect webhook", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, server.Run)},
 		Certificates: leader.Runnable{Name: "protect certificates", Run: whenNeeded(webhookNeeded, p.Rules, p.Log, keeper.Run)},
 		Permissions:  permissions(needed(), p.Settings.Load(), p.Options.Namespace),
-		Check:        newCheck(webhookNeeded, server, keeper),
+		Check:        newCheck(webhookNeeded, server, keeper), Certificate: keeper.Serving,
 	}, nil
 }
 

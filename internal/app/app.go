@@ -212,18 +212,19 @@ func ownPermissions(s Settings) []kube.Permission {
 type serverParams struct {
 	fx.In
 
-	Settings Settings
-	Clients  *kube.Clients
-	Registry *prometheus.Registry
-	Checks   []serve.Check `group:"checks"`
-	Page     *page.Page
-	Log      *zap.Logger
+	Settings    Settings
+	Clients     *kube.Clients
+	Registry    *prometheus.Registry
+	Checks      []serve.Check `group:"checks"`
+	Certificate serve.Certificate
+	Page        *page.Page
+	Log         *zap.Logger
 }
 
 func newServer(p serverParams) *serve.Server {
 	var gate *serve.Gate
 	if p.Settings.MetricsAuth {
-		gate = serve.NewGate(p.Clients.Typed, clock.RealClock{}, p.Log)
+		gate = serve.NewGate(p.Clients.Typed, p.Certificate, clock.RealClock{}, p.Log)
 	}
 	var mounts []serve.Mount
 	if p.Page != nil {

@@ -121,8 +121,26 @@ func (p Protection) stale() string {
 	return "; last tried " + ago(*p.Tried)
 }
 
-// serviceAccountName is Headwater's ServiceAccount in deploy/rbac.yaml.
-const serviceAccountName = "headwater"
+// installedName is the name of Headwater's ClusterRoleBinding in deploy/rbac.yaml,
+// and of its ServiceAccount unless a value of the chart names another.
+const installedName = "headwater"
+
+// ownAccount returns Headwater's ServiceAccount in namespace: the one that has its
+// permissions.
+func ownAccount(namespace string, bindings []rbacv1.ClusterRoleBinding) protectspec.ServiceAccount {
+	account := protectspec.ServiceAccount{Namespace: namespace, Name: installedName}
+	for _, binding := range bindings {
+		if binding.Name != installedName {
+			continue
+		}
+		for _, subject := range binding.Subjects {
+			if subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace {
+				account.Name = subject.Name
+			}
+		}
+	}
+	return account
+}
 
 // Editors lists who may change the source of a rule.
 type Editors struct {
@@ -152,7 +170,7 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	if err != nil {
 		return Editors{}, fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
-	headwater := protectspec.ServiceAccount{Namespace: options.Namespace, Name: serviceAccountName}
+	headwater := ownAccount(options.Namespace, bindings.Items)
 	return Editors{
 		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule, roles.Items),
 		Editors: protectdecide.Editors(*rule, headwater, roles.Items, bindings.Items),

@@ -34,10 +34,11 @@ const (
 // ClusterRole. It sends a TokenReview and a SubjectAccessReview and caches the
 // result for a short time.
 type Gate struct {
-	client  kubernetes.Interface
-	clock   clock.PassiveClock
-	log     *zap.Logger
-	answers *lru.Cache
+	client      kubernetes.Interface
+	certificate Certificate
+	clock       clock.PassiveClock
+	log         *zap.Logger
+	answers     *lru.Cache
 }
 
 // question is the cache key: a hash of path and token. The token itself is not
@@ -49,9 +50,10 @@ type answer struct {
 	until  time.Time
 }
 
-// NewGate returns a Gate that sends its reviews with client.
-func NewGate(client kubernetes.Interface, clock clock.PassiveClock, log *zap.Logger) *Gate {
-	return &Gate{client: client, clock: clock, log: log.Named("serve"), answers: lru.New(maxAnswers)}
+// NewGate returns a Gate that sends its reviews with client. A server with this
+// gate serves certificate.
+func NewGate(client kubernetes.Interface, certificate Certificate, clock clock.PassiveClock, log *zap.Logger) *Gate {
+	return &Gate{client: client, certificate: certificate, clock: clock, log: log.Named("serve"), answers: lru.New(maxAnswers)}
 }
 
 // Guard returns a handler that authorizes requests before it calls next. It

@@ -75,7 +75,7 @@ func TestOnlyWhoMayGetTheMetricsGetsThem(t *testing.T) {
 		"a token without its kind":                  {"scraper-token", http.StatusUnauthorized},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			gate := NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
+			gate := NewGate(newCluster(), noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
 			response := scrape(t, gate, test.authorization)
 			require.Equal(t, test.want, response.Code)
 			require.Equal(t, test.want == http.StatusOK, response.Body.String() == "numbers")
@@ -86,7 +86,7 @@ func TestOnlyWhoMayGetTheMetricsGetsThem(t *testing.T) {
 
 func TestAnAnswerIsRememberedForAShortTime(t *testing.T) {
 	cluster, clock := newCluster(), clocktesting.NewFakePassiveClock(time.Now())
-	gate := NewGate(cluster, clock, zap.NewNop())
+	gate := NewGate(cluster, noCertificate, clock, zap.NewNop())
 	for range 3 {
 		require.Equal(t, http.StatusOK, scrape(t, gate, "Bearer scraper-token").Code)
 		require.Equal(t, http.StatusForbidden, scrape(t, gate, "Bearer nobody-token").Code)
@@ -106,7 +106,7 @@ func TestAnAnswerIsRememberedForAShortTime(t *testing.T) {
 
 func TestWhileNobodyCanTellNobodyGetsThem(t *testing.T) {
 	cluster := newCluster()
-	gate := NewGate(cluster, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
+	gate := NewGate(cluster, noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
 	cluster.down.Store(true)
 	require.Equal(t, http.StatusServiceUnavailable, scrape(t, gate, "Bearer scraper-token").Code)
 	cluster.down.Store(false)

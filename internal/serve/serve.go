@@ -47,10 +47,11 @@ const (
 type Server struct {
 	address string
 	checks  []Check
-	secure  bool
-	paths   []string
-	log     *zap.Logger
-	server  *http.Server
+	// certificate is nil if the server uses no TLS.
+	certificate Certificate
+	paths       []string
+	log         *zap.Logger
+	server      *http.Server
 }
 
 // New returns a Server for address that does not listen yet. With a gate, the
@@ -58,10 +59,11 @@ type Server struct {
 // mounts require authorization. Without a gate, mounts only answer requests
 // from localhost. The root path redirects to the first mount.
 func New(address string, registry *prometheus.Registry, checks []Check, gate *Gate, log *zap.Logger, mounts ...Mount) *Server {
-	s := &Server{address: address, checks: checks, secure: gate != nil, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
+	s := &Server{address: address, checks: checks, paths: []string{"/metrics", "/healthz", "/readyz"}, log: log.Named("serve")}
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMost, Timeout: scrapeTimeout})
 	guarded := func(_ string, handler http.Handler) http.Handler { return local(handler) }
 	if gate != nil {
+		s.certificate = gate.certificate
 		metrics, guarded = gate.Guard("/metrics", metrics), gate.Guard
 	}
 	mux := http.NewServeMux()
@@ -88,12 +90,12 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.secure {
-		if listener, err = selfSigned(listener); err != nil {
+	if s.certificate != nil {
+		if listener, err = overTLS(listener, s.certificate); err != nil {
 			return err
 		}
 	}
-	s.log.Info("serving "+strings.Join(s.paths, ", "), zap.Stringer("address", listener.Addr()), zap.Bool("tls", s.secure))
+	s.log.Info("serving "+strings.Join(s.paths, ", "), zap.Stringer("address", listener.Addr()), zap.Bool("tls", s.certificate != nil))
 	go func() {
 		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("metrics server ended", zap.Error(err))

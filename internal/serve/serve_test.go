@@ -97,7 +97,7 @@ func TestTheMetricsAreOpenWithoutAGate(t *testing.T) {
 }
 
 func TestBehindAGateTheMetricsAreGuardedAndProbesAreNot(t *testing.T) {
-	get := serving(t, NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()))
+	get := serving(t, NewGate(newCluster(), noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()))
 	status, body := get("/metrics", "scraper-token")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "headwater_test 7")
@@ -129,7 +129,7 @@ func TestWhatIsMountedIsBehindTheGateToo(t *testing.T) {
 	})
 	<-closed
 	page.Close = func() {}
-	get := servingWith(t, NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()), nil, page)
+	get := servingWith(t, NewGate(newCluster(), noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()), nil, page)
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "scraper-token": http.StatusForbidden} {
 		for _, path := range []string{page.Path, page.Path + "/below"} {
 			status, _ := get(path, token)

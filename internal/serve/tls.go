@@ -17,16 +17,26 @@ import (
 // certificate.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// selfSigned wraps listener with TLS and a self-signed certificate. It encrypts
-// tokens but does not authenticate the server, like kubelets and most
-// controllers.
-func selfSigned(listener net.Listener) (net.Listener, error) {
-	certificate, err := newCertificate(time.Now())
+// Certificate returns the certificate to serve, or an error if there is none. It
+// has the signature of tls.Config.GetCertificate.
+type Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// overTLS wraps listener with TLS. It serves certificate, which clients can verify
+// with its CA. While there is none, because no webhook is needed, it serves a
+// self-signed one, which encrypts tokens but does not authenticate the server.
+func overTLS(listener net.Listener, certificate Certificate) (net.Listener, error) {
+	selfSigned, err := newCertificate(time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("certificate for /metrics: %w", err)
 	}
 	return tls.NewListener(listener, &tls.Config{
-		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if found, err := certificate(hello); err == nil {
+				return found, nil
+			}
+			return &selfSigned, nil
+		},
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 	}), nil
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -283,7 +284,7 @@ func (i *installation) onlyScrapersScrape(h *harness.Headwater) {
 		"made-up": http.StatusUnauthorized, "": http.StatusUnauthorized,
 	} {
 		i.Eventually(func(ctx context.Context) error {
-			status, body, err := scrapeOverTLS(ctx, h, token)
+			status, body, err := i.scrapeOverTLS(ctx, h, token)
 			if err == nil && (status != want || strings.Contains(body, "headwater_build_info") != (want == http.StatusOK)) {
 				err = fmt.Errorf("status %d, want %d", status, want)
 			}
@@ -292,7 +293,17 @@ func (i *installation) onlyScrapersScrape(h *harness.Headwater) {
 	}
 }
 
-func scrapeOverTLS(ctx context.Context, h *harness.Headwater, token string) (status int, body string, err error) {
+// scrapeOverTLS verifies the certificate as the chart has Prometheus do it: with the
+// CA in the Secret of the webhook's certificate.
+func (i *installation) scrapeOverTLS(ctx context.Context, h *harness.Headwater, token string) (status int, body string, err error) {
+	secret, err := i.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, "headwater-webhook-tls", metav1.GetOptions{})
+	if err != nil {
+		return 0, "", err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+		return 0, "", errors.New("the Secret has no CA")
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Replace(h.MetricsURL, "http:", "https:", 1)+"/metrics", nil)
 	if err != nil {
 		return 0, "", err
@@ -300,7 +311,7 @@ func scrapeOverTLS(ctx context.Context, h *harness.Headwater, token string) (sta
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return 0, "", err

@@ -36,3 +36,42 @@ tenths of the memory limit are used. extraEnv replaces either variable. */ -}}
 {{- end -}}
 {{- with $env }}{{ toYaml . }}{{ end -}}
 {{- end }}
+
+{{- /* How Prometheus reads the metrics with metrics.auth; a list item's fields. */ -}}
+{{- define "headwater.scrape" -}}
+scheme: https
+{{- if .Values.metrics.verifyTLS }}
+tlsConfig:
+  ca:
+    secret: {name: {{ ((.Values.config.protect).certificates).secretName | default "headwater-webhook-tls" }}, key: ca.crt}
+  serverName: headwater-webhook.{{ .Release.Namespace }}.svc
+{{- else }}
+tlsConfig: {insecureSkipVerify: true}
+{{- end }}
+{{- with .Values.metrics.authorization }}
+authorization:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails if the metrics cannot be read as the values say. */ -}}
+{{- define "headwater.checkMetrics" -}}
+{{- with .Values.metrics }}
+{{- if and (or .verifyTLS .authorization) (not .auth) }}
+{{- fail "metrics.verifyTLS and metrics.authorization need metrics.auth: true" }}
+{{- end }}
+{{- if and .podMonitor.enabled .auth (not .authorization) }}
+{{- fail "metrics.podMonitor with metrics.auth needs metrics.authorization: a PodMonitor cannot send the token of Prometheus's own service account" }}
+{{- end }}
+{{- if and .podMonitor.enabled .serviceMonitor.enabled }}
+{{- fail "enable metrics.serviceMonitor or metrics.podMonitor: with both, Prometheus reads every metric twice" }}
+{{- end }}
+{{- end }}
+{{- $protects := false }}
+{{- range .Values.config.rules }}
+{{- if hasKey . "protect" }}{{ $protects = true }}{{ end }}
+{{- end }}
+{{- if and .Values.metrics.verifyTLS .Values.configMap.create (or (not $protects) (eq "Policy" ((.Values.config.protect).engine | default "Both"))) }}
+{{- fail "metrics.verifyTLS needs a rule that protects, and not protect.engine Policy: otherwise Headwater has no CA" }}
+{{- end }}
+{{- end }}
