@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -22,7 +23,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 		"one that took no time not at all":                {0, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			v := viewOf(t, 5, *testRule(t, nil))
+			v := viewOf(t, 5, *synctest.Rule(t, nil))
 			now, decision := time.Unix(5000, 0), test.step
 			v.controller.now = func() time.Time { now = now.Add(decision); return now }
 			failing := func() int {
@@ -44,7 +45,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 }
 
 func TestThePageSparesTheMetricsASurvey(t *testing.T) {
-	v := viewOf(t, 5, *testRule(t, nil))
+	v := viewOf(t, 5, *synctest.Rule(t, nil))
 	now := time.Unix(5000, 0)
 	v.controller.now = func() time.Time { now = now.Add(time.Second); return now }
 	heard := 0

@@ -7,13 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // A key for what no rule selects would cost every start as many looks as there
 // are sources times namespaces.
 func TestARuleIsConcernedByNamespacesThatItSelectsOrDid(t *testing.T) {
-	rule := testRule(t, func(c *spec.Config) {
+	rule := synctest.Rule(t, func(c *spec.Config) {
 		c.Namespaces.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	})
 	of := func(name, tier string) *informers.Namespace {

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
-	v := viewOf(t, 5, *testRule(t, nil))
+	v := viewOf(t, 5, *synctest.Rule(t, nil))
 	c, now := v.controller, time.Unix(5000, 0)
 	c.now = func() time.Time { return now }
 	oldest := func(standing survey.Status) time.Duration {

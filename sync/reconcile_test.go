@@ -24,6 +24,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/internal/plantest"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -46,7 +48,7 @@ func testController(t *testing.T, set ...spec.Rule) (*controller, *fake.Clientse
 
 // Invariant 5: what is absent from a cache that was not read yet is not gone.
 func TestNothingIsDecidedBeforeTheSourceNamespaceWasRead(t *testing.T) {
-	rule := testRule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Delete })
+	rule := synctest.Rule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Delete })
 	c, client := testController(t, *rule)
 	_, err := c.Candidates(c.Live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &plan.Namespace{Name: "team-a"})
 	require.ErrorIs(t, err, survey.ErrSourceUnread)
@@ -54,7 +56,7 @@ func TestNothingIsDecidedBeforeTheSourceNamespaceWasRead(t *testing.T) {
 }
 
 func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
-	renamed := testRule(t, func(c *spec.Config) { c.Target.Name = "blog" })
+	renamed := synctest.Rule(t, func(c *spec.Config) { c.Target.Name = "blog" })
 	for sentence, test := range map[string]struct {
 		target object.Ref
 		want   bool
@@ -73,7 +75,7 @@ func TestARuleWantsThePlacesOfItsTargetsName(t *testing.T) {
 func TestALookAtAPlaceTakesNoMemoryForRulesThatDoNotClaimIt(t *testing.T) {
 	set := make([]spec.Rule, 50)
 	for i := range set {
-		set[i] = *testRule(t, nil)
+		set[i] = *synctest.Rule(t, nil)
 		set[i].Name = fmt.Sprint("rule-", i)
 	}
 	c, _ := testController(t, set...)
@@ -112,8 +114,8 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
 			require.NoError(t, err)
 
-			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"k": "v"}), &plan.Namespace{Name: "team-a"})
-			inSync(t, &state)
+			state := plantest.StateOf(synctest.Rule(t, nil), synctest.Source(t, map[string]string{"k": "v"}), &plan.Namespace{Name: "team-a"})
+			plantest.InSync(t, &state)
 			state.Candidates[0].Source.Content.Type = "kubernetes.io/tls"
 			decision := plan.Plan(state)
 			require.Equal(t, plan.Recreate, decision.Action)

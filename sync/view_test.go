@@ -24,6 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -34,10 +35,10 @@ import (
 func BenchmarkAPlaceAmongRules(b *testing.B) {
 	for _, many := range []int{2, 200} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
-			set := []spec.Rule{calling(b, "blog", "", rules.Source{Kind: object.Secret, Name: "blogsecret"})}
+			set := []spec.Rule{synctest.RuleNamed(b, "blog", "", rules.Source{Kind: object.Secret, Name: "blogsecret"})}
 			for len(set) < many {
 				name := fmt.Sprint("other-", len(set))
-				set = append(set, calling(b, name, "", rules.Source{Kind: object.Secret, Name: name}))
+				set = append(set, synctest.RuleNamed(b, name, "", rules.Source{Kind: object.Secret, Name: name}))
 			}
 			glance := viewOf(b, 5, set...).StatusOf()
 			for b.Loop() {
@@ -101,9 +102,9 @@ func fail(c *controller, target object.Ref, err error, at time.Time) {
 
 func twoRules(t *testing.T) []spec.Rule {
 	t.Helper()
-	second := *testRule(t, nil)
+	second := *synctest.Rule(t, nil)
 	second.Name = "second"
-	return []spec.Rule{*testRule(t, nil), second}
+	return []spec.Rule{*synctest.Rule(t, nil), second}
 }
 
 func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
@@ -142,7 +143,7 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 // Forged marks can name any number of rules.
 func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(viewOf(t, 3, *testRule(t, nil)).metrics)
+	registry.MustRegister(viewOf(t, 3, *synctest.Rule(t, nil)).metrics)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	named := map[string]bool{}
@@ -159,7 +160,7 @@ func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 }
 
 func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
-	v := viewOf(t, 4, *testRule(t, nil))
+	v := viewOf(t, 4, *synctest.Rule(t, nil))
 	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
 	fail(v.controller, failing, errors.New("exceeded quota"), time.Unix(1000, 0))
 	v.StatusOf()(failing, func(f survey.CloneStatus) {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -10,16 +9,9 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
-
-func places(from, to int) []object.Ref {
-	var targets []object.Ref
-	for i := from; i < to; i++ {
-		targets = append(targets, object.Ref{Kind: object.Secret, Namespace: fmt.Sprintf("team-%d", i), Name: "shared"})
-	}
-	return targets
-}
 
 func TestManyRemovalsAtOnceAreHeld(t *testing.T) {
 	since := time.Unix(1, 0)
@@ -50,7 +42,7 @@ func TestManyRemovalsAtOnceAreHeld(t *testing.T) {
 		"a fraction of one ends every hold":              {due: 30, total: 40, of: 20, fraction: 1, want: removalsPass},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			due := DueRemovals{Targets: places(0, test.due), Total: test.total, Approved: test.approved, Gone: test.gone}
+			due := DueRemovals{Targets: synctest.Targets(0, test.due), Total: test.total, Approved: test.approved, Gone: test.gone}
 			var log RemovalLog
 			if test.of > 0 {
 				log.heldSince, log.clonesAtHold = since, test.of
@@ -154,54 +146,54 @@ func (w *world) store(record map[string]RemovalLog) {
 func (w *world) pass(pause time.Duration) { w.now = w.now.Add(pause) }
 
 func TestTheGuardCountsAgainWhateverChanges(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 2))
-	require.True(t, w.remove(places(0, 1)[0]).Pass)
-	w.setDue(places(1, 10))
-	require.Positive(t, w.remove(places(1, 2)[0]).Wait, "not more often than that")
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
+	require.True(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
+	w.setDue(synctest.Targets(1, 10))
+	require.Positive(t, w.remove(synctest.Targets(1, 2)[0]).Wait, "not more often than that")
 	w.pass(recountPause)
-	held := w.remove(places(1, 2)[0])
+	held := w.remove(synctest.Targets(1, 2)[0])
 	require.False(t, held.Pass)
 	require.Equal(t, MassRemoval, held.Hold.Reason)
 	require.Equal(t, w.now, held.Since)
 	require.True(t, held.News)
-	require.False(t, w.remove(places(2, 3)[0]).News, "told once")
+	require.False(t, w.remove(synctest.Targets(2, 3)[0]).News, "told once")
 }
 
 func TestTheGuardSaysOnceThatAnApprovalLetsRemovalsPass(t *testing.T) {
-	w := newWorld(places(0, 6), places(0, 5))
+	w := newWorld(synctest.Targets(0, 6), synctest.Targets(0, 5))
 	w.approved = 5
-	released := w.remove(places(0, 1)[0])
+	released := w.remove(synctest.Targets(0, 1)[0])
 	require.True(t, released.Pass)
 	require.True(t, released.News)
 	require.Len(t, released.Due.Targets, 5)
-	require.False(t, w.remove(places(1, 2)[0]).News)
+	require.False(t, w.remove(synctest.Targets(1, 2)[0]).News)
 	w.basis.Generation++
 	w.pass(recountPause)
-	require.False(t, w.remove(places(2, 3)[0]).News, "counted again")
+	require.False(t, w.remove(synctest.Targets(2, 3)[0]).News, "counted again")
 
-	small := newWorld(places(0, 10), places(0, 2))
+	small := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
 	small.approved = 5
-	require.False(t, small.remove(places(0, 1)[0]).News, "they would pass without")
+	require.False(t, small.remove(synctest.Targets(0, 1)[0]).News, "they would pass without")
 }
 
 func TestTheGuardLetsNoMorePassThanItCounted(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 3))
-	for _, target := range places(0, 3) {
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 3))
+	for _, target := range synctest.Targets(0, 3) {
 		require.True(t, w.remove(target).Pass)
 	}
-	require.Positive(t, w.remove(places(9, 10)[0]).Wait)
+	require.Positive(t, w.remove(synctest.Targets(9, 10)[0]).Wait)
 	w.pass(recountPause)
-	require.Positive(t, w.remove(places(9, 10)[0]).Wait, "what was not counted is not removed")
+	require.Positive(t, w.remove(synctest.Targets(9, 10)[0]).Wait, "what was not counted is not removed")
 	require.Equal(t, 1, w.writes, "one for all of them")
 }
 
 func TestRemovalsOneByOneAddUpAndAreHeldUntilTheirCauseGoes(t *testing.T) {
-	w := newWorld(places(0, 10), nil)
+	w := newWorld(synctest.Targets(0, 10), nil)
 	passed, next := 0, 0
 	for ; next < 6; next++ {
-		w.setDue(places(0, next+1))
+		w.setDue(synctest.Targets(0, next+1))
 		w.pass(recountPause)
-		if w.remove(places(next, next+1)[0]).Pass {
+		if w.remove(synctest.Targets(next, next+1)[0]).Pass {
 			passed++
 		}
 	}
@@ -212,7 +204,7 @@ func TestRemovalsOneByOneAddUpAndAreHeldUntilTheirCauseGoes(t *testing.T) {
 		if sentence == "after a restart" {
 			w.restart()
 		}
-		held := w.remove(places(3, 4)[0])
+		held := w.remove(synctest.Targets(3, 4)[0])
 		require.False(t, held.Pass, sentence)
 		require.Contains(t, held.Hold.Message, "3 of the 7 clones of rule \"blog\" are due to be deleted after 3 others")
 		w.pass(time.Hour)
@@ -224,50 +216,50 @@ func TestRemovalsOneByOneAddUpAndAreHeldUntilTheirCauseGoes(t *testing.T) {
 	require.True(t, w.judged((*Guard).Review).Pass)
 	require.Empty(t, w.Holding())
 	writes := w.writes
-	w.setDue(places(9, 10))
+	w.setDue(synctest.Targets(9, 10))
 	w.pass(recountPause)
-	require.True(t, w.remove(places(9, 10)[0]).Pass, "what happened a while ago counts no more")
+	require.True(t, w.remove(synctest.Targets(9, 10)[0]).Pass, "what happened a while ago counts no more")
 	require.Equal(t, writes+1, w.writes)
 }
 
 func TestAHoldThatEndsReleasesWhatWasHeld(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 5))
-	require.False(t, w.remove(places(0, 1)[0]).Pass)
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 5))
+	require.False(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 	w.approved = 5
 	w.basis.Generation++
 	w.pass(recountPause)
 	answer := w.judged((*Guard).Review)
 	require.True(t, answer.Pass)
-	require.ElementsMatch(t, places(0, 5), answer.Released)
+	require.ElementsMatch(t, synctest.Targets(0, 5), answer.Released)
 	require.Empty(t, w.judged((*Guard).Review).Released, "once")
 }
 
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 5))
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 5))
 	for range 100 {
-		require.False(t, w.remove(places(0, 1)[0]).Pass)
+		require.False(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 		w.judged((*Guard).Review)
 		w.pass(5 * time.Second)
 	}
 	require.Equal(t, 1, w.writes)
 	w.restart()
-	require.False(t, w.remove(places(0, 1)[0]).Pass)
+	require.False(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 	require.Equal(t, 1, w.writes)
 }
 
 func TestWhatIsNotStoredIsNotRemoved(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 2))
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
 	for range 3 {
 		answer := w.Ask("blog", w.basis, w.now)
 		require.NotNil(t, answer.Write)
 		require.Positive(t, w.Ask("blog", w.basis, w.now).Wait, "while it is being written")
 		w.Written("blog", false)
 	}
-	require.True(t, w.remove(places(0, 1)[0]).Pass)
+	require.True(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 }
 
 func TestARemovalThatIsStillSeenIsNotCountedTwice(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 3))
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 3))
 	require.True(t, w.ask0().Pass)
 	w.pass(recountAfter + time.Second)
 	require.True(t, w.ask0().Pass, "the cache still shows the first")
@@ -277,11 +269,11 @@ func TestARemovalThatIsStillSeenIsNotCountedTwice(t *testing.T) {
 func (w *world) ask0() Verdict { return w.judged((*Guard).Ask) }
 
 func TestNothingPassesWhileACountIsNotPossible(t *testing.T) {
-	w := newWorld(places(0, 10), places(0, 1))
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 1))
 	w.known = false
-	require.Positive(t, w.remove(places(0, 1)[0]).Wait)
+	require.Positive(t, w.remove(synctest.Targets(0, 1)[0]).Wait)
 	w.known = true
-	require.True(t, w.remove(places(0, 1)[0]).Pass)
+	require.True(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 }
 
 // Invariant 5, for any pace, and with a kill at any moment.
@@ -289,18 +281,18 @@ func TestNoTrickleRemovesMoreThanTheFractionAtOnce(t *testing.T) {
 	for seed := range uint64(400) {
 		dice := rand.New(rand.NewPCG(seed, 0))
 		total, pace := 1+dice.IntN(40), time.Duration(1+dice.IntN(int(20*time.Second)))
-		w := newWorld(places(0, total), nil)
+		w := newWorld(synctest.Targets(0, total), nil)
 		relabelled := 0
 		began, at := w.now, []time.Time{} // of removals
 		for w.now.Sub(began) < 20*time.Minute {
 			if relabelled < total && dice.IntN(2) == 0 {
 				relabelled++
-				w.setDue(places(0, relabelled))
+				w.setDue(synctest.Targets(0, relabelled))
 			}
 			if dice.IntN(8) == 0 {
 				w.kill(dice)
 			}
-			for _, target := range places(0, relabelled) {
+			for _, target := range synctest.Targets(0, relabelled) {
 				if w.clones[target] && w.remove(target).Pass {
 					at = append(at, w.now)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -48,10 +49,10 @@ func TestOnlyClonesOfARuleThatIsGoneAreReleasedOrPruned(t *testing.T) {
 		"not asked about, it is retained":                    {"", nil, Leave, RuleRemoved},
 		"a clone that is being deleted needs nothing":        {ReleaseClones, func(_ *testing.T, s *State) { s.Clone.DeletionTimestamp = &metav1.Time{} }, Leave, CloneTerminating},
 		"a namespace that is being deleted needs nothing":    {PruneClones, func(_ *testing.T, s *State) { s.Namespace.Terminating = true }, Leave, NamespaceGone},
-		"a clone of a rule in force stays":                   {PruneClones, func(t *testing.T, s *State) { t.Helper(); s.Former = testRule(t, nil) }, Leave, SourceDeleted},
+		"a clone of a rule in force stays":                   {PruneClones, func(t *testing.T, s *State) { t.Helper(); s.Former = synctest.Rule(t, nil) }, Leave, SourceDeleted},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			rule, source := testRule(t, nil), testSource(t, map[string]string{"k": "v"})
+			rule, source := synctest.Rule(t, nil), synctest.Source(t, map[string]string{"k": "v"})
 			state := stateOf(rule, source, &Namespace{Name: "team-a"})
 			state.Clone, state.Candidates, state.Former, state.Requested = cloneOf(t, rule, source, "team-a"), nil, nil, test.asked
 			if test.change != nil {

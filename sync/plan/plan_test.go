@@ -8,50 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
-
-func testHasher(t *testing.T) *digest.Hasher {
-	t.Helper()
-	hasher, err := digest.New(make([]byte, digest.KeySize))
-	require.NoError(t, err)
-	return hasher
-}
-
-func testRule(t *testing.T, change func(*spec.Config)) *spec.Rule {
-	t.Helper()
-	var config spec.Config
-	if change != nil {
-		change(&config)
-	}
-	config.Default()
-	rule, err := spec.Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}, config, "headwater-system")
-	require.NoError(t, err)
-	return &rule
-}
-
-func testSource(t *testing.T, data map[string]string) *object.Full {
-	t.Helper()
-	source := &object.Full{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1"},
-		Kind:       object.Secret,
-		Content:    object.Content{Type: "Opaque", Data: map[string][]byte{}},
-	}
-	for key, value := range data {
-		source.Content.Data[key] = []byte(value)
-	}
-	source.Digests = object.Digest(testHasher(t), source.Content)
-	return source
-}
 
 // cloneOf is what the cache shows after rule's clone of source was written.
 func cloneOf(t *testing.T, rule *spec.Rule, source *object.Full, namespace string) *object.Digested {
 	t.Helper()
-	clone := Desired(*rule, source, namespace).Digested(testHasher(t))
+	clone := Desired(*rule, source, namespace).Digested(synctest.Hasher(t))
 	clone.UID, clone.ResourceVersion = "clone-1", "7"
 	return clone
 }
@@ -127,13 +94,13 @@ func TestPlan(t *testing.T) {
 		},
 		"an edited value is put right": {
 			state: func(t *testing.T, s *State) {
-				edited := testSource(t, map[string]string{"user": "mallory", "password": "s3cret"})
+				edited := synctest.Source(t, map[string]string{"user": "mallory", "password": "s3cret"})
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, edited, "team-a")
 			}, action: Update, reason: Outdated,
 		},
 		"an added key is drift": {
 			state: func(t *testing.T, s *State) {
-				more := testSource(t, map[string]string{"user": "blog", "password": "s3cret", "extra": "x"})
+				more := synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "extra": "x"})
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, more, "team-a")
 			}, action: Update, reason: Outdated,
 		},
@@ -170,13 +137,13 @@ func TestPlan(t *testing.T) {
 		"a rule that adopts what is equal leaves what differs": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictAdoptIfEqual },
 			state: func(t *testing.T, s *State) {
-				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
+				s.Taken, s.Found = true, foreign(t, synctest.Source(t, map[string]string{"user": "other"}))
 			}, action: Refuse, reason: Conflict,
 		},
 		"a rule that overwrites takes over anything": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
 			state: func(t *testing.T, s *State) {
-				s.Taken, s.Found = true, foreign(t, testSource(t, map[string]string{"user": "other"}))
+				s.Taken, s.Found = true, foreign(t, synctest.Source(t, map[string]string{"user": "other"}))
 			}, action: Update, reason: TakenOver,
 		},
 		"a rule that overwrites recreates an object of another type": {
@@ -237,7 +204,7 @@ func TestPlan(t *testing.T) {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
 				unlabel(s)
-				s.Candidates[0].Source = testSource(t, nil)
+				s.Candidates[0].Source = synctest.Source(t, nil)
 			}, action: Hold, reason: SourceEmptied,
 		},
 		"the label alone does not make an object ours": {
@@ -270,7 +237,7 @@ func TestPlan(t *testing.T) {
 		},
 		"an immutable clone that differs needs a new object": {
 			state: func(t *testing.T, s *State) {
-				old := testSource(t, map[string]string{"user": "blog"})
+				old := synctest.Source(t, map[string]string{"user": "blog"})
 				old.Content.Immutable = true
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, old, "team-a")
 			}, action: Recreate, reason: WasImmutable,
@@ -280,12 +247,12 @@ func TestPlan(t *testing.T) {
 			action: Update, reason: Outdated,
 		},
 		"an emptied source is not propagated": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source = testSource(t, nil) }, action: Hold, reason: SourceEmptied,
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source = synctest.Source(t, nil) }, action: Hold, reason: SourceEmptied,
 		},
 		"an emptied source is propagated once that is approved": {
 			state: func(t *testing.T, s *State) {
 				inSync(t, s)
-				s.Candidates[0].Source, s.Candidates[0].Approved = testSource(t, nil), true
+				s.Candidates[0].Source, s.Candidates[0].Approved = synctest.Source(t, nil), true
 			}, action: Update, reason: Outdated,
 		},
 		"a source being deleted is no longer the truth": {
@@ -333,7 +300,7 @@ func TestPlan(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			state := stateOf(testRule(t, test.rule), testSource(t, data), teamA)
+			state := stateOf(synctest.Rule(t, test.rule), synctest.Source(t, data), teamA)
 			if test.state != nil {
 				test.state(t, &state)
 			}
@@ -393,7 +360,7 @@ func behindAnother(change func(*testing.T, *State)) func(*testing.T, *State) {
 		t.Helper()
 		s.Former = s.Candidates[0].Rule
 		change(t, s)
-		first := testRule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Retain })
+		first := synctest.Rule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Retain })
 		first.Name, first.Source.Name, first.Target.Name = "first", "other", "blogsecret"
 		s.Candidates = append([]Candidate{{Rule: first, Ref: first.Source.Ref()}}, s.Candidates...)
 	}
@@ -411,7 +378,7 @@ func bySelector(r *spec.Rule) {
 // foreign is somebody else's object with the payload of source.
 func foreign(t *testing.T, source *object.Full) *object.Digested {
 	t.Helper()
-	found := source.Digested(testHasher(t))
+	found := source.Digested(synctest.Hasher(t))
 	found.UID, found.ResourceVersion = "theirs", "3"
 	return found
 }
@@ -434,14 +401,14 @@ func inNamespace(name string) func(*testing.T, *State) {
 }
 
 func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
-	rule := testRule(t, func(c *spec.Config) {
+	rule := synctest.Rule(t, func(c *spec.Config) {
 		c.Target.Name = "blog"
 		c.Target.Keys = []spec.KeyMapping{{From: "user"}, {From: "password", To: "PASSWORD"}}
 	})
-	desired := Desired(*rule, testSource(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}), "team-a")
+	desired := Desired(*rule, synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}), "team-a")
 	require.Equal(t, "blog", desired.Name)
 	require.Equal(t, map[string][]byte{"user": []byte("blog"), "PASSWORD": []byte("s3cret")}, desired.Content.Data)
-	require.Equal(t, object.Digest(testHasher(t), desired.Content), desired.Digests)
+	require.Equal(t, object.Digest(synctest.Hasher(t), desired.Content), desired.Digests)
 }
 
 func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
@@ -462,23 +429,23 @@ func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
 		"a type that asks for nothing":     {"example.org/own", []spec.KeyMapping{{From: "username"}}, "example.org/own"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			source := testSource(t, map[string]string{
+			source := synctest.Source(t, map[string]string{
 				"tls.crt": "c", "tls.key": "k", "old.crt": "o", "username": "u", "password": "p",
 				".dockerconfigjson": "{}", ".dockercfg": "{}", "ssh-privatekey": "s",
 			})
 			source.Content.Type = string(test.source)
-			rule := testRule(t, func(c *spec.Config) { c.Target.Keys = test.keys })
+			rule := synctest.Rule(t, func(c *spec.Config) { c.Target.Keys = test.keys })
 			require.Equal(t, string(test.want), Desired(*rule, source, "team-a").Content.Type)
 		})
 	}
 }
 
 func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
-	source := testSource(t, map[string]string{"user": "blog"})
+	source := synctest.Source(t, map[string]string{"user": "blog"})
 	source.ResourceVersion = "12"
 	source.Labels = map[string]string{"team": "platform", "tier.example.org/x": "1", "app.kubernetes.io/instance": "argo", "secret": "no"}
 	source.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{s3cret}", "example.org/owner": "us"}
-	rule := testRule(t, func(c *spec.Config) {
+	rule := synctest.Rule(t, func(c *spec.Config) {
 		c.Target.CopyLabels = []string{"team", "tier.*", "app.*"}
 		c.Target.CopyAnnotations = []string{"*"}
 		c.Target.Labels = map[string]string{"added": "yes"}
@@ -495,8 +462,8 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 }
 
 func TestCarryingOutAStepLeavesNothingToDo(t *testing.T) {
-	rule := testRule(t, nil)
-	source := testSource(t, map[string]string{"user": "blog"})
+	rule := synctest.Rule(t, nil)
+	source := synctest.Source(t, map[string]string{"user": "blog"})
 	state := stateOf(rule, source, &Namespace{Name: "team-a"})
 	require.Equal(t, Create, Plan(state).Action)
 	state.Clone = cloneOf(t, rule, source, "team-a")

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
 func TestTheLongestFailuresAreNamedFirst(t *testing.T) {
-	now, targets, tracker := time.Unix(1000, 0), places(0, 3), NewTracker()
+	now, targets, tracker := time.Unix(1000, 0), synctest.Targets(0, 3), NewTracker()
 	record := func(target object.Ref, err error, after time.Duration) {
 		tracker.Record(Outcome{State: plan.State{Target: target}, Rule: "blog", Err: err}, now.Add(after))
 	}

@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestRepairsOfOneCloneSlowDown(t *testing.T) {
-	f, target, other := NewTracker(), places(0, 1)[0], places(1, 2)[0]
+	f, target, other := NewTracker(), synctest.Targets(0, 1)[0], synctest.Targets(1, 2)[0]
 	now := time.Unix(1000, 0)
 	for range quickRepairs {
 		require.Zero(t, f.RepairWait(target, now), "the first are made at once")
@@ -47,8 +48,8 @@ func TestFewRepairsNeverWait(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f, now := NewTracker(), time.Unix(1000, 0)
 			for range 100 {
-				f.countRepair(places(0, 1)[0], now)
-				require.Zero(t, f.RepairWait(places(0, 1)[0], now))
+				f.countRepair(synctest.Targets(0, 1)[0], now)
+				require.Zero(t, f.RepairWait(synctest.Targets(0, 1)[0], now))
 				now = now.Add(every)
 			}
 		})
@@ -56,7 +57,7 @@ func TestFewRepairsNeverWait(t *testing.T) {
 }
 
 func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
-	f, now, target := NewTracker(), time.Unix(1000, 0), places(0, 1)[0]
+	f, now, target := NewTracker(), time.Unix(1000, 0), synctest.Targets(0, 1)[0]
 	for range quickRepairs {
 		f.countRepair(target, now)
 	}
@@ -72,7 +73,7 @@ func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
 }
 
 func TestAnUnlabelledCloneIsRememberedForOneVersion(t *testing.T) {
-	target := places(0, 1)[0]
+	target := synctest.Targets(0, 1)[0]
 	found := &object.Digested{}
 	found.ResourceVersion = "7"
 	refused := plan.State{Target: target, Found: found, Taken: true, MadeByUs: true}

@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestNoTimeIsKeptOfWhatIsRight(t *testing.T) {
-	tracker, now, target := NewTracker(), time.Unix(1000, 0), places(0, 2)
+	tracker, now, target := NewTracker(), time.Unix(1000, 0), synctest.Targets(0, 2)
 	behind := func(target object.Ref) survey.CloneStatus {
 		return survey.CloneStatus{Rule: "blog", Target: target, Status: survey.Behind, Decision: plan.Decision{Action: plan.Update}}
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
 // claimed is a place that the rule blog claims for a source of that revision.
 func claimed(t *testing.T, revision string) (PropagationKey, []plan.Candidate) {
 	t.Helper()
-	rule, source := testRule(t, nil), testSource(t, nil)
+	rule, source := synctest.Rule(t, nil), synctest.Source(t, nil)
 	source.ResourceVersion = revision
 	return PropagationKey{rule.Name, source.Ref()}, []plan.Candidate{{Rule: rule, Ref: source.Ref(), Source: source}}
 }
@@ -34,7 +35,7 @@ func observe(s *Tracker, target object.Ref, candidates []plan.Candidate, wrote, 
 func TestASpreadEndsWithItsLastClone(t *testing.T) {
 	key, now7 := claimed(t, "7")
 	_, now6 := claimed(t, "6")
-	targets, began := places(0, 4), time.Unix(1000, 0)
+	targets, began := synctest.Targets(0, 4), time.Unix(1000, 0)
 	s := NewTracker()
 	s.BeginPropagation(key, "7", targets, began)
 
@@ -57,7 +58,7 @@ func TestASpreadEndsWithItsLastClone(t *testing.T) {
 func TestANewChangeTakesTheOldOnesPlace(t *testing.T) {
 	key, now7 := claimed(t, "7")
 	_, now8 := claimed(t, "8")
-	targets, now := places(0, 1), time.Unix(1000, 0)
+	targets, now := synctest.Targets(0, 1), time.Unix(1000, 0)
 	s := NewTracker()
 	s.BeginPropagation(key, "7", targets, now)
 	s.BeginPropagation(key, "8", targets, now.Add(time.Second))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/plantest"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
@@ -15,7 +17,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 	// edit is what somebody made of the clone that the state has.
 	edit := func(t *testing.T, s *plan.State) {
 		t.Helper()
-		other := cloneOf(t, s.Candidates[0].Rule, testSource(t, map[string]string{"user": "forged"}), "team-a")
+		other := plantest.CloneOf(t, s.Candidates[0].Rule, synctest.Source(t, map[string]string{"user": "forged"}), "team-a")
 		s.Clone.Digests = other.Digests
 	}
 	gone := func(_ *testing.T, s *plan.State) { s.Clone = nil }
@@ -27,7 +29,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 	}{
 		"a value was edited":          {state: edit, want: edited},
 		"the clone was deleted":       {state: gone, want: Deleted},
-		"the label was stripped":      {state: func(_ *testing.T, s *plan.State) { unlabel(s) }, want: Unmarked},
+		"the label was stripped":      {state: func(_ *testing.T, s *plan.State) { plantest.Unlabel(s) }, want: Unmarked},
 		"the annotations were, too":   {state: func(_ *testing.T, s *plan.State) { s.Clone.Annotations, s.Clone.MadeByUs = nil, true }, want: Unmarked},
 		"an annotation was edited":    {state: func(_ *testing.T, s *plan.State) { s.Clone.Annotations[mark.SourceUID] = "other" }, want: edited},
 		"it was made immutable":       {state: func(t *testing.T, s *plan.State) { t.Helper(); edit(t, s); s.Clone.Immutable = true }, want: edited},
@@ -36,16 +38,16 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 		"somebody's label was put on": {state: func(_ *testing.T, s *plan.State) { s.Clone.Labels["team"] = "a" }},
 		"the source has changed": {state: func(t *testing.T, s *plan.State) {
 			t.Helper()
-			s.Candidates[0].Source = testSource(t, map[string]string{"user": "new"})
+			s.Candidates[0].Source = synctest.Source(t, map[string]string{"user": "new"})
 		}},
 		"the source has changed, and so has the clone": {state: func(t *testing.T, s *plan.State) {
 			t.Helper()
 			edit(t, s)
-			s.Candidates[0].Source = testSource(t, map[string]string{"user": "new"})
+			s.Candidates[0].Source = synctest.Source(t, map[string]string{"user": "new"})
 		}},
 		"the type of the source has changed": {state: func(t *testing.T, s *plan.State) {
 			t.Helper()
-			source := testSource(t, map[string]string{"user": "blog"})
+			source := synctest.Source(t, map[string]string{"user": "blog"})
 			source.Content.Type = "kubernetes.io/basic-auth"
 			s.Candidates[0].Source = source
 		}},
@@ -67,9 +69,9 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			state := stateOf(testRule(t, nil), testSource(t, map[string]string{"user": "blog"}), &plan.Namespace{Name: "team-a"})
-			inSync(t, &state)
-			was := cloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a")
+			state := plantest.StateOf(synctest.Rule(t, nil), synctest.Source(t, map[string]string{"user": "blog"}), &plan.Namespace{Name: "team-a"})
+			plantest.InSync(t, &state)
+			was := plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a")
 			if test.before != nil {
 				test.before(was)
 			}
@@ -82,8 +84,8 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 }
 
 func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
-	state := stateOf(testRule(t, nil), testSource(t, nil), &plan.Namespace{Name: "team-a"})
-	clone, removed := cloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), NewTracker()
+	state := plantest.StateOf(synctest.Rule(t, nil), synctest.Source(t, nil), &plan.Namespace{Name: "team-a"})
+	clone, removed := plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), NewTracker()
 	require.Zero(t, removed.takeChange(state.Target, ExternalChange{}, plan.Decision{Action: plan.Remove}))
 	removed.NoteChange(clone)
 	for sentence, since := range map[string]ExternalChange{

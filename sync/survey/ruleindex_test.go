@@ -8,33 +8,19 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 )
-
-// calling is a rule whose clones are called target, or as the source is.
-func calling(tb testing.TB, name, target string, source rules.Source) spec.Rule {
-	tb.Helper()
-	source.Namespace = "platform"
-	base, err := rules.NewBase(name, source)
-	require.NoError(tb, err)
-	config := spec.Config{}
-	config.Target.Name = target
-	config.Default()
-	rule, err := spec.Compile(base, config, "headwater-system")
-	require.NoError(tb, err)
-	return rule
-}
 
 func TestTheClaimantsOfAPlaceAreAllThatMayWantItInTheFilesOrder(t *testing.T) {
 	everything := &metav1.LabelSelector{}
 	set := rules.NewSet(
-		calling(t, "a by name", "", rules.Source{Kind: object.Secret, Name: "a"}),
-		calling(t, "all", "", rules.Source{Kind: object.Secret, Selector: everything}),
-		calling(t, "b as a", "a", rules.Source{Kind: object.Secret, Name: "b"}),
-		calling(t, "all as b", "b", rules.Source{Kind: object.Secret, Selector: everything}),
-		calling(t, "a of another kind", "", rules.Source{Kind: object.ConfigMap, Name: "a"}),
-		calling(t, "all once more", "", rules.Source{Kind: object.Secret, Selector: everything}),
-		calling(t, "a once more", "", rules.Source{Kind: object.Secret, Name: "a"}),
+		synctest.RuleNamed(t, "a by name", "", rules.Source{Kind: object.Secret, Name: "a"}),
+		synctest.RuleNamed(t, "all", "", rules.Source{Kind: object.Secret, Selector: everything}),
+		synctest.RuleNamed(t, "b as a", "a", rules.Source{Kind: object.Secret, Name: "b"}),
+		synctest.RuleNamed(t, "all as b", "b", rules.Source{Kind: object.Secret, Selector: everything}),
+		synctest.RuleNamed(t, "a of another kind", "", rules.Source{Kind: object.ConfigMap, Name: "a"}),
+		synctest.RuleNamed(t, "all once more", "", rules.Source{Kind: object.Secret, Selector: everything}),
+		synctest.RuleNamed(t, "a once more", "", rules.Source{Kind: object.Secret, Name: "a"}),
 	)
 	claimants := newRuleIndex(set)
 	for target, want := range map[object.Ref][]string{

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/sync/internal/plantest"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -14,7 +16,7 @@ func TestOnlyACloneThatWasLeftBehindIsRetained(t *testing.T) {
 	inSync := func(*plan.State) {}
 	deleting := func(s *plan.State) { s.Clone.DeletionTimestamp = &metav1.Time{} }
 	unmatched := func(s *plan.State) {
-		s.Former = testRule(t, func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} })
+		s.Former = synctest.Rule(t, func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} })
 	}
 	unclaimed := func(s *plan.State) { s.Candidates = nil }
 	for sentence, test := range map[string]struct {
@@ -30,9 +32,9 @@ func TestOnlyACloneThatWasLeftBehindIsRetained(t *testing.T) {
 		"one that is being deleted and is not wanted is on its way out": {[]func(*plan.State){unclaimed, deleting}, Removing, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			rule, source := testRule(t, nil), testSource(t, map[string]string{"k": "v"})
-			state := stateOf(rule, source, &plan.Namespace{Name: "team-a"})
-			state.Clone, state.Former = cloneOf(t, rule, source, "team-a"), rule
+			rule, source := synctest.Rule(t, nil), synctest.Source(t, map[string]string{"k": "v"})
+			state := plantest.StateOf(rule, source, &plan.Namespace{Name: "team-a"})
+			state.Clone, state.Former = plantest.CloneOf(t, rule, source, "team-a"), rule
 			for _, change := range test.change {
 				change(&state)
 			}
