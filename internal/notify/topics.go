@@ -49,6 +49,7 @@ var topics = map[string]Topic{
 	"MassRemoval":   Held,
 	"SourceEmptied": Held,
 	"KeyMissing":    Held,
+	"Invalid":       Held,
 	"RestartHeld":   Held,
 	"RestartWaits":  Held, // only as a warning, from the breaker
 

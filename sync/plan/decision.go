@@ -39,6 +39,7 @@ const (
 	SourceTerminating  Reason = "SourceTerminating"
 	SourceEmptied      Reason = "SourceEmptied"
 	KeyMissing         Reason = "KeyMissing"
+	Invalid            Reason = "Invalid"
 	ForbiddenType      Reason = "ForbiddenType"
 	SystemNamespace    Reason = "SystemNamespace"
 	OwnNamespace       Reason = "OwnNamespace"

@@ -109,19 +109,40 @@ func (s State) blocked(candidate Candidate) *Decision {
 	if refused := forbidden(candidate.Rule, source); refused != nil {
 		return refused
 	}
-	for _, key := range candidate.Rule.Target.Keys {
-		if _, found := source.Digests.Sum(key.From); !found {
-			return hold(KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From))
-		}
-	}
-	if clone := s.clone(); source.Content.Empty() && !candidate.Approved && clone != nil && len(clone.Digests) > 0 {
-		return hold(SourceEmptied, fmt.Sprintf("the source was emptied; its clones keep what they have until "+
-			"you run `headwater approve %s`", candidate.Rule.Name))
+	if held := s.heldContent(candidate); held != nil {
+		return held
 	}
 	if s.Clone != nil && s.Clone.DeletionTimestamp != nil {
 		return &Decision{Action: Leave, Reason: CloneTerminating, Message: "the clone is being deleted; Headwater recreates it afterwards"}
 	}
 	return nil
+}
+
+// heldContent returns the decision if the content of the candidate's source must
+// not reach the clone; else nil.
+func (s State) heldContent(candidate Candidate) *Decision {
+	source := candidate.Source
+	for _, key := range candidate.Rule.Target.Keys {
+		if _, found := source.Digests.Sum(key.From); !found {
+			return hold(KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From))
+		}
+	}
+	if candidate.Invalid != "" && !s.hasContentOf(candidate) {
+		return hold(Invalid, fmt.Sprintf("the source's %s; its clones stay as they are", candidate.Invalid))
+	}
+	if clone := s.clone(); source.Content.Empty() && !candidate.Approved && clone != nil && len(clone.Digests) > 0 {
+		return hold(SourceEmptied, fmt.Sprintf("the source was emptied; its clones keep what they have until "+
+			"you run `headwater approve %s`", candidate.Rule.Name))
+	}
+	return nil
+}
+
+// hasContentOf reports whether the clone has the content of the candidate's source
+// already, so that there is nothing to hold back: the content was delivered before
+// the rule had the check that it fails.
+func (s State) hasContentOf(candidate Candidate) bool {
+	clone := s.clone()
+	return clone != nil && samePayload(Desired(*candidate.Rule, candidate.Source, s.Namespace.Name), clone)
 }
 
 // converge returns the write that makes the target match the rule and the source.

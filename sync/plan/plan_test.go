@@ -15,6 +15,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
+const invalidUser = `key "user" is missing`
+
 // cloneOf is what the cache shows after rule's clone of source was written.
 func cloneOf(t *testing.T, rule *spec.Rule, source *object.Full, namespace string) *object.Digested {
 	t.Helper()
@@ -262,6 +264,40 @@ func TestPlan(t *testing.T) {
 		},
 		"a key that the source lacks holds the clone": {
 			rule: func(c *spec.Config) { c.Target.Keys = []spec.KeyMapping{{From: "tls.crt"}} }, action: Hold, reason: KeyMissing,
+		},
+		"invalid content reaches no clone": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Candidates[0].Source, s.Candidates[0].Invalid = synctest.Source(t, map[string]string{"user": "other"}), invalidUser
+			}, action: Hold, reason: Invalid,
+		},
+		"invalid content reaches no namespace without a clone": {
+			state: func(_ *testing.T, s *State) { s.Candidates[0].Invalid = invalidUser }, action: Hold, reason: Invalid,
+		},
+		"invalid content is held even if emptying the clones was approved": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Candidates[0] = Candidate{
+					Rule: s.Candidates[0].Rule, Ref: s.Candidates[0].Ref, Source: synctest.Source(t, nil), Approved: true, Invalid: invalidUser,
+				}
+			}, action: Hold, reason: Invalid,
+		},
+		"a clone that has the invalid content already is in sync": {
+			state: func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Invalid = invalidUser }, action: Leave, reason: InSync,
+		},
+		"a clone that has the invalid content already follows the metadata": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Clone.Annotations[mark.Rule] = "former"
+				s.Candidates[0].Invalid = invalidUser
+			}, action: Update, reason: Outdated,
+		},
+		"a terminating namespace needs no valid source": {
+			state: func(t *testing.T, s *State) {
+				inSync(t, s)
+				s.Namespace = &Namespace{Name: s.Namespace.Name, Terminating: true}
+				s.Candidates[0].Invalid = invalidUser
+			}, action: Leave, reason: NamespaceGone,
 		},
 		"a service account token is never cloned": {
 			state: func(_ *testing.T, s *State) {

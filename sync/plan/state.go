@@ -21,6 +21,9 @@ type Candidate struct {
 	// Approved is true if a user approved this revision of the source, which has
 	// no data, so that Headwater may empty the clones.
 	Approved bool
+	// Invalid says why the source's content fails the rule's checks; empty if it
+	// passes. It contains nothing of the content.
+	Invalid string
 }
 
 // State is everything that Plan decides on for one target: the observed objects,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/utils/lru"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
@@ -33,6 +34,8 @@ type Reader struct {
 	Removals  *removals
 	// latest is the index of the most recently used rule set.
 	latest atomic.Pointer[ruleIndex]
+	// verdicts holds what invalid returned, by checkedVersion.
+	verdicts *lru.Cache
 }
 
 // NewReader returns a Reader. It adds indexes and views to caches, which must not
@@ -57,7 +60,7 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{Live: live, Caches: caches, Approvals: approvals, Removals: removals}, nil
+	return &Reader{Live: live, Caches: caches, Approvals: approvals, Removals: removals, verdicts: lru.New(maxVerdicts)}, nil
 }
 
 // RuleNames returns the names of the rules in force, in the order of the file.
@@ -116,6 +119,7 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		}
 		candidate := plan.Candidate{Rule: rule, Ref: ref, Source: source}
 		candidate.Approved = source != nil && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
+		candidate.Invalid = o.invalid(rule.Validator, source)
 		candidates = append(candidates, candidate)
 	}
 	return candidates, nil

@@ -1,0 +1,49 @@
+package survey
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/validate"
+)
+
+// maxVerdicts is how many versions of sources a Reader remembers.
+const maxVerdicts = 1024
+
+// checkedVersion is a version of a source under the checks of one rule.
+type checkedVersion struct {
+	checks          *validate.Validator
+	uid             types.UID
+	resourceVersion string
+}
+
+// invalid returns why the content of source fails the checks; empty if it passes.
+// It checks each version once, not once for each clone. A certificate counts as of
+// the time when the content was written: a source that expires stays valid, so
+// its clones are still repaired, and a restart decides the same.
+func (o *Reader) invalid(checks *validate.Validator, source *object.Full) string {
+	if checks == nil || source == nil {
+		return ""
+	}
+	version := checkedVersion{checks, source.UID, source.ResourceVersion}
+	if known, found := o.verdicts.Get(version); found {
+		return known.(string)
+	}
+	var sentences []string
+	for _, problem := range checks.Problems(source.Content, writtenAt(source)) {
+		sentences = append(sentences, problem.String())
+	}
+	verdict := strings.Join(sentences, "; ")
+	o.verdicts.Add(version, verdict)
+	return verdict
+}
+
+func writtenAt(source *object.Full) time.Time {
+	if at := source.ChangedAt(); !at.IsZero() {
+		return at
+	}
+	return source.CreationTimestamp.Time
+}
