@@ -15,8 +15,12 @@ GO_BUILD   := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLA
 LINT       := go tool -modfile=test/lint/go.mod golangci-lint
 # Modules of their own with code of ours, and those that hold tools alone.
 NESTED     := test/cel test/deploy test/page
-TOOLS      := test/cluster/controlplane test/kwok test/lint test/vuln
+TOOLS      := test/actions test/cluster/controlplane test/kwok test/lint test/vuln
 UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... ./sync/...
+# What a release publishes, and for which platforms.
+RELEASE    ?= bin/release
+PLATFORMS  ?= linux/amd64 linux/arm64
+HELM       := go -C test/deploy tool helm
 # In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
 FUZZ_TIME  ?= 200x
 # The end-to-end tests mostly wait: run two more packages at a time than there are CPUs, the longest first.
@@ -102,6 +106,22 @@ test-node: ## test and measure with running containers; takes root, containerd, 
 build: ## build bin/headwater
 	@$(GO_BUILD) -o bin/headwater ./cmd/headwater
 
+.PHONY: release-files
+release-files: ## build what a release publishes into bin/release, and publish nothing: binaries for PLATFORMS, chart, checksums, notes
+	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	@for platform in $(PLATFORMS); do \
+	  os=$${platform%/*} arch=$${platform#*/} suffix=; [ $$os = windows ] && suffix=.exe; \
+	  GOOS=$$os GOARCH=$$arch $(GO_BUILD) -o $(RELEASE)/headwater-$$os-$$arch$$suffix ./cmd/headwater || exit 1; \
+	done
+	@$(HELM) package $(CURDIR)/deploy/helm/headwater --destination $(abspath $(RELEASE)) >/dev/null
+	@VERSION=$(VERSION) .ci/notes > $(RELEASE)/NOTES.md
+	@cd $(RELEASE) && sha256sum -- headwater-* > SHA256SUMS
+
+.PHONY: release-check
+release-check: ## fail unless VERSION is the version of the chart
+	@grep -qx "version: $(VERSION:v%=%)" deploy/helm/headwater/Chart.yaml && grep -qx "appVersion: $(VERSION:v%=%)" deploy/helm/headwater/Chart.yaml || \
+	  { echo "deploy/helm/headwater/Chart.yaml: set version and appVersion to $(VERSION:v%=%)" >&2; exit 1; }
+
 .PHONY: control-plane
 control-plane: ## build the control plane that tests run against; the first time takes minutes
 	@go run ./test/cluster/cmd/cluster build
@@ -136,7 +156,8 @@ tidy: ## tidy every go.mod
 	@for module in $(NESTED) $(TOOLS); do (cd $$module && go mod tidy) || exit 1; done
 
 .PHONY: verify
-verify: lint ## lint, and check that formatting and go.mod are as the tools leave them
+verify: lint ## lint, also the workflows, and check that formatting and go.mod are as the tools leave them
+	go tool -modfile=test/actions/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	go mod tidy -diff
 	@for module in $(NESTED); do (cd $$module && go mod tidy -diff) || exit 1; done
 	$(LINT) fmt --diff ./...
