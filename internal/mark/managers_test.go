@@ -20,6 +20,7 @@ func TestTheFieldManagerIsNamedThatWroteSinceHeadwater(t *testing.T) {
 		"nobody wrote":                             {},
 		"Headwater alone":                          {entries: []metav1.ManagedFieldsEntry{entry(FieldManager, 1)}},
 		"another, later":                           {entries: []metav1.ManagedFieldsEntry{entry("rival", 2), entry(FieldManager, 1)}, want: "rival"},
+		"Headwater's own report, later":            {entries: []metav1.ManagedFieldsEntry{entry(FieldManager, 1), entry(ReportManager, 2)}},
 		"another, in the same second":              {entries: []metav1.ManagedFieldsEntry{entry("rival", 1), entry(FieldManager, 1)}, want: "rival"},
 		"another, in the same second, listed last": {entries: []metav1.ManagedFieldsEntry{entry(FieldManager, 1), entry("rival", 1)}, want: "rival"},
 		"another, before Headwater":                {entries: []metav1.ManagedFieldsEntry{entry("early", 1), entry(FieldManager, 2)}},

@@ -82,6 +82,11 @@ const InstalledAt = Domain + "installed-at"
 // clones that lost their label are recognised by it, see MadeByUs.
 const FieldManager = "headwater"
 
+// ReportManager owns the annotations Consumers and ConsumersKnown. A write as
+// FieldManager would give the data of a clone a new time, because the API server keeps
+// one time for everything that a field manager owns.
+const ReportManager = FieldManager + "-reports"
+
 // Clone is what the marks of a clone say.
 type Clone struct {
 	Rule      string
@@ -118,7 +123,9 @@ func Stamp(meta *metav1.ObjectMeta, c Clone) {
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields.
 func Unstamp(meta *metav1.ObjectMeta) {
 	meta.Labels, meta.Annotations = unmarked(meta.Labels), unmarked(meta.Annotations)
-	ours := func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == FieldManager }
+	ours := func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == FieldManager || entry.Manager == ReportManager
+	}
 	meta.ManagedFields = slices.DeleteFunc(slices.Clone(meta.ManagedFields), ours)
 	if len(meta.ManagedFields) == 0 {
 		meta.ManagedFields = []metav1.ManagedFieldsEntry{{}}
@@ -254,7 +261,7 @@ func Ours(m map[string]string) map[string]string {
 func LastOther(entries []metav1.ManagedFieldsEntry) string {
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range entries {
-		if entry.Time == nil || last.Time != nil && entry.Time.Before(last.Time) {
+		if entry.Time == nil || last.Time != nil && entry.Time.Before(last.Time) || entry.Manager == ReportManager {
 			continue
 		}
 		if entry.Manager != FieldManager || last.Time == nil || last.Time.Before(entry.Time) {
