@@ -173,10 +173,11 @@ func startedBefore(p *workload.Pod, c Input) bool {
 	if !bound.Before(c.CreatedAt) {
 		return written && !bound.After(c.ChangedAt)
 	}
-	if c.Optional || p.StartedAt.IsZero() {
+	if c.Optional || p.StartedAt == 0 {
 		return false
 	}
-	return p.StartedAt.Before(c.CreatedAt) || written && !p.StartedAt.After(c.ChangedAt)
+	started := time.Unix(int64(p.StartedAt), 0)
+	return started.Before(c.CreatedAt) || written && !started.After(c.ChangedAt)
 }
 
 // missed returns the entries whose current data the pods did not read, although the

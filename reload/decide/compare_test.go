@@ -45,7 +45,7 @@ func TestWhenAPodStartedBeforeTheDataWasWritten(t *testing.T) {
 			c.CreatedAt, c.ChangedAt, c.Optional = at(test.created), at(test.written), test.optional
 			pod := &workload.Pod{BoundAt: at(test.bound), References: []refs.Reference{c.Reference}}
 			if test.started > 0 {
-				pod.StartedAt = at(test.started)
+				pod.StartedAt = uint32(at(test.started).Unix())
 			}
 			require.Equal(t, test.want, c.IsStale([]*workload.Pod{pod}))
 			require.False(t, c.IsStale(nil), "no pod runs")

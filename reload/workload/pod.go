@@ -73,8 +73,8 @@ type Pod struct {
 	// BoundAt is when the pod was bound to its node, in whole seconds.
 	BoundAt time.Time
 	// StartedAt is when the first of its containers started, by the node's clock in
-	// whole seconds; zero if none has.
-	StartedAt time.Time
+	// seconds since 1970; 0 if none has.
+	StartedAt uint32
 	IP        string
 	Phase     corev1.PodPhase
 	// OwnerKind and OwnerName are the workload that may own the pod, else empty. For
@@ -110,8 +110,9 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 
 		NotReadySince: notReadySince(o),
 
-		BoundAt:    boundAt(o),
-		StartedAt:  StartedAt(o),
+		BoundAt:   boundAt(o),
+		StartedAt: seconds(StartedAt(o)),
+
 		IP:         o.Status.PodIP,
 		Phase:      o.Status.Phase,
 		OwnerKind:  kind,
@@ -135,12 +136,16 @@ func boundAt(pod *corev1.Pod) time.Time {
 // or is missing.
 func notReadySince(pod *corev1.Pod) uint32 {
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady && condition.Status != corev1.ConditionTrue && condition.LastTransitionTime.Unix() > 0 {
-			return uint32(condition.LastTransitionTime.Unix()) //nolint:gosec // until 2106
+		if condition.Type == corev1.PodReady && condition.Status != corev1.ConditionTrue {
+			return seconds(condition.LastTransitionTime.Time)
 		}
 	}
 	return 0
 }
+
+// seconds returns at in seconds since 1970, which takes less memory than a time; 0 if
+// at is zero or earlier.
+func seconds(at time.Time) uint32 { return uint32(max(0, at.Unix())) } //nolint:gosec // until 2106
 
 // StartedAt returns the earliest start of a container of pod that runs or has ended.
 func StartedAt(pod *corev1.Pod) (first time.Time) {

@@ -71,8 +71,8 @@ func PodTrouble(status *corev1.PodStatus) (why Trouble, crashes uint16, crashedA
 			why = TroubleOf(waiting.Reason)
 		}
 		crashes += uint16(min(container.RestartCount, math.MaxUint8)) //nolint:gosec // bounded
-		if ended := container.LastTerminationState.Terminated; ended != nil && ended.FinishedAt.Unix() > 0 {
-			crashedAt = max(crashedAt, uint32(ended.FinishedAt.Unix())) //nolint:gosec // until 2106
+		if ended := container.LastTerminationState.Terminated; ended != nil {
+			crashedAt = max(crashedAt, seconds(ended.FinishedAt.Time))
 		}
 	}
 	return why, crashes, crashedAt
