@@ -21,6 +21,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/revisions"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/track"
 )
@@ -48,6 +49,7 @@ type controller struct {
 	memory   *track.Memory
 	rollouts *track.Rollouts
 	watch    *report.RolloutWatch
+	reports  *revisions.Reporter
 }
 
 // dependencies are what the app provides to the controller.
@@ -64,7 +66,7 @@ type dependencies struct {
 	workers   int
 }
 
-func newController(d dependencies, consumers *gather.Consumers, metrics *report.Metrics) *controller {
+func newController(d dependencies, consumers *gather.Consumers, recorded revisions.View, metrics *report.Metrics) *controller {
 	c := &controller{
 		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
 		patcher: patcher{d.clients.Metadata, consumers.Optional.Resource}, jobs: d.clients.Typed.BatchV1(),
@@ -86,6 +88,9 @@ func newController(d dependencies, consumers *gather.Consumers, metrics *report.
 	c.rollouts = track.NewRollouts(d.settings, c.queue.Fresh, c.now)
 	c.watch = report.NewRolloutWatch(metrics)
 	c.posts = newPosts(d, consumers, metrics)
+	c.reports = revisions.NewReporter(revisions.Params{
+		Clients: d.clients, Caches: d.caches, View: recorded, Find: c.consumersOf, Wanted: c.needsReports, Registry: d.registry, Log: d.log,
+	})
 	return c
 }
 
@@ -108,7 +113,7 @@ func (c *controller) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.enqueueAll() })()
+	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.enqueueAll(); c.reports.Recheck() })()
 	if !c.caches.AwaitFull(ctx, subscriptions) {
 		return nil
 	}
@@ -120,6 +125,7 @@ func (c *controller) run(ctx context.Context) error {
 	defer background.Wait()
 	background.Go(func() { c.posts.queue.Run(ctx) })
 	background.Go(func() { c.reads.Queue.Run(ctx) })
+	background.Go(func() { c.reports.Run(ctx) })
 	background.Go(func() { runEvery(ctx, expireInterval, c.rollouts.Expire) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.reportUnreached) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.report.EmitSummaries) })

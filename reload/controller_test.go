@@ -93,7 +93,7 @@ func newFixtureWith(t *testing.T, settings spec.Settings, objects ...runtime.Obj
 		Permissions []kube.Permission `group:"permissions"`
 	}
 	app := fx.New(fx.NopLogger, Module,
-		fx.Supply(live.New(settings.Compile()), f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, events.NewRecorder(f.client, prometheus.NewRegistry(), log)),
+		fx.Supply(Options{Namespace: "headwater"}, live.New(settings.Compile()), f.clients, f.caches, f.key, f.live, prometheus.NewRegistry(), log, events.NewRecorder(f.client, prometheus.NewRegistry(), log)),
 		fx.Populate(&contributed))
 	require.NoError(t, app.Err())
 	require.ElementsMatch(t, permissions(settings, f.live.Load()), contributed.Permissions)

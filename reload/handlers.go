@@ -17,6 +17,7 @@ import (
 )
 
 func (c *controller) workloadChanged(change informers.Change[*workload.Workload]) {
+	c.reports.Changed(change.Latest().Namespace)
 	c.rolloutChanged(change)
 	if change.Added && !change.New.Relevant() {
 		return
@@ -44,12 +45,14 @@ func (c *controller) podChanged(change informers.Change[*workload.Pod]) {
 	if !change.Latest().Relevant() {
 		return
 	}
-	if change.Added || change.Deleted || !change.Old.FailsLikewise(change.New) {
+	exists := !change.Added && !change.Deleted
+	if !exists || !change.Old.FailsLikewise(change.New) {
 		c.podHealthChanged(change.Latest())
 	}
-	if !change.Added && !change.Deleted && change.Old.SameInputs(change.New) {
+	if exists && change.Old.SameInputs(change.New) {
 		return
 	}
+	c.reports.Changed(change.Latest().Namespace)
 	if !change.Added {
 		c.dropUnused(change.Old.Namespace, change.Old.References, nil)
 	}
@@ -74,8 +77,9 @@ func (c *controller) podAdded(pod *workload.Pod) {
 	}
 }
 
-// podHealthChanged makes the rollout that pod belongs to be judged again.
+// podHealthChanged makes the rollout that pod belongs to be judged again, and reports.
 func (c *controller) podHealthChanged(pod *workload.Pod) {
+	c.reports.Changed(pod.Namespace)
 	if owner, found := c.consumers.OwnerOf(pod); found {
 		c.watch.Changed(c.consumers.RootOwner(owner).Root.Key())
 	}

@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
@@ -17,6 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/gather"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/report"
+	"github.com/headwater-k8s/headwater/reload/revisions"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -24,7 +27,7 @@ import (
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, report.NewMetrics, newDependencies, newController, newFields),
+	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, newRevisions, report.NewMetrics, newDependencies, newController, newFields),
 	fx.Provide(newResult),
 )
 
@@ -32,6 +35,8 @@ var Module = fx.Module("reload",
 type Options struct {
 	// Workers is how many consumers are reconciled at once; 0 means 32.
 	Workers int
+	// Namespace is Headwater's own.
+	Namespace string
 }
 
 // params are what the app provides. The digest key must be loaded before the caches
@@ -92,6 +97,16 @@ func newNeededConsumers(p params, definitions *informers.View[*informers.Definit
 	return c, nil
 }
 
+// newRevisions creates the cache of revisions. Without a rule that sync delivers stage
+// by stage it stays empty.
+func newRevisions(p params) (revisions.View, error) {
+	return revisions.NewView(p.Clients, p.Caches, p.Options.Namespace, func() bool { return delivered(p.Rules.Load()) }, p.Log)
+}
+
+func delivered(set *rules.Set[spec.Rule]) bool {
+	return slices.ContainsFunc(set.All(), func(r spec.Rule) bool { return r.Delivered })
+}
+
 func newDependencies(p params) dependencies {
 	return dependencies{
 		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
@@ -139,6 +154,7 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read objects that workload owners, or reload.namespaces, opted in for"})
 		}
 	}
+	all = append(all, reportPermissions(set)...)
 	for _, form := range kinds.Optional(settings.Workloads) {
 		all = append(all, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Optional: true})
 	}
@@ -156,4 +172,17 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 		all = append(all, toTarget)
 	}
 	return all
+}
+
+// reportPermissions returns what reports on the consumers of clones need.
+func reportPermissions(set *rules.Set[spec.Rule]) (needed []kube.Permission) {
+	if !delivered(set) {
+		return nil
+	}
+	for _, kind := range object.Kinds {
+		needed = append(needed, kube.Permission{
+			Resource: kind.Resource(), Verbs: []string{"list", "watch", "patch"}, For: "report the health of consumers on clones",
+		})
+	}
+	return needed
 }

@@ -30,6 +30,7 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 	waiting := track.Waiting{Wait: wait, Consumer: k.String(), Rule: due.Rule, Changed: due.Changed, Missing: due.Missing, Since: c.now()}
 	if c.memory.BeginWait(k, track.Waiter{Waiting: waiting, Causes: causes, RecordedAt: c.RecordedAt(w, due)}) {
 		c.report.Count(causes, k, report.OutcomeWaits)
+		c.reports.Changed(k.Namespace)
 		for _, pod := range c.consumers.PodsOf(w) {
 			c.queue.Fresh(pod.Key())
 		}
@@ -55,6 +56,9 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 
 // stopWaiting records that k does not wait.
 func (c *controller) stopWaiting(k kinds.Key) {
+	if c.memory.IsWaiting(k) {
+		c.reports.Changed(k.Namespace)
+	}
 	c.memory.EndWait(k)
 	c.report.Repeats.Clear(k, report.TopicWaiting)
 }

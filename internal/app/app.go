@@ -57,7 +57,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			},
 			func(c *config.Config) *live.Value[syncspec.Safety] { return live.New(c.Safety) },
 			func(c *config.Config) *live.Value[*reloadspec.Compiled] { return live.New(c.Reload.Compile()) },
-			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers} },
+			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers, Namespace: s.Namespace} },
 			func(s Settings) protect.Options {
 				return protect.Options{
 					Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress,

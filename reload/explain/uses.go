@@ -79,19 +79,12 @@ func (l *observation) usesOf(ref object.Ref) []Use {
 		add(l.usesOfWorkload(w))
 	}
 	for _, p := range l.consumers.PodsUsing(ref) {
-		if !l.fromTemplate(p, ref) {
+		if !l.consumers.FromTemplate(p, ref) {
 			add(l.usesOfPod(p, l.podInputs(p)))
 		}
 	}
 	add(l.usesOfFields(ref))
 	return uses
-}
-
-// fromTemplate reports whether pod consumes ref because its pod template does.
-// Admission webhooks can add references to pods.
-func (l *observation) fromTemplate(pod *workload.Pod, ref object.Ref) bool {
-	owner, owned := l.consumers.OwnerOf(pod)
-	return owned && !owner.NoTemplate && slices.Contains(gather.IndexValues(owner.Namespace, owner.References), ref.String())
 }
 
 // usesOfWorkload returns what w itself consumes. The workload that is restarted for it
@@ -121,7 +114,7 @@ func (l *observation) usesOfPod(p *workload.Pod, inputs []decide.Input) []Use {
 	for _, c := range inputs {
 		use := newUse(p.Key(), c)
 		use.Status = decide.PodStatusOf(l.hasher(), p, p.Annotations[mark.RefreshedFor], c, l.now)
-		if use.OnChange == spec.StepRestart && !l.fromTemplate(p, c.Object) {
+		if use.OnChange == spec.StepRestart && !l.consumers.FromTemplate(p, c.Object) {
 			use.OnChange, use.Reason = spec.StepNothing, spec.ReasonNoTemplate
 		}
 		uses = append(uses, use)

@@ -73,7 +73,7 @@ func NewConsumers(
 	if err != nil {
 		return nil, err
 	}
-	if err := pods.AddIndex(byReference, func(p *workload.Pod) []string { return IndexValues(p.Namespace, p.References) }); err != nil {
+	if err := pods.AddIndex(byReference, func(p *workload.Pod) []string { return indexValues(p.Namespace, p.References) }); err != nil {
 		return nil, err
 	}
 	c.Pods = pods
@@ -110,7 +110,7 @@ func workloadIndexes() map[string]func(*workload.Workload) []string {
 }
 
 func referenceValues(w *workload.Workload) []string {
-	values := IndexValues(w.Namespace, w.References)
+	values := indexValues(w.Namespace, w.References)
 	for _, ref := range w.ThirdParty.Lists() {
 		values = append(values, ref.String())
 	}
@@ -152,9 +152,9 @@ func podInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 		func(options *metav1.ListOptions) { options.FieldSelector = running })
 }
 
-// IndexValues returns the values under which a consumer with these references is
+// indexValues returns the values under which a consumer with these references is
 // indexed: object.Ref.String of each referenced object.
-func IndexValues(namespace string, references []refs.Reference) []string {
+func indexValues(namespace string, references []refs.Reference) []string {
 	values := make([]string, 0, len(references))
 	for _, r := range references {
 		values = append(values, object.Ref{Kind: r.Kind, Namespace: namespace, Name: r.Name}.String())

@@ -52,7 +52,7 @@ func (c *Consumers) PodsOf(w *workload.Workload) []*workload.Pod {
 	var pods []*workload.Pod
 	seen := map[kinds.Key]bool{}
 	for _, member := range c.StampedGroup(w) {
-		for _, value := range IndexValues(member.Namespace, member.References) {
+		for _, value := range indexValues(member.Namespace, member.References) {
 			for _, pod := range c.Pods.ByIndex(byReference, value) {
 				if !seen[pod.Key()] && c.isFrom(member, pod) {
 					seen[pod.Key()] = true
@@ -143,6 +143,13 @@ func (c *Consumers) OwnerOf(pod *workload.Pod) (*workload.Workload, bool) {
 		return c.Workload(*owner.TemplateFrom)
 	}
 	return owner, found
+}
+
+// FromTemplate reports whether pod consumes ref because its pod template does.
+// Admission webhooks can add references to pods.
+func (c *Consumers) FromTemplate(pod *workload.Pod, ref object.Ref) bool {
+	owner, owned := c.OwnerOf(pod)
+	return owned && !owner.NoTemplate && slices.Contains(indexValues(owner.Namespace, owner.References), ref.String())
 }
 
 // Untemplated returns the object on which to report about pod, its controller or

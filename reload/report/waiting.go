@@ -44,6 +44,27 @@ func restartWaits(w *workload.Workload, due decide.Decision, wait decide.Wait) e
 	return event
 }
 
+// WaitText says in a few words, without times, why a restart waits. missing are the
+// objects and keys that it lacks.
+func WaitText(reason decide.WaitReason, missing []string) string {
+	switch reason {
+	case decide.WaitOwner:
+		return "waits for a rollout that is in progress"
+	case decide.WaitWindow:
+		return "waits for its window"
+	case decide.WaitBreaker:
+		return "waits, because it reached its limit of restarts per hour"
+	case decide.WaitInterval:
+		return "waits for its least time between restarts"
+	case decide.WaitRollouts:
+		return "waits for other rollouts"
+	case decide.WaitMissing:
+		return "lacks " + someOf(missing, maxMissing)
+	default:
+		return "restart is due"
+	}
+}
+
 // WaitNote describes for users what a restart waits for.
 func WaitNote(due decide.Decision, wait decide.Wait) string {
 	at := wait.Until.UTC().Format(time.RFC3339)

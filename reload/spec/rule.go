@@ -52,6 +52,9 @@ type Rule struct {
 	cloneName *string
 	// ClonedTo matches the namespaces that get clones.
 	ClonedTo rules.Matcher
+	// Delivered is true if sync delivers revisions of the sources stage by stage, and
+	// its gate asks for the health of consumers.
+	Delivered bool
 }
 
 // Compile compiles a validated section.

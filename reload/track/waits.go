@@ -85,6 +85,16 @@ func (m *Memory) WaitReason(k kinds.Key) decide.WaitReason {
 	return ""
 }
 
+// Wait returns why k waits; its zero value if it does not.
+func (m *Memory) Wait(k kinds.Key) Waiting {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if wait := m.get(k).wait; wait != nil {
+		return wait.Waiting
+	}
+	return Waiting{}
+}
+
 // RecordedAt returns when the baseline was written that a restart of the workload is
 // based on.
 func (m *Memory) RecordedAt(one *workload.Workload) time.Time {

@@ -1,0 +1,107 @@
+package revisions
+
+import (
+	"fmt"
+	"strconv"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// ID names a revision: it counts those of one source for one rule.
+type ID struct {
+	Rule   string
+	Source object.Ref
+	Number int
+}
+
+// idOf returns the revision that clone was written from; ok is false if it names none.
+func idOf(clone *object.Digested) (id ID, ok bool) {
+	number, err := strconv.Atoi(clone.Annotations[mark.Revision])
+	if err != nil {
+		return ID{}, false
+	}
+	marks, readable := mark.Of(clone)
+	return ID{marks.Rule, marks.Source, number}, readable
+}
+
+// delivering is the verdict of a revision whose clones need reports.
+const delivering = "Delivering"
+
+// Revision is the cached part of the object that records a revision: no data.
+type Revision struct {
+	metav1.ObjectMeta
+
+	ID   ID
+	Kind object.Kind
+	// Delivering is true while the revision is on its way to its namespaces.
+	Delivering bool
+	// Known is mark.ConsumersKnown.
+	Known string
+}
+
+// Ref returns the reference of the object.
+func (r *Revision) Ref() object.Ref {
+	return object.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// View is a cache of the recorded revisions in Headwater's namespace.
+type View map[object.Kind]*informers.View[*Revision]
+
+// NewView returns a View and adds its caches to caches, which start them once needed
+// returns true.
+func NewView(clients *kube.Clients, caches *informers.Caches, ownNamespace string, needed func() bool, log *zap.Logger) (View, error) {
+	v := View{}
+	recorded := func(options *metav1.ListOptions) { options.LabelSelector = mark.Revision }
+	for _, kind := range object.Kinds {
+		informer := metadatainformer.NewFilteredMetadataInformer(clients.Metadata, resourceOf(kind), ownNamespace, 0, cache.Indexers{}, recorded).Informer()
+		keep := func(obj any) (*Revision, error) { return keepRevision(kind, obj) }
+		view, err := informers.NewView("consumers of revisions: "+kind.Resource(), informer, log, keep)
+		if err != nil {
+			return nil, err
+		}
+		caches.Add(view, needed)
+		v[kind] = view
+	}
+	return v, nil
+}
+
+func keepRevision(kind object.Kind, obj any) (*Revision, error) {
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	annotations := meta.GetAnnotations()
+	number, err := strconv.Atoi(meta.GetLabels()[mark.Revision])
+	if err != nil {
+		return nil, fmt.Errorf("the label %s is not a number", mark.Revision)
+	}
+	source, err := object.ParseRef(annotations[mark.Source])
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", mark.Source, err)
+	}
+	return &Revision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
+		},
+		ID: ID{annotations[mark.Rule], source, number}, Kind: kind,
+		Delivering: annotations[mark.Verdict] == delivering, Known: annotations[mark.ConsumersKnown],
+	}, nil
+}
+
+// onChange calls handle for every revision and every change of one.
+func (v View) onChange(handle func(informers.Change[*Revision]), all *informers.Subscriptions) error {
+	for _, kind := range object.Kinds {
+		if err := all.Add(v[kind].OnChange(handle)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
