@@ -130,7 +130,7 @@ func newModule(p params) (result, error) {
 	}
 	clk := clock.RealClock{}
 	certificateMetrics := certs.NewMetrics(p.Registry)
-	world := cachedWorld{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access}
+	world := cachedWorld{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access, clock: clk}
 	probing := decide.ServiceAccountUser(p.Options.Namespace, prove.ProverAccount)
 	record := recorder{
 		prober: probing,
@@ -243,6 +243,7 @@ type cachedWorld struct {
 	settings *live.Value[spec.Settings]
 	caches   *informers.Caches
 	access   *accessIndex
+	clock    clock.PassiveClock
 }
 
 // ready reports whether the namespaces and ClusterRoleBindings are cached, so
@@ -261,6 +262,7 @@ func (w cachedWorld) world() decide.World {
 		HasSource: w.hasSource,
 		Bound:     w.access.isBound,
 		Holders:   w.access.holders,
+		Now:       w.clock.Now,
 	}
 }
 

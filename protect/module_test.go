@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
@@ -139,7 +140,7 @@ func TestWorldFromCaches(t *testing.T) {
 	access, err := watchBindings(clients, caches, informers.Always, zap.NewNop())
 	require.NoError(t, err)
 	identity := &Identity{}
-	m := cachedWorld{identity: identity, settings: live.New(spec.Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access}
+	m := cachedWorld{identity: identity, settings: live.New(spec.Settings{SystemIdentities: []string{"x"}}), caches: caches, access: access, clock: clock.RealClock{}}
 	require.Empty(t, m.world().Headwater)
 	identity.Set("headwater")
 	world := m.world()

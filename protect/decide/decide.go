@@ -36,10 +36,21 @@ func touchedBy(request Request, set *rules.Set[spec.Rule]) matches {
 	}
 }
 
-// judge returns the verdict of one rule on a request that may do operation to a
-// protected object. An unreadable update is denied even by a rule that does not
-// cover updates: it can turn the object into a source.
+// judge returns the verdict of one rule on a request that may do operation to one of
+// its sources.
 func judge(request Request, operation spec.Operation, rule spec.Rule, world World) Verdict {
+	verdict := judgeAccess(request, operation, rule, world)
+	if verdict.Message == "" && verdict.Reason != ReasonByHeadwater {
+		if denied, isDenied := judgeContent(request, rule, world); isDenied {
+			return denied
+		}
+	}
+	return verdict
+}
+
+// judgeAccess decides whether the rule lets the user do operation. An unreadable update is denied even by a rule that does not
+// cover updates: it can turn the object into a source.
+func judgeAccess(request Request, operation spec.Operation, rule spec.Rule, world World) Verdict {
 	fault := request.fault()
 	switch {
 	case !rule.Covers(operation) && (fault == "" || request.Operation != spec.Update):

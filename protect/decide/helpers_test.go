@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ func newWorld(change ...func(*World)) World {
 		Terminating: func(string) bool { return false },
 		HasSource:   func(spec.Rule) bool { return true },
 		Holders:     func(string) []string { return nil },
+		Now:         time.Now,
 		Bound: func(user User, role string) bool {
 			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")
 		},

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"time"
+
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -47,6 +49,8 @@ type World struct {
 	HasSource func(rule spec.Rule) bool
 	// Bound reports whether a ClusterRoleBinding binds clusterRole to user.
 	Bound func(user User, clusterRole string) bool
+	// Now returns the time, for the validity of certificates.
+	Now func() time.Time
 	// Holders lists the principals that ClusterRoleBindings bind clusterRole
 	// to.
 	Holders func(clusterRole string) []string

@@ -40,6 +40,8 @@ const (
 	ReasonNamespaceGuarded Reason = "NamespaceGuarded"
 	// ReasonMarksChanged: only Headwater may change the marks of a clone.
 	ReasonMarksChanged Reason = "MarksChanged"
+	// ReasonInvalidContent: the content fails the checks of the rule.
+	ReasonInvalidContent Reason = "InvalidContent"
 	// ReasonUnreadable: the request is incomplete or contradictory.
 	ReasonUnreadable Reason = "Unreadable"
 	// ReasonInternalError: a bug in Headwater.

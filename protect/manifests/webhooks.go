@@ -60,6 +60,7 @@ func Configuration(set *rules.Set[spec.Rule], headwater string, mode FailureMode
 	w.addAll(decide.AboutSources, sourceTargets(set), scopeToSources)
 	w.addAll(decide.AboutNamespaces, namespaceTargets(set), scopeToNamespaces)
 	w.addSelected(set)
+	w.addContent(set)
 	// With FailOpen, policies check the clones of enforcing rules.
 	clones := slices.DeleteFunc(cloneTargets(set), func(t target) bool { return mode == FailOpen && spec.Enforces(t.mode) })
 	w.addAll(decide.AboutClones, clones, scopeToClones)
@@ -104,6 +105,41 @@ func (w *webhooks) addSelected(set *rules.Set[spec.Rule]) {
 			scopeToSelected(webhook, rule, overlap.bySource(rule), w.headwater)
 		}
 	}
+}
+
+// addContent adds the webhooks for requests that no other webhook checks, because
+// their rules only check the content that these give to a source. They fail open:
+// during an outage, sync still holds invalid content.
+func (w *webhooks) addContent(set *rules.Set[spec.Rule]) {
+	var named []spec.Rule
+	overlap := countOverlaps(set)
+	for _, rule := range sortedRules(set) {
+		rule.Operations = uncheckedContent(rule)
+		switch rule.Mode = spec.Audit; {
+		case len(rule.Operations) == 0:
+		case rule.BySelector():
+			webhook := w.add(rule.Name+".content", false, decide.Scope{About: decide.AboutSelected, Rules: []string{rule.Name}})
+			scopeToSelected(webhook, rule, overlap.bySource(rule), w.headwater)
+		default:
+			named = append(named, rule)
+		}
+	}
+	for i, group := range groupTargets(sourceTargets(rules.NewSet(named...)), false) {
+		name := "content"
+		if i > 0 {
+			name += "-" + strconv.Itoa(i+1)
+		}
+		scopeToSources(w.add(name, false, decide.Scope{About: decide.AboutSources}), group, w.headwater)
+	}
+}
+
+// uncheckedContent returns the operations that can give a source content and that
+// rule does not protect against, if it checks content.
+func uncheckedContent(rule spec.Rule) []spec.Operation {
+	if rule.Validator == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]spec.Operation{spec.Create, spec.Update}, rule.Protects)
 }
 
 func webhookName(about decide.About, enforced bool, index int) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/validate"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -349,4 +350,29 @@ func TestTheWebhookOfTheConfigurationAsksAboutOneConfigMapAndFailsOpen(t *testin
 	require.Equal(t, `object.metadata.name == "headwater"`, webhook.MatchConditions[0].Expression)
 	require.Equal(t, []string{"configmaps"}, webhook.Rules[0].Resources)
 	require.Equal(t, []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, webhook.Rules[0].Operations)
+}
+
+func TestContentIsCheckedWhateverTheOperationsOfItsRule(t *testing.T) {
+	checks, err := validate.Compile(validate.Checks{{Key: "k", Is: validate.YAML}})
+	require.NoError(t, err)
+	deletions := func(r *spec.Rule) {
+		r.Validator, r.Operations, r.GuardNamespace = checks, []spec.Operation{spec.Delete}, new(false)
+	}
+	everything := func(r *spec.Rule) { r.Validator, r.GuardNamespace = checks, new(false) }
+	for name, test := range map[string]struct {
+		rule spec.Rule
+		want []string
+	}{
+		"a named source protected from deletion":    {protecttest.BlogRule(deletions), []string{"sources.protect.headwater.dev Fail", "content.protect.headwater.dev Ignore"}},
+		"a selected source protected from deletion": {protecttest.SelectingRule(deletions), []string{"shared.selected.protect.headwater.dev Fail", "shared.content.protect.headwater.dev Ignore"}},
+		"a source whose webhook is asked anyway":    {protecttest.BlogRule(everything), []string{"sources.protect.headwater.dev Fail"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := Configuration(rules.NewSet(test.rule), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+			require.Equal(t, append(test.want, "marks.protect.headwater.dev Fail"), names(config))
+		})
+	}
+	config := Configuration(rules.NewSet(protecttest.BlogRule(deletions)), protecttest.HeadwaterUser, FailOpen, protecttest.Endpoint(t), nil)
+	require.Contains(t, config.Webhooks[1].MatchConditions[0].Expression, `in ["CREATE secrets/platform/blogsecret", "UPDATE secrets/platform/blogsecret"]`)
+	require.Len(t, config.Webhooks[1].MatchConditions, 3, "plain edits are not excluded")
 }

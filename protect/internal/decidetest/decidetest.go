@@ -3,6 +3,7 @@ package decidetest
 
 import (
 	"slices"
+	"time"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect/decide"
@@ -17,6 +18,7 @@ func NewWorld(change ...func(*decide.World)) decide.World {
 		Terminating: func(string) bool { return false },
 		HasSource:   func(spec.Rule) bool { return true },
 		Holders:     func(string) []string { return nil },
+		Now:         time.Now,
 		Bound: func(user decide.User, role string) bool {
 			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")
 		},

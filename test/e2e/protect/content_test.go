@@ -1,0 +1,67 @@
+package protect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/test/e2e"
+)
+
+func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
+	e := newEnv(t)
+	e.ClusterRole("content-editor", e2e.SecretsEditor())
+	for _, user := range []string{"content-alice", "content-breaker"} {
+		e.Grant("", "content-editor", user)
+	}
+	e.ClusterRole("content-override", rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}})
+	e.Grant("", "content-override", "content-breaker")
+	for _, engine := range []string{"Webhook", "Both"} {
+		t.Run("with engine "+engine, func(t *testing.T) {
+			e := &env{e.Of(t)}
+			namespace := e.Namespace("content-" + strings.ToLower(engine))
+			for _, name := range []string{"covered", "free"} {
+				e.Secret(namespace, name, map[string]string{"settings": "level: info #"})
+			}
+			e.Sections = "protect: {engine: " + engine + "}\n"
+			h := e.Start(strings.ReplaceAll(`
+- name: covered
+  source: {kind: Secret, namespace: NAMESPACE, name: covered}
+  validate: [{key: settings, is: YAML}]
+  protect: {guardNamespace: false, allow: {users: [content-alice]}}
+- name: free
+  source: {kind: Secret, namespace: NAMESPACE, name: free}
+  validate: [{key: settings, is: YAML}]
+  protect: {guardNamespace: false, operations: [Delete]}
+`, "NAMESPACE", namespace))
+			e.proven(h, "covered", "free")
+			patch := func(user, name, content string, dryRun ...string) error {
+				_, err := e.Client(user).CoreV1().Secrets(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(content), metav1.PatchOptions{DryRun: dryRun})
+				return err
+			}
+			const broken, whole = `{"stringData":{"settings":"level: [ #"}}`, `{"stringData":{"settings":"level: debug #"}}`
+			for _, name := range []string{"covered", "free"} {
+				e.Eventually(func(context.Context) error { // policies may enforce before the webhook is registered
+					if patch("content-alice", name, broken, metav1.DryRunAll) == nil {
+						return fmt.Errorf("%s may be broken", name)
+					}
+					return nil
+				})
+				err := patch("content-alice", name, broken)
+				require.True(t, apierrors.IsForbidden(err), "%s: %v", name, err)
+				require.ErrorContains(t, err, `headwater: Secret `+namespace+`/`+name+` would have content that fails the checks of rule "`+name+`": key "settings" is not valid YAML (near line 1)`)
+				require.NoError(t, patch("content-alice", name, whole))
+				require.NoError(t, patch("content-breaker", name, broken))
+				require.NoError(t, patch("content-alice", name, `{"metadata":{"labels":{"a":"b"},"finalizers":[]}}`))
+			}
+			h.Stop()
+		})
+	}
+}
