@@ -79,6 +79,12 @@ func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 		"adding an annotation of ours is refused": {
 			request: updateClone(alice, newClone(), newClone(annotated(mark.OnRuleRemoved, "Delete"))), reason: ReasonMarksChanged, refused: true,
 		},
+		"forging a report on the consumers of a revision is refused": {
+			request: updateClone(alice, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: ReasonMarksChanged, refused: true,
+		},
+		"Headwater may report on them": {
+			request: updateClone(protecttest.HeadwaterUser, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: ReasonByHeadwater,
+		},
 		"taking all annotations off is refused": {
 			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Annotations = nil })),
 			reason:  ReasonMarksChanged, refused: true,
