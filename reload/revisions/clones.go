@@ -14,10 +14,11 @@ type tracked struct {
 	seen
 
 	id ID
-	// looked is true after the first look at the consumers. writtenAt is when the
-	// clone was written, and failedBefore are the consumers that failed before; both
-	// are kept from that look, because later writes of the same revision are repairs.
-	looked       bool
+	// lookedAt is when the consumers were first looked at; zero before. writtenAt is
+	// when the clone was written, and failedBefore are the consumers that failed
+	// before; both are kept from that look, because later writes of the same revision
+	// are repairs.
+	lookedAt     time.Time
 	writtenAt    time.Time
 	failedBefore []string
 	// wrote is the report that was last written, while the cache shows the version
@@ -162,7 +163,7 @@ func (c *clones) look(ref object.Ref, one tracked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kept, known := c.byRef[ref]; known && kept.id == one.id {
-		kept.looked, kept.writtenAt, kept.failedBefore = true, one.writtenAt, one.failedBefore
+		kept.lookedAt, kept.writtenAt, kept.failedBefore = one.lookedAt, one.writtenAt, one.failedBefore
 	}
 }
 

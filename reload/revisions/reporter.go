@@ -34,6 +34,9 @@ const (
 	unreadDelay = time.Second
 	// knownInterval is how often a revision is written to while clones of it arrive.
 	knownInterval = time.Second
+	// pendingDelay is how long consumers may be pending before the first report says
+	// so. Most are healthy by then, and cost one write.
+	pendingDelay = 3 * time.Second
 	// firstLook is how soon after a clone was written what fails cannot be its fault.
 	firstLook = 5 * time.Second
 )
@@ -190,13 +193,17 @@ func (r *Reporter) reconcileClone(ctx context.Context, clone *object.Digested, o
 		return nil
 	}
 	before, reported := reportOn(clone, one.id)
-	if !one.looked {
-		one.writtenAt, one.failedBefore = clone.ChangedAt, firstFailing(clone, before, found.Consumers, now)
+	if one.lookedAt.IsZero() {
+		one.lookedAt, one.writtenAt, one.failedBefore = now, clone.ChangedAt, firstFailing(clone, before, found.Consumers, now)
 		r.look(ref, one)
 	}
 	report := before
 	if len(found.Consumers) > 0 || reported {
 		report = r.judge(ref, one, found.Consumers, now)
+	}
+	if wait := one.lookedAt.Add(pendingDelay).Sub(now); wait > 0 && !reported && report.Health == mark.ConsumersPending {
+		r.queue.FreshAfter(ref, wait)
+		return nil
 	}
 	switch report {
 	case before:
