@@ -176,7 +176,7 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 
 // reportPermissions returns what reports on the consumers of clones need.
 func reportPermissions(set *rules.Set[spec.Rule]) (needed []kube.Permission) {
-	if !delivered(set) {
+	if len(set.All()) == 0 {
 		return nil
 	}
 	for _, kind := range object.Kinds {

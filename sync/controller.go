@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -100,7 +101,11 @@ func (c *controller) subscribe() (all informers.Subscriptions, err error) {
 	if err := all.Add(c.Removals.View.OnChange(c.removalsChanged)); err != nil {
 		return all, err
 	}
-	return all, all.Add(c.Caches.Sources.OnChange(c.sourceChanged))
+	if err := all.Add(c.Caches.Sources.OnChange(c.sourceChanged)); err != nil {
+		return all, err
+	}
+	recorded, err := c.Revisions.OnChange(c.revisionChanged)
+	return append(all, recorded...), err
 }
 
 // namespaceChanged enqueues the targets in a new or relabelled namespace, ahead
@@ -164,14 +169,38 @@ func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
 	targets := c.Targets(rule, source.Ref())
-	if c.working.Load() && !change.Deleted && len(targets) > 0 {
-		key := progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}
-		c.progress.BeginPropagation(key, source.ResourceVersion, targets, c.now())
-		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
+	if !change.Deleted && rule.Stages == nil { // else revisionChanged does so for each stage
+		c.beginPropagation(rule, source, targets)
 	}
 	c.enqueue(targets)
 	if _, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]; approved {
 		c.queue.After(c.Approvals.Ref, settleAfter)
+	}
+}
+
+// beginPropagation follows a change of source until all targets are reconciled.
+func (c *controller) beginPropagation(rule spec.Rule, source *object.Full, targets []object.Ref) {
+	if c.working.Load() && len(targets) > 0 {
+		key := progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}
+		c.progress.BeginPropagation(key, source.ResourceVersion, targets, c.now())
+		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
+	}
+}
+
+// revisionChanged enqueues the targets that get another revision now: those of the
+// stage that a delivery reached, or all when it was rolled back.
+func (c *controller) revisionChanged(change informers.Change[*revisions.Stored]) {
+	key := change.Latest().Key()
+	rule, inForce := c.Live.Load().Named(key.Rule)
+	source, _ := c.Caches.Sources.Get(key.Source)
+	switch {
+	case !inForce || source == nil || !c.working.Load():
+	case rule.Stages != nil:
+		targets := c.NotAtAssigned(*rule, key.Source)
+		c.beginPropagation(*rule, source, targets)
+		c.enqueue(targets)
+	case change.Old == nil || change.New == nil || change.Old.Pinned != change.New.Pinned:
+		c.enqueue(c.Targets(*rule, key.Source))
 	}
 }
 

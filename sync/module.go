@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/deliverer"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -62,13 +63,13 @@ type Result struct {
 	fx.Out
 
 	View        *View
-	Leader      leader.Runnable   `group:"leader"`
+	Leader      []leader.Runnable `group:"leader,flatten"`
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
 // New allocates the controller. The controller starts when the leader runs it.
 func New(p Params) (Result, error) {
-	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Options.Namespace, p.Log)
+	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Key, p.Options.Namespace, p.Log)
 	if err != nil {
 		return Result{}, err
 	}
@@ -86,9 +87,13 @@ func New(p Params) (Result, error) {
 	if err := p.Registry.Register(view.metrics); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)
 	}
+	deliveries := deliverer.New(deliverer.Params{
+		Reader: observer, Client: p.Clients.Typed, OwnNamespace: p.Options.Namespace, Writer: p.Writer,
+		Events: p.Events, Registry: p.Registry, Log: p.Log,
+	})
 	return Result{
 		View:        view,
-		Leader:      leader.Runnable{Name: "sync", Run: c.Run},
+		Leader:      []leader.Runnable{{Name: "sync", Run: c.Run}, {Name: "delivery", Run: deliveries.Run}},
 		Permissions: permissions(len(p.Live.Load().All()) > 0),
 	}, nil
 }

@@ -37,9 +37,10 @@ func testController(t *testing.T, set ...spec.Rule) (*controller, *fake.Clientse
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	clients := &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
-	caches, err := informers.NewCaches(clients, digestkey.New(client, "headwater-system"), zap.NewNop())
+	key := digestkey.New(client, "headwater-system")
+	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(t, err)
-	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, key, "headwater-system", zap.NewNop())
 	require.NoError(t, err)
 	return &controller{
 		Reader: observer, writer: kube.NewWriter(clients), metrics: newMetrics(prometheus.NewRegistry()), log: zap.NewNop(),

@@ -110,7 +110,8 @@ func (c *controller) restoreHold(ctx context.Context, rule string) error {
 func (c *controller) settleApprovals(ctx context.Context) error {
 	for rule, approval := range c.Approvals.All() {
 		needed := c.stillNeeded(rule)
-		if needed.Removals == approval.Removals && needed.Leftovers == approval.Leftovers && maps.Equal(needed.Sources, approval.Sources) {
+		if needed.Removals == approval.Removals && needed.Leftovers == approval.Leftovers && maps.Equal(needed.Sources, approval.Sources) &&
+			len(needed.Deliveries) == len(approval.Deliveries) {
 			continue
 		}
 		if err := survey.SetApproval(ctx, c.client, c.ownNamespace, rule, needed); err != nil {
@@ -131,6 +132,9 @@ func (c *controller) stillNeeded(rule string) survey.Approval {
 	_, inForce := c.Live.Load().Named(rule)
 	if left := approval.Leftovers; left != nil && (inForce || !c.hasLeftovers(rule, left)) {
 		approval.Leftovers = nil
+	}
+	if !inForce {
+		approval.Deliveries = nil
 	}
 	approval.Sources = maps.Clone(approval.Sources)
 	maps.DeleteFunc(approval.Sources, func(name, version string) bool {

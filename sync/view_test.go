@@ -80,7 +80,7 @@ func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 	require.NoError(tb, err)
 	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(tb, err)
-	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, "headwater-system", zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, key, "headwater-system", zap.NewNop())
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(func() { cancel(); caches.Wait() })

@@ -82,6 +82,7 @@ Every command exits 0 on success and 1 on failure, with the reason on stderr.
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), releaseCommand(), pruneCommand(),
 		whoCanEditCommand(), explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
+	root.AddCommand(deliveryCommands()...)
 	for _, command := range root.Commands() {
 		if command.ValidArgsFunction == nil {
 			command.ValidArgsFunction = cobra.NoFileCompletions

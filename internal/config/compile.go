@@ -61,6 +61,7 @@ func (c *Config) Compile(ownNamespace string) (Sets, error) {
 			}
 			if rule.Sync != nil {
 				compiled = compiled.ClonedAs(rule.Sync.Target.Name, syncs[len(syncs)-1].Into())
+				compiled.Delivered = rule.Sync.Delivery != nil && rule.Sync.Delivery.Gate.Consumers != syncspec.GateNone
 			}
 			reloads = append(reloads, compiled)
 		}

@@ -114,6 +114,9 @@ func (c *Config) Default() {
 	}
 	for _, rule := range c.Rules {
 		if rule.Sync != nil {
+			if rule.Sync.Delivery != nil && rule.Reload == nil && rule.Sync.Delivery.Gate.Consumers == "" {
+				rule.Sync.Delivery.Gate.Consumers = syncspec.GateNone
+			}
 			rule.Sync.Default()
 		}
 		if rule.Protect != nil {

@@ -31,5 +31,5 @@ func TestTheDocumentsShowValidConfigurations(t *testing.T) {
 			checked++
 		}
 	}
-	require.Equal(t, 8, checked, "configurations in the guides and the two READMEs")
+	require.Equal(t, 9, checked, "configurations in the guides and the two READMEs")
 }

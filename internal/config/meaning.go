@@ -12,6 +12,7 @@ import (
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // checkMeaning reports what the schema cannot know. It is silent about keys
@@ -47,6 +48,7 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Forbidden(at.Child("sync", "target", "name"),
 				"would give the clones of all selected sources one name; remove it"))
 		}
+		errs = append(errs, r.validateGate(at.Child("sync", "delivery", "gate", "consumers"))...)
 	}
 	if r.Protect != nil {
 		errs = append(errs, r.Protect.Validate(at.Child("protect"))...)
@@ -67,6 +69,14 @@ func (r Rule) validateChecks(at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Forbidden(at, "has no effect without sync or protect; add one of them, or remove it")}
 	}
 	return r.Validate.Validate(at)
+}
+
+// validateGate reports a delivery that waits for consumers that nobody looks at.
+func (r Rule) validateGate(at *field.Path) field.ErrorList {
+	if r.Reload != nil || r.Sync.Delivery == nil || r.Sync.Delivery.Gate.Consumers == syncspec.GateNone {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at, "nobody looks at consumers without a reload section; add reload: {}, or write None")}
 }
 
 func checkNames(doc *document, rules []Rule) field.ErrorList {

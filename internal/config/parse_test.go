@@ -50,7 +50,7 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 			OnConflict:           syncspec.ConflictSkip,
 			OnSourceDeleted:      syncspec.Retain,
 			OnRuleRemoved:        syncspec.Retain,
-			OnNamespaceUnmatched: syncspec.Delete,
+			OnNamespaceUnmatched: syncspec.Delete, History: new(int),
 		},
 		Protect: &protectspec.Config{
 			Operations:     protectspec.Operations(),

@@ -34,6 +34,7 @@ var sections = [][]string{
 	{"rules", "source"},
 	{"rules", "validate"},
 	{"rules", "sync"},
+	{"rules", "sync", "delivery"},
 	{"rules", "protect"},
 	{"rules", "reload"},
 	{"protect"},

@@ -74,7 +74,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, options.Namespace, zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, key, options.Namespace, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}

@@ -20,17 +20,26 @@ const (
 	Reloaded   Topic = "Reloaded"   // consumers were restarted or refreshed
 	// RolloutStuck: a restarted workload does not complete its rollout.
 	RolloutStuck Topic = "RolloutStuck"
+	// Topics of rules with a delivery.
+	DeliveryStarted Topic = "DeliveryStarted" // a revision starts with its first stage
+	StagePassed     Topic = "StagePassed"
+	Delivered       Topic = "Delivered"  // a revision passed every stage
+	Rejected        Topic = "Rejected"   // a revision is not valid
+	RolledBack      Topic = "RolledBack" // a revision failed its gate
 )
 
 // Topics lists all topics.
 func Topics() []Topic {
-	return []Topic{Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck}
+	return []Topic{
+		Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck,
+		DeliveryStarted, StagePassed, Delivered, Rejected, RolledBack,
+	}
 }
 
 // byDefault lists the default topics: those that need attention by the platform
 // team. It omits topics that users can trigger at will.
 func byDefault() []Topic {
-	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck}
+	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck, Rejected, RolledBack}
 }
 
 // topics maps the reason of an Event to its topic. Events with another reason
@@ -50,6 +59,7 @@ var topics = map[string]Topic{
 	"SourceEmptied": Held,
 	"KeyMissing":    Held,
 	"Invalid":       Held,
+	"DeliveryHeld":  Held,
 	"RestartHeld":   Held,
 	"RestartWaits":  Held, // only as a warning, from the breaker
 
@@ -78,6 +88,12 @@ var topics = map[string]Topic{
 	"Propagated": Propagated,
 
 	"RolloutStuck": RolloutStuck,
+
+	"DeliveryStarted": DeliveryStarted,
+	"StagePassed":     StagePassed,
+	"Delivered":       Delivered,
+	"Rejected":        Rejected,
+	"RolledBack":      RolledBack,
 
 	"Reloaded":     Reloaded, // owners see one Event on each consumer
 	"FieldsSet":    Reloaded,

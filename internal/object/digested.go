@@ -97,7 +97,18 @@ func (f *Full) ChangedAt() time.Time { return payloadChangedAt(f.ManagedFields) 
 // of the payload wrote the object. Field ownership is described in
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 func payloadChangedAt(entries []metav1.ManagedFieldsEntry) time.Time {
-	var latest time.Time
+	at, _ := lastPayloadWrite(entries)
+	return at
+}
+
+// LastEditor returns the field manager that last wrote the payload; empty if the
+// API server does not tell.
+func (f *Full) LastEditor() string {
+	_, manager := lastPayloadWrite(f.ManagedFields)
+	return manager
+}
+
+func lastPayloadWrite(entries []metav1.ManagedFieldsEntry) (latest time.Time, manager string) {
 	for _, entry := range entries {
 		if entry.Time == nil || entry.FieldsV1 == nil {
 			continue
@@ -105,8 +116,8 @@ func payloadChangedAt(entries []metav1.ManagedFieldsEntry) time.Time {
 		raw := entry.FieldsV1.GetRawBytes()
 		ownsPayload := bytes.Contains(raw, []byte(`"f:data"`)) || bytes.Contains(raw, []byte(`"f:binaryData"`))
 		if ownsPayload && entry.Time.After(latest) {
-			latest = entry.Time.Time
+			latest, manager = entry.Time.Time, entry.Manager
 		}
 	}
-	return latest
+	return latest, manager
 }

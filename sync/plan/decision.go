@@ -52,6 +52,7 @@ const (
 	Conflict           Reason = "Conflict"
 	OtherRule          Reason = "OtherRule"
 	MassRemoval        Reason = "MassRemoval"
+	NotRecorded        Reason = "NotRecorded"
 )
 
 // Decision is Plan's answer.

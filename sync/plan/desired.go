@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,16 @@ func Desired(rule spec.Rule, source *object.Full, namespace string) *object.Full
 	mark.Stamp(&desired.ObjectMeta, marks)
 	if len(rule.Target.Keys) > 0 {
 		selectKeys(desired, rule.Target.Keys)
+	}
+	return desired
+}
+
+// desired is Desired for the candidate. The clone of a rule with a delivery names
+// its revision.
+func (c Candidate) desired(namespace string) *object.Full {
+	desired := Desired(*c.Rule, c.Source, namespace)
+	if c.Revision > 0 {
+		desired.Annotations[mark.Revision] = strconv.Itoa(c.Revision)
 	}
 	return desired
 }
@@ -113,11 +124,15 @@ func includes(all, some map[string]string) bool {
 }
 
 // stale returns the keys of live that Headwater set and that desired lacks: those
-// in byUs, and those in Headwater's own domain.
+// in byUs, and those in Headwater's own domain. The report on the consumers of a
+// delivered revision is not stale: reload writes it.
 func stale(live, desired map[string]string, byUs []string) []string {
 	var keys []string
 	for key := range live {
 		_, wanted := desired[key]
+		if key == mark.Consumers {
+			_, wanted = desired[mark.Revision]
+		}
 		if !wanted && (strings.HasPrefix(key, mark.Domain) || slices.Contains(byUs, key)) {
 			keys = append(keys, key)
 		}

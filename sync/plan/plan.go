@@ -19,7 +19,7 @@ func Plan(s State) Decision {
 	if obstacle := s.blocked(candidate); obstacle != nil {
 		return *obstacle
 	}
-	desired := Desired(*candidate.Rule, candidate.Source, s.Namespace.Name)
+	desired := candidate.desired(s.Namespace.Name)
 	if tooLarge := oversize(desired); tooLarge != nil {
 		return *tooLarge
 	}
@@ -111,6 +111,9 @@ func (s State) blocked(candidate Candidate) *Decision {
 	}
 	if held := s.heldContent(candidate); held != nil {
 		return held
+	}
+	if candidate.Unrecorded {
+		return &Decision{Action: Leave, Reason: NotRecorded, Message: "no revision of the source may be delivered yet; its clones stay as they are"}
 	}
 	if s.Clone != nil && s.Clone.DeletionTimestamp != nil {
 		return &Decision{Action: Leave, Reason: CloneTerminating, Message: "the clone is being deleted; Headwater recreates it afterwards"}

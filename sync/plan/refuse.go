@@ -37,6 +37,9 @@ func forbidden(rule *spec.Rule, source *object.Full) *Decision {
 	return nil
 }
 
+// Forbidden reports whether the source must never be cloned.
+func Forbidden(rule *spec.Rule, source *object.Full) bool { return forbidden(rule, source) != nil }
+
 func forbiddenType(secretType string) string {
 	switch secretType {
 	case "kubernetes.io/service-account-token":

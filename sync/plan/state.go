@@ -18,6 +18,12 @@ type Candidate struct {
 	Ref  object.Ref
 	// Source is nil when it does not exist.
 	Source *object.Full
+	// Revision is the number of the recorded revision that Source's content is of; 0
+	// for a rule without a delivery.
+	Revision int
+	// Unrecorded is true while no revision is known that the clone may have, because
+	// the source's first one is not recorded yet, or was rejected.
+	Unrecorded bool
 	// Approved is true if a user approved this revision of the source, which has
 	// no data, so that Headwater may empty the clones.
 	Approved bool

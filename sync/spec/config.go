@@ -19,6 +19,10 @@ type Config struct {
 	OnSourceDeleted      OnGone           `json:"onSourceDeleted"`
 	OnRuleRemoved        OnGone           `json:"onRuleRemoved"`
 	OnNamespaceUnmatched OnGone           `json:"onNamespaceUnmatched"`
+	// History is how many revisions of each source are kept; 0 keeps none.
+	History *int `json:"history"`
+	// Delivery is nil if every namespace gets a change at once.
+	Delivery *Delivery `json:"delivery,omitempty"`
 }
 
 // Target describes the clones of a rule.
@@ -69,6 +73,15 @@ func (c *Config) Default() {
 	defaultTo(&c.OnSourceDeleted, Retain)
 	defaultTo(&c.OnRuleRemoved, Retain)
 	defaultTo(&c.OnNamespaceUnmatched, Delete)
+	if c.History == nil {
+		c.History = new(int)
+		if c.Delivery != nil {
+			*c.History = DefaultHistory
+		}
+	}
+	if c.Delivery != nil {
+		c.Delivery.setDefaults()
+	}
 }
 
 func defaultTo[T comparable](value *T, standard T) {
@@ -81,7 +94,12 @@ func defaultTo[T comparable](value *T, standard T) {
 // Validate reports everything that is wrong with c.
 func (c Config) Validate(at *field.Path) field.ErrorList {
 	errs := c.Namespaces.Validate(at.Child("namespaces"))
-	return append(errs, c.Target.validate(at.Child("target"))...)
+	errs = append(errs, c.Target.validate(at.Child("target"))...)
+	errs = append(errs, validateHistory(at.Child("history"), c.History, c.Delivery != nil)...)
+	if c.Delivery != nil {
+		errs = append(errs, c.Delivery.validate(at.Child("delivery"))...)
+	}
+	return errs
 }
 
 func (t Target) validate(at *field.Path) field.ErrorList {

@@ -14,6 +14,8 @@ type Rule struct {
 	Namespaces rules.Matcher
 	// OwnSource is true for a source in Headwater's own namespace.
 	OwnSource bool
+	// Stages are those of Delivery; nil without one.
+	Stages *Stages
 }
 
 // Compile prepares a validated section. The source namespace and Headwater's
@@ -23,8 +25,17 @@ func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) 
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %s: %w", base.Name, err)
 	}
-	return Rule{Base: base, Config: config, Namespaces: matcher, OwnSource: base.Source.Namespace == ownNamespace}, nil
+	rule := Rule{Base: base, Config: config, Namespaces: matcher, OwnSource: base.Source.Namespace == ownNamespace}
+	if config.Delivery != nil {
+		if rule.Stages, err = compileStages(*config.Delivery); err != nil {
+			return Rule{}, fmt.Errorf("rule %s: %w", base.Name, err)
+		}
+	}
+	return rule, nil
 }
+
+// KeepsHistory reports whether the revisions of the rule's sources are recorded.
+func (r Rule) KeepsHistory() bool { return r.History != nil && *r.History > 0 }
 
 // Into returns the matcher of the namespaces that the rule clones to.
 func (r Rule) Into() rules.Matcher { return r.Namespaces }

@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
@@ -43,10 +44,14 @@ type Approval struct {
 	// Leftovers requests what to do with the clones of a rule that is no longer in
 	// the configuration.
 	Leftovers *plan.Leftovers `json:"leftovers,omitempty"`
+	// Deliveries are requests about the delivery of sources, by source.
+	Deliveries map[string]delivery.Request `json:"deliveries,omitempty"`
 }
 
 // Empty reports whether a approves nothing.
-func (a Approval) Empty() bool { return a.Removals == 0 && len(a.Sources) == 0 && a.Leftovers == nil }
+func (a Approval) Empty() bool {
+	return a.Removals == 0 && len(a.Sources) == 0 && a.Leftovers == nil && len(a.Deliveries) == 0
+}
 
 // IsUsedUpByRemovals reports whether the deletion of a clone may use up a.
 func (a Approval) IsUsedUpByRemovals() bool { return a.Removals > 0 || a.Leftovers != nil }

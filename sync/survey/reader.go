@@ -10,11 +10,13 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -32,15 +34,17 @@ type Reader struct {
 	Caches    *informers.Caches
 	Approvals *approvals
 	Removals  *removals
+	// Revisions are the recorded revisions of rules that keep a history.
+	Revisions *revisions.View
 	// latest is the index of the most recently used rule set.
 	latest atomic.Pointer[ruleIndex]
-	// verdicts holds what invalid returned, by checkedVersion.
+	// verdicts holds what Invalid returned, by checkedVersion.
 	verdicts *lru.Cache
 }
 
 // NewReader returns a Reader. It adds indexes and views to caches, which must not
 // run yet. ownNamespace is where approvals and removals are recorded.
-func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *informers.Caches, ownNamespace string, log *zap.Logger) (*Reader, error) {
+func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, ownNamespace string, log *zap.Logger) (*Reader, error) {
 	for _, kind := range object.Kinds {
 		err := caches.Clones[kind].AddIndex(byRule, func(clone *object.Digested) []string {
 			if marks, ours := mark.Of(clone); ours {
@@ -60,7 +64,13 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{Live: live, Caches: caches, Approvals: approvals, Removals: removals, verdicts: lru.New(maxVerdicts)}, nil
+	recorded, err := revisions.NewView(clients, caches, key, ownNamespace, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{
+		Live: live, Caches: caches, Approvals: approvals, Removals: removals, Revisions: recorded, verdicts: lru.New(maxVerdicts),
+	}, nil
 }
 
 // RuleNames returns the names of the rules in force, in the order of the file.
@@ -119,7 +129,10 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		}
 		candidate := plan.Candidate{Rule: rule, Ref: ref, Source: source}
 		candidate.Approved = source != nil && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
-		candidate.Invalid = o.invalid(rule.Validator, source)
+		candidate.Invalid = o.Invalid(rule.Validator, source)
+		if source != nil && rule.KeepsHistory() {
+			o.assign(&candidate, target, namespace)
+		}
 		candidates = append(candidates, candidate)
 	}
 	return candidates, nil

@@ -39,7 +39,7 @@ func observing(tb testing.TB, n int) *Reader {
 	require.NoError(tb, err)
 	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(tb, err)
-	observer, err := NewReader(rules.NewLive(rules.NewSet[spec.Rule]()), clients, caches, "headwater-system", zap.NewNop())
+	observer, err := NewReader(rules.NewLive(rules.NewSet[spec.Rule]()), clients, caches, key, "headwater-system", zap.NewNop())
 	require.NoError(tb, err)
 	caches.Start(tb.Context())
 	tb.Cleanup(caches.Wait)

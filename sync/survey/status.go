@@ -86,6 +86,8 @@ func statusOfUnwritten(state plan.State, decision plan.Decision) Status {
 		return Current
 	case decision.Reason == plan.CloneTerminating && len(state.Candidates) > 0:
 		return Behind // recreated once it is deleted
+	case decision.Reason == plan.NotRecorded:
+		return Behind
 	case decision.Reason == plan.CloneTerminating:
 		return Removing
 	case state.Clone != nil && decision.Reason != plan.NamespaceGone:

@@ -20,11 +20,11 @@ type checkedVersion struct {
 	resourceVersion string
 }
 
-// invalid returns why the content of source fails the checks; empty if it passes.
+// Invalid returns why the content of source fails the checks; empty if it passes.
 // It checks each version once, not once for each clone. A certificate counts as of
 // the time when the content was written: a source that expires stays valid, so
 // its clones are still repaired, and a restart decides the same.
-func (o *Reader) invalid(checks *validate.Validator, source *object.Full) string {
+func (o *Reader) Invalid(checks *validate.Validator, source *object.Full) string {
 	if checks == nil || source == nil {
 		return ""
 	}

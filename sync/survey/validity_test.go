@@ -19,15 +19,15 @@ func TestEachVersionOfASourceIsCheckedOnce(t *testing.T) {
 	source := synctest.Source(t, map[string]string{"user": "BLOG"})
 	source.ResourceVersion = "1"
 	const wrong = `key "user" does not match its pattern`
-	require.Equal(t, wrong, reader.invalid(checks, source))
+	require.Equal(t, wrong, reader.Invalid(checks, source))
 	source.Content.Data["user"] = []byte("blog")
-	require.Equal(t, wrong, reader.invalid(checks, source), "the same version again")
+	require.Equal(t, wrong, reader.Invalid(checks, source), "the same version again")
 	source.ResourceVersion = "2"
-	require.Empty(t, reader.invalid(checks, source))
+	require.Empty(t, reader.Invalid(checks, source))
 	stricter, err := validate.Compile(validate.Checks{{Key: "user", Is: validate.JSON}})
 	require.NoError(t, err)
-	require.Equal(t, `key "user" is not valid JSON (line 1)`, reader.invalid(stricter, source), "the same version after a change of the rule")
-	require.Empty(t, reader.invalid(nil, source))
+	require.Equal(t, `key "user" is not valid JSON (line 1)`, reader.Invalid(stricter, source), "the same version after a change of the rule")
+	require.Empty(t, reader.Invalid(nil, source))
 }
 
 func TestTheContentCountsAsOfWhenItWasWritten(t *testing.T) {

@@ -147,9 +147,14 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		"who does not lead sees no source yet": {
 			series: but(`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x60 1x60`),
 		},
-		"removals are held":   {series: but(clones("held", "a")), want: map[string]string{"HeadwaterClonesHeld": `{rule="r"}`}},
-		"a place is taken":    {series: but(clones("conflict", "a")), at: 100 * time.Minute, want: map[string]string{"HeadwaterConflicts": `{rule="r"}`}},
-		"a clone is retained": {series: but(clones("retained", "a"))},
+		"a revision was rejected": {
+			series: but(`headwater_delivery_sources{job="headwater", instance="a", rule="r", verdict="Rejected"} 0x60 1x60`),
+			want:   map[string]string{"HeadwaterDeliveryFailed": `{rule="r", verdict="Rejected"}`},
+		},
+		"a revision is on its way": {series: but(`headwater_delivery_sources{job="headwater", instance="a", rule="r", verdict="Delivering"} 1x120`)},
+		"removals are held":        {series: but(clones("held", "a")), want: map[string]string{"HeadwaterClonesHeld": `{rule="r"}`}},
+		"a place is taken":         {series: but(clones("conflict", "a")), at: 100 * time.Minute, want: map[string]string{"HeadwaterConflicts": `{rule="r"}`}},
+		"a clone is retained":      {series: but(clones("retained", "a"))},
 		"changes arrive late": {
 			series: but(`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="0.5"} 0x120`,
 				`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="81.92"} 0x120`,

@@ -1,0 +1,187 @@
+package deliverer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/revisions"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
+)
+
+const (
+	workers = 4
+	// A delivery is judged this long after a clone changed, so that the clones of a
+	// stage are counted few times. judgeRatio bounds the share of time that this takes.
+	judgeDelay    = 20 * time.Millisecond
+	maxJudgeDelay = 2 * time.Second
+	judgeRatio    = 10
+	// cacheRetry is the delay after a write that failed because the cache was behind.
+	// The watch event normally arrives first.
+	cacheRetry = time.Second
+)
+
+// Deliverer is the controller of revisions. A key is the history of one source for
+// one rule.
+type Deliverer struct {
+	reader       *survey.Reader
+	client       kubernetes.Interface
+	ownNamespace string
+	store        revisions.Store
+	events       *events.Recorder
+	metrics      *metrics
+	log          *zap.Logger
+	now          func() time.Time
+	queue        *queue.Runner[revisions.Key]
+}
+
+// Params is what New needs.
+type Params struct {
+	Reader       *survey.Reader
+	Client       kubernetes.Interface
+	OwnNamespace string
+	Writer       *kube.Writer
+	Events       *events.Recorder
+	Registry     *prometheus.Registry
+	Log          *zap.Logger
+}
+
+// New allocates a Deliverer. It works while Run runs.
+func New(p Params) *Deliverer {
+	d := &Deliverer{
+		reader: p.Reader, client: p.Client, ownNamespace: p.OwnNamespace,
+		store:  revisions.Store{Writer: p.Writer, Namespace: p.OwnNamespace},
+		events: p.Events, log: p.Log.Named("delivery"), now: time.Now,
+	}
+	d.queue = queue.New(queue.Options{Name: "delivery", Workers: workers, Log: d.log, Registry: p.Registry}, d.reconcile)
+	d.metrics = newMetrics(d, p.Registry)
+	return d
+}
+
+// Run delivers until ctx ends.
+func (d *Deliverer) Run(ctx context.Context) error {
+	d.queue.Open()
+	defer d.queue.Close()
+	subscriptions, err := d.subscribe()
+	defer func() { subscriptions.Cancel() }()
+	if err != nil {
+		return err
+	}
+	defer d.reader.Live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { d.enqueueAll() })()
+	if !d.reader.Caches.AwaitFull(ctx, subscriptions) {
+		return nil
+	}
+	d.enqueueAll()
+	d.queue.Run(ctx)
+	return nil
+}
+
+func (d *Deliverer) subscribe() (all informers.Subscriptions, err error) {
+	if err := all.Add(d.reader.Caches.Sources.OnChange(d.sourceChanged)); err != nil {
+		return all, err
+	}
+	for _, kind := range object.Kinds {
+		if err := all.Add(d.reader.Caches.Clones[kind].OnChange(d.cloneChanged)); err != nil {
+			return all, err
+		}
+	}
+	if err := all.Add(d.reader.Caches.Namespaces.OnChange(d.namespaceChanged)); err != nil {
+		return all, err
+	}
+	if err := all.Add(d.reader.Approvals.View.OnChange(d.requestsChanged)); err != nil {
+		return all, err
+	}
+	recorded, err := d.reader.Revisions.OnChange(func(change informers.Change[*revisions.Stored]) { d.queue.Fresh(change.Latest().Key()) })
+	return append(all, recorded...), err
+}
+
+// enqueueAll enqueues every history that there is or should be.
+func (d *Deliverer) enqueueAll() {
+	for _, key := range d.reader.Revisions.Keys() {
+		d.queue.Bulk(key)
+	}
+	for _, rule := range d.reader.Live.Load().All() {
+		if rule.KeepsHistory() {
+			for _, source := range d.reader.Sources(rule.Base) {
+				d.queue.Bulk(revisions.Key{Rule: rule.Name, Source: source})
+			}
+		}
+	}
+}
+
+func (d *Deliverer) sourceChanged(change informers.Change[*object.Full]) {
+	source := change.Latest()
+	for _, rule := range d.reader.Live.Load().ForSource(source.Ref(), source.Labels) {
+		if rule.KeepsHistory() {
+			d.queue.Fresh(revisions.Key{Rule: rule.Name, Source: source.Ref()})
+		}
+	}
+}
+
+// cloneChanged enqueues the delivery that the clone is part of. The history of a
+// rule that is not in force is looked at again when its last clone goes.
+func (d *Deliverer) cloneChanged(change informers.Change[*object.Digested]) {
+	marks, ours := mark.Of(change.Latest())
+	if !ours {
+		return
+	}
+	key := revisions.Key{Rule: marks.Rule, Source: marks.Source}
+	rule, inForce := d.reader.Live.Load().Named(marks.Rule)
+	if inForce && rule.Stages != nil && d.reader.Revisions.History(key).Candidate() != nil {
+		d.queue.After(key, d.metrics.judgeDelay())
+	}
+	if !inForce && change.Deleted && len(d.reader.Revisions.Stored(key)) > 0 {
+		d.queue.After(key, judgeDelay)
+	}
+}
+
+// namespaceChanged enqueues the deliveries under way, whose stages it may change.
+func (d *Deliverer) namespaceChanged(informers.Change[*informers.Namespace]) {
+	for _, key := range d.reader.Revisions.Keys() {
+		if d.reader.Revisions.History(key).Candidate() != nil {
+			d.queue.After(key, d.metrics.judgeDelay())
+		}
+	}
+}
+
+func (d *Deliverer) requestsChanged(change informers.Change[*survey.StoredApprovals]) {
+	for rule, approval := range change.Latest().ByRule {
+		for text := range approval.Deliveries {
+			if source, err := object.ParseRef(text); err == nil {
+				d.queue.Fresh(revisions.Key{Rule: rule, Source: source})
+			}
+		}
+	}
+}
+
+// storedOf returns the stored form of a revision.
+func storedOf(all []*revisions.Stored, number int) *revisions.Stored {
+	at := slices.IndexFunc(all, func(s *revisions.Stored) bool { return s.Number == number })
+	if at < 0 {
+		return nil
+	}
+	return all[at]
+}
+
+// history returns the revisions as stored, and in order.
+func (d *Deliverer) history(key revisions.Key) ([]*revisions.Stored, delivery.History) {
+	stored := d.reader.Revisions.Stored(key)
+	all := make([]*delivery.Revision, 0, len(stored))
+	for _, one := range stored {
+		all = append(all, one.Revision)
+	}
+	return stored, delivery.NewHistory(all)
+}

@@ -1,0 +1,97 @@
+package deliverer
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/revisions"
+)
+
+var (
+	stateDesc = prometheus.NewDesc("headwater_delivery_sources",
+		"Sources of rules with a delivery, by the verdict on their newest revision: Delivering, Held, Delivered, Rejected, Superseded; and Pinned, while somebody rolled back to an older one.",
+		[]string{"rule", "verdict"}, nil)
+	stageDesc = prometheus.NewDesc("headwater_delivery_stage_seconds",
+		"Seconds since the delivery under way reached its stage.", []string{"rule", "source", "stage"}, nil)
+)
+
+// pinnedState is the verdict of a source whose namespaces have an older revision.
+const pinnedState = "Pinned"
+
+type metrics struct {
+	deliverer *Deliverer
+	failures  *prometheus.CounterVec
+
+	took atomic.Int64 // nanoseconds that the last judgement took
+
+	mu       sync.Mutex
+	tooLarge map[revisions.Key]string
+}
+
+func newMetrics(d *Deliverer, registry *prometheus.Registry) *metrics {
+	m := &metrics{deliverer: d, tooLarge: map[revisions.Key]string{}}
+	m.failures = promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "headwater_delivery_failures_total",
+		Help: "Revisions whose gate did not hold: rolled back, or held.",
+	}, []string{"rule"})
+	registry.MustRegister(m)
+	return m
+}
+
+// judged records how long a judgement took.
+func (m *metrics) judged(took time.Duration) { m.took.Store(int64(took)) }
+
+// judgeDelay returns how long to wait before the next judgement.
+func (m *metrics) judgeDelay() time.Duration {
+	return min(max(judgeDelay, judgeRatio*time.Duration(m.took.Load())), maxJudgeDelay)
+}
+
+// reportedTooLarge reports whether that version of the source was reported, and
+// remembers it.
+func (m *metrics) reportedTooLarge(key revisions.Key, version string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.tooLarge[key] == version
+	m.tooLarge[key] = version
+	return known
+}
+
+// Describe implements prometheus.Collector.
+func (*metrics) Describe(out chan<- *prometheus.Desc) {
+	out <- stateDesc
+	out <- stageDesc
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	reader := m.deliverer.reader
+	for _, rule := range reader.Live.Load().All() {
+		if rule.Stages == nil {
+			continue
+		}
+		counts := map[string]int{}
+		for _, key := range reader.Revisions.KeysOf(rule.Name) {
+			history := reader.Revisions.History(key)
+			counts[stateOf(history)]++
+			if candidate := history.Candidate(); candidate != nil {
+				out <- prometheus.MustNewConstMetric(stageDesc, prometheus.GaugeValue,
+					m.deliverer.now().Sub(candidate.StageSince).Seconds(), rule.Name, key.Source.String(), candidate.Stage)
+			}
+		}
+		for _, state := range append(delivery.Verdicts(), pinnedState) {
+			out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, float64(counts[state]), rule.Name, state)
+		}
+	}
+}
+
+func stateOf(history delivery.History) string {
+	if history.Pinned() != nil {
+		return pinnedState
+	}
+	return string(history.Newest().Verdict)
+}

@@ -1,0 +1,28 @@
+package delivery
+
+import "github.com/headwater-k8s/headwater/sync/spec"
+
+// Assign returns the revision whose content a clone gets; nil if none may be
+// written now, so that an existing clone stays as it is. stage is that of the
+// clone's namespace, and has is the revision that the clone says it was written
+// from; 0 for a clone that does not exist.
+//
+// A revision that somebody rolled back to goes everywhere. Else the candidate goes
+// to the stages that it has reached. Elsewhere a clone keeps the revision it has
+// until its own stage comes, so that nobody is restarted without need; but a
+// rejected revision is kept nowhere. Everything else gets the stable revision.
+func Assign(stages *spec.Stages, history History, stage, has int) *Revision {
+	if pinned := history.Pinned(); pinned != nil {
+		return pinned
+	}
+	candidate := history.Candidate()
+	if candidate != nil {
+		if stage <= stages.Index(candidate.Stage) {
+			return candidate
+		}
+		if own := history.Numbered(has); own != nil && own.Verdict != Rejected {
+			return own
+		}
+	}
+	return history.Stable()
+}

@@ -1,0 +1,88 @@
+package delivery
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+)
+
+// History is the recorded revisions of one source for one rule, oldest first.
+type History []*Revision
+
+// NewHistory returns the revisions in order.
+func NewHistory(revisions []*Revision) History {
+	slices.SortFunc(revisions, func(a, b *Revision) int { return cmp.Compare(a.Number, b.Number) })
+	return revisions
+}
+
+// Newest returns the revision with the highest number; nil if there is none.
+func (h History) Newest() *Revision { return h.last(func(*Revision) bool { return true }) }
+
+// Stable returns the newest revision that passed every stage; nil if there is none.
+func (h History) Stable() *Revision {
+	return h.last(func(r *Revision) bool { return r.Verdict == Delivered })
+}
+
+// Candidate returns the revision that is being delivered; nil if there is none.
+func (h History) Candidate() *Revision { return h.last((*Revision).UnderWay) }
+
+// Pinned returns the revision that somebody rolled back to; nil if there is none.
+func (h History) Pinned() *Revision {
+	return h.last(func(r *Revision) bool { return r.Pinned != "" })
+}
+
+// Numbered returns the revision with that number; nil if it is not kept.
+func (h History) Numbered(number int) *Revision {
+	return h.last(func(r *Revision) bool { return r.Number == number })
+}
+
+func (h History) last(accept func(*Revision) bool) *Revision {
+	for _, revision := range slices.Backward(h) {
+		if accept(revision) {
+			return revision
+		}
+	}
+	return nil
+}
+
+// Of returns the revision that the source's content is, and nil if it is to be
+// recorded as a new one. The stable content is never recorded twice, nor is the
+// candidate's. Rejected content stays rejected: it is delivered again only when
+// somebody asks for it.
+func (h History) Of(content object.Content, digests object.Digests) *Revision {
+	if stable := h.Stable(); stable != nil && stable.SameContent(content, digests) {
+		return stable
+	}
+	return h.last(func(r *Revision) bool {
+		return (r.UnderWay() || r.Verdict == Rejected) && r.SameContent(content, digests)
+	})
+}
+
+// maxHistoryBytes bounds the size of a history, which each replica keeps in memory.
+const maxHistoryBytes = 8 << 20
+
+// TooLarge reports whether so many revisions of that content would take too much
+// room. Such a source is delivered at once, and not recorded.
+func TooLarge(content object.Content, keep int) bool {
+	size := 0
+	for _, data := range []map[string][]byte{content.Data, content.BinaryData} {
+		for key, value := range data {
+			size += len(key) + len(value)
+		}
+	}
+	return size*keep > maxHistoryBytes
+}
+
+// Surplus returns the revisions to delete so that at most keep are left: the
+// oldest ones, never the stable one, the candidate, the pinned or the newest one.
+func (h History) Surplus(keep int) []*Revision {
+	var surplus []*Revision
+	needed := []*Revision{h.Stable(), h.Candidate(), h.Pinned(), h.Newest()}
+	for _, revision := range h {
+		if len(h)-len(surplus) > keep && !slices.Contains(needed, revision) {
+			surplus = append(surplus, revision)
+		}
+	}
+	return surplus
+}

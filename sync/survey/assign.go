@@ -1,0 +1,77 @@
+package survey
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/revisions"
+	"github.com/headwater-k8s/headwater/sync/spec"
+)
+
+// assign replaces the source's content in candidate by that of the revision that
+// target gets. A rule that keeps a history without a delivery follows its source,
+// unless somebody rolled back.
+func (o *Reader) assign(candidate *plan.Candidate, target object.Ref, namespace *plan.Namespace) {
+	rule := candidate.Rule
+	if delivery.TooLarge(candidate.Source.Content, *rule.History) {
+		return
+	}
+	history := o.Revisions.History(revisions.Key{Rule: rule.Name, Source: candidate.Ref})
+	if rule.Stages == nil {
+		if pinned := history.Pinned(); pinned != nil {
+			candidate.Source, candidate.Invalid = withContent(candidate.Source, pinned), ""
+		}
+		return
+	}
+	stage := rule.Stages.Of(namespace.Name, namespace.Labels)
+	revision := delivery.Assign(rule.Stages, history, stage, o.RevisionOf(rule.Name, target))
+	if revision == nil {
+		candidate.Unrecorded = true
+		return
+	}
+	candidate.Source, candidate.Revision = withContent(candidate.Source, revision), revision.Number
+	candidate.Invalid = "" // what is not valid was recorded as rejected
+}
+
+// NotAtAssigned returns the targets of a rule's source whose clone is not of the
+// revision that it gets.
+func (o *Reader) NotAtAssigned(rule spec.Rule, source object.Ref) []object.Ref {
+	history := o.Revisions.History(revisions.Key{Rule: rule.Name, Source: source})
+	return slices.DeleteFunc(o.Targets(rule, source), func(target object.Ref) bool {
+		namespace, found := o.Caches.Namespaces.Get("", target.Namespace)
+		if !found {
+			return true
+		}
+		has := o.RevisionOf(rule.Name, target)
+		revision := delivery.Assign(rule.Stages, history, rule.Stages.Of(namespace.Name, namespace.Labels), has)
+		return revision == nil || revision.Number == has
+	})
+}
+
+// withContent returns source with the content of a revision of it.
+func withContent(source *object.Full, revision *delivery.Revision) *object.Full {
+	revised := *source
+	revised.Content, revised.Digests = revision.Content, revision.Digests
+	return &revised
+}
+
+// RevisionOf returns the number of the revision that the clone of rule at target
+// says it was written from; 0 if there is no such clone, or it does not say.
+func (o *Reader) RevisionOf(rule string, target object.Ref) int {
+	clone, found := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
+	if !found {
+		return 0
+	}
+	if marks, ours := mark.Of(clone); !ours || marks.Rule != rule {
+		return 0
+	}
+	number, err := strconv.Atoi(clone.Annotations[mark.Revision])
+	if err != nil {
+		return 0
+	}
+	return number
+}

@@ -1,0 +1,119 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+// deliveredRule delivers to the namespaces PREFIX-a and PREFIX-b before others.
+func deliveredRule(prefix string) string {
+	return fmt.Sprintf("\n- name: %[1]s\n  source: {kind: Secret, namespace: %[1]s-src, name: shared}\n"+
+		"  sync: {namespaces: {include: [\"%[1]s-*\"]}, delivery: {stages: [{name: canary, namespaces: {include: [%[1]s-a, %[1]s-b]}}]}}\n"+
+		"  reload: {debounce: 0s, minInterval: 0s}\n", prefix)
+}
+
+// verdict waits until the revision of the rule with that number has the verdict.
+func (e *env) verdict(rule, number, want string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		all, err := e.Admin.CoreV1().Secrets(harness.Namespace).List(ctx, metav1.ListOptions{
+			LabelSelector: mark.Rule + "=" + rule + "," + mark.Revision + "=" + number,
+		})
+		if err != nil {
+			return err
+		}
+		for _, one := range all.Items {
+			if one.Annotations[mark.Verdict] == want {
+				return nil
+			}
+			err = fmt.Errorf("revision %s is %s: %s", number, one.Annotations[mark.Verdict], one.Annotations[mark.Reason])
+		}
+		return fmt.Errorf("no revision %s that is %s: %w", number, want, err)
+	})
+}
+
+func (e *env) reports(namespace string, matches func(string) bool) {
+	e.Helper()
+	e.Eventually(func(context.Context) error {
+		if is := e.Get(namespace, "shared").Annotations[mark.Consumers]; !matches(is) {
+			return fmt.Errorf("the clone in %s says: %q", namespace, is)
+		}
+		return nil
+	})
+}
+
+func is(want string) func(string) bool { return func(got string) bool { return got == want } }
+
+func TestADeliveryGoesOnWhenTheConsumersOfItsStageAreHealthy(t *testing.T) {
+	e := newEnv(t)
+	e.Node("rep-node")
+	canary, rest := e.Stage("rep"), e.Namespace("rep-z")
+	e.Namespace("rep-b") // has no consumers
+	h := e.Start(deliveredRule("rep"))
+	e.verdict("rep", "1", "Delivered")
+	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
+	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	e.SecondLater()
+
+	e.Change("rep", "used", "2")
+	e.reports(canary, is("2 Pending: Deployment/web: rollout in progress"))
+	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
+	e.rolledOut(canary, "web")
+	e.verdict("rep", "2", "Delivered")
+	e.HasClone(rest, "shared", map[string]string{"used": "2", "unused": "1"})
+	e.reports(canary, is("2 Healthy"))
+	require.Empty(t, e.Get("rep-b", "shared").Annotations[mark.Consumers], "a clone without consumers costs no write")
+	e.Settled(h)
+	quiet := e.Cluster.Mark()
+	e.Stays(e.NoWrites(quiet))
+}
+
+// Invariant D2, with consumers.
+func TestARevisionThatBreaksAConsumerIsTakenBack(t *testing.T) {
+	e := newEnv(t)
+	e.Node("bad-node")
+	canary, rest := e.Stage("bad"), e.Namespace("bad-z")
+	h := e.Start(deliveredRule("bad"))
+	e.verdict("bad", "1", "Delivered")
+	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
+	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	e.SecondLater()
+
+	e.Change("bad", "used", "2")
+	e.crashing(canary, "web")
+	e.verdict("bad", "2", "Rejected")
+	for _, namespace := range []string{canary, rest} {
+		e.HasClone(namespace, "shared", map[string]string{"used": "1", "unused": "1"})
+	}
+	note := e.HasEvent("bad-src", "shared", "RolledBack")
+	require.Contains(t, note, "bad-a (Deployment/web: ")
+	require.Contains(t, note, "every clone gets revision 1 again")
+}
+
+func TestAWorkloadOutsideItsWindowHoldsTheStage(t *testing.T) {
+	e := newEnv(t)
+	e.Node("win-node")
+	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
+	canary := e.Stage("win")
+	h := e.Start(deliveredRule("win"))
+	e.verdict("win", "1", "Delivered")
+	e.HasClone(canary, "shared", map[string]string{"used": "1", "unused": "1"})
+	e.serving(canary, "web", 1, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	e.SecondLater()
+	e.Change("win", "used", "2")
+	e.reports(canary, func(got string) bool {
+		return strings.HasPrefix(got, "2 Pending: Deployment/web: waits for its window")
+	})
+	e.verdict("win", "2", "Delivering")
+}
