@@ -61,7 +61,7 @@ func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 				`f.yaml:12: rules[2].name: "b" is the name of the rule in line 8 already; choose another`,
 				`f.yaml:14: rules[2].sync.target.keys[0]: must be a mapping, not "a"; write {from: "a"}`,
 				`f.yaml:15: rules[2].protect.operations[0]: must be Create, Update or Delete, not "update"`,
-				`f.yaml:16: notify[0].on[0]: must be Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck, DeliveryStarted, StagePassed, Delivered, Rejected or RolledBack, not "failed"; did you mean "Failed"?`,
+				`f.yaml:16: notify[0].on[0]: must be Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck, DeliveryStarted, StagePassed, Delivered, Rejected or DeliveryRolledBack, not "failed"; did you mean "Failed"?`,
 				`f.yaml:16: notify[0].url: is no URL of slack; write https://hooks.slack.com/services/…, as Slack gives it, or slack://xoxb:TOKEN@CHANNEL`,
 				`f.yaml:16: notify[1]: must be a mapping, not "https://…"`,
 			},

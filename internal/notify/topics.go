@@ -21,25 +21,25 @@ const (
 	// RolloutStuck: a restarted workload does not complete its rollout.
 	RolloutStuck Topic = "RolloutStuck"
 	// Topics of rules with a delivery.
-	DeliveryStarted Topic = "DeliveryStarted" // a revision starts with its first stage
-	StagePassed     Topic = "StagePassed"
-	Delivered       Topic = "Delivered"  // a revision passed every stage
-	Rejected        Topic = "Rejected"   // a revision is not valid
-	RolledBack      Topic = "RolledBack" // a revision failed its gate
+	DeliveryStarted    Topic = "DeliveryStarted" // a revision starts with its first stage
+	StagePassed        Topic = "StagePassed"
+	Delivered          Topic = "Delivered"          // a revision passed every stage
+	Rejected           Topic = "Rejected"           // a revision is not valid
+	DeliveryRolledBack Topic = "DeliveryRolledBack" // a revision failed its gate
 )
 
 // Topics lists all topics.
 func Topics() []Topic {
 	return []Topic{
 		Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck,
-		DeliveryStarted, StagePassed, Delivered, Rejected, RolledBack,
+		DeliveryStarted, StagePassed, Delivered, Rejected, DeliveryRolledBack,
 	}
 }
 
 // byDefault lists the default topics: those that need attention by the platform
 // team. It omits topics that users can trigger at will.
 func byDefault() []Topic {
-	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck, Rejected, RolledBack}
+	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck, Rejected, DeliveryRolledBack}
 }
 
 // topics maps the reason of an Event to its topic. Events with another reason
@@ -89,11 +89,11 @@ var topics = map[string]Topic{
 
 	"RolloutStuck": RolloutStuck,
 
-	"DeliveryStarted": DeliveryStarted,
-	"StagePassed":     StagePassed,
-	"Delivered":       Delivered,
-	"Rejected":        Rejected,
-	"RolledBack":      RolledBack,
+	"DeliveryStarted":    DeliveryStarted,
+	"StagePassed":        StagePassed,
+	"Delivered":          Delivered,
+	"Rejected":           Rejected,
+	"DeliveryRolledBack": DeliveryRolledBack,
 
 	"Reloaded":     Reloaded, // owners see one Event on each consumer
 	"FieldsSet":    Reloaded,

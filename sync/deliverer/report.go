@@ -16,18 +16,13 @@ const (
 	StageDone  = "StagePassed"
 	Delivered  = "Delivered"
 	Rejected   = "Rejected"
-	RolledBack = "RolledBack"
+	RolledBack = "DeliveryRolledBack"
 	Held       = "DeliveryHeld"
 	// Steered: a person promoted, paused, resumed, retried or rolled back.
 	Steered = "DeliverySteered"
 	// NotRecorded: the source is too large to keep revisions of.
 	NotRecorded = "NotRecorded"
 )
-
-// Reasons returns every reason of an Event of this package.
-func Reasons() []string {
-	return []string{Started, StageDone, Delivered, Rejected, RolledBack, Held, Steered, NotRecorded}
-}
 
 func (w *work) report(reason, action, note string, warning bool) {
 	note = fmt.Sprintf("rule %q: %s", w.rule.Name, note)

@@ -95,7 +95,7 @@ func TestARevisionThatBreaksAConsumerIsTakenBack(t *testing.T) {
 	for _, namespace := range []string{canary, rest} {
 		e.HasClone(namespace, "shared", map[string]string{"used": "1", "unused": "1"})
 	}
-	note := e.HasEvent("bad-src", "shared", "RolledBack")
+	note := e.HasEvent("bad-src", "shared", "DeliveryRolledBack")
 	require.Contains(t, note, "bad-a (Deployment/web: ")
 	require.Contains(t, note, "every clone gets revision 1 again")
 }

@@ -172,7 +172,7 @@ func TestARevisionThatFailsIsTakenBackAndStaysRejected(t *testing.T) {
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "bad"})
 	f.verdict(2, delivery.Rejected)
 	f.have("v", "v", "v", "v")
-	f.HasNote(f.prefix+"-src", "shared", "RolledBack", "every clone gets revision 1 again")
+	f.HasNote(f.prefix+"-src", "shared", "DeliveryRolledBack", "every clone gets revision 1 again")
 	require.NotContains(t, f.heldBy(f.name(2)), "bad")
 	f.HasMetric(h, 1, "headwater_delivery_failures_total", map[string]string{"rule": "failing"})
 
