@@ -3,6 +3,7 @@ package deliverer
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +47,40 @@ type Deliverer struct {
 	log          *zap.Logger
 	now          func() time.Time
 	queue        *queue.Runner[revisions.Key]
+	memory       memory
+}
+
+// memory is what a running leader remembers.
+type memory struct {
+	mu sync.Mutex
+	// handled is the last request that was done for each key. The cache may still show
+	// that request for a while.
+	handled map[revisions.Key]delivery.Request
+	// tooLarge is the version of each source that was reported as too large.
+	tooLarge map[revisions.Key]string
+}
+
+func (m *memory) isHandled(key revisions.Key, request delivery.Request) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, known := m.handled[key]
+	return known && last == request
+}
+
+func (m *memory) handle(key revisions.Key, request delivery.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handled[key] = request
+}
+
+// reportedTooLarge reports whether that version of the source was reported, and
+// remembers it.
+func (m *memory) reportedTooLarge(key revisions.Key, version string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.tooLarge[key] == version
+	m.tooLarge[key] = version
+	return known
 }
 
 // Params is what New needs.
@@ -65,6 +100,7 @@ func New(p Params) *Deliverer {
 		reader: p.Reader, client: p.Client, ownNamespace: p.OwnNamespace,
 		store:  revisions.Store{Writer: p.Writer, Namespace: p.OwnNamespace},
 		events: p.Events, log: p.Log.Named("delivery"), now: time.Now,
+		memory: memory{handled: map[revisions.Key]delivery.Request{}, tooLarge: map[revisions.Key]string{}},
 	}
 	d.queue = queue.New(queue.Options{Name: "delivery", Workers: workers, Log: d.log, Registry: p.Registry}, d.reconcile)
 	d.metrics = newMetrics(d, p.Registry)

@@ -1,7 +1,6 @@
 package deliverer
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/headwater-k8s/headwater/sync/delivery"
-	"github.com/headwater-k8s/headwater/sync/revisions"
 )
 
 var (
@@ -28,13 +26,10 @@ type metrics struct {
 	failures  *prometheus.CounterVec
 
 	took atomic.Int64 // nanoseconds that the last judgement took
-
-	mu       sync.Mutex
-	tooLarge map[revisions.Key]string
 }
 
 func newMetrics(d *Deliverer, registry *prometheus.Registry) *metrics {
-	m := &metrics{deliverer: d, tooLarge: map[revisions.Key]string{}}
+	m := &metrics{deliverer: d}
 	m.failures = promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "headwater_delivery_failures_total",
 		Help: "Revisions whose gate did not hold: rolled back, or held.",
@@ -49,16 +44,6 @@ func (m *metrics) judged(took time.Duration) { m.took.Store(int64(took)) }
 // judgeDelay returns how long to wait before the next judgement.
 func (m *metrics) judgeDelay() time.Duration {
 	return min(max(judgeDelay, judgeRatio*time.Duration(m.took.Load())), maxJudgeDelay)
-}
-
-// reportedTooLarge reports whether that version of the source was reported, and
-// remembers it.
-func (m *metrics) reportedTooLarge(key revisions.Key, version string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.tooLarge[key] == version
-	m.tooLarge[key] = version
-	return known
 }
 
 // Describe implements prometheus.Collector.

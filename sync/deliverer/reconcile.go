@@ -80,7 +80,7 @@ func (d *Deliverer) forget(ctx context.Context, key revisions.Key, inForce bool)
 func (w *work) requests(ctx context.Context) (bool, error) {
 	approval := w.reader.Approvals.Of(w.rule.Name)
 	request, found := approval.Deliveries[w.key.Source.String()]
-	if !found {
+	if !found || w.memory.isHandled(w.key, request) {
 		return false, nil
 	}
 	changed, refused := request.Apply(w.rule.Stages, w.history, w.now())
@@ -94,7 +94,9 @@ func (w *work) requests(ctx context.Context) (bool, error) {
 	if err := survey.SetApproval(ctx, w.client, w.ownNamespace, w.rule.Name, approval); err != nil {
 		return true, err
 	}
+	w.memory.handle(w.key, request)
 	w.reportRequest(request, refused)
+	w.queue.After(w.key, judgeDelay) // the revision may be as it was
 	return true, nil
 }
 

@@ -84,7 +84,7 @@ func (w *work) reportRequest(request delivery.Request, refused error) {
 
 // reportTooLarge is repeated at most once while the source stays as it is.
 func (w *work) reportTooLarge() {
-	if w.metrics.reportedTooLarge(w.key, w.source.ResourceVersion) {
+	if w.memory.reportedTooLarge(w.key, w.source.ResourceVersion) {
 		return
 	}
 	w.report(NotRecorded, "Deliver", fmt.Sprintf("the source is too large to keep %d revisions of; it is delivered to every namespace at once. "+

@@ -20,7 +20,7 @@ type Config struct {
 	OnRuleRemoved        OnGone           `json:"onRuleRemoved"`
 	OnNamespaceUnmatched OnGone           `json:"onNamespaceUnmatched"`
 	// History is how many revisions of each source are kept; 0 keeps none.
-	History *int `json:"history"`
+	History *int `json:"history,omitempty"`
 	// Delivery is nil if every namespace gets a change at once.
 	Delivery *Delivery `json:"delivery,omitempty"`
 }

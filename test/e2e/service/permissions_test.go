@@ -29,6 +29,8 @@ var unusedByAnyJob = map[string]string{
 	"watch deploymentconfigs.apps.openshift.io": "this is not OpenShift",
 	"patch deploymentconfigs.apps.openshift.io": "this is not OpenShift",
 	"get jobs.batch":                            "Jobs are read only for annotations of Reloader, which test/e2e/optin honours",
+	"patch secrets":                             "reports on the consumers of a delivery, which test/e2e/reload has",
+	"patch configmaps":                          "reports on the consumers of a delivery, which test/e2e/reload has",
 }
 
 // requireLeastPrivilege holds what Headwater's service account did on c against
