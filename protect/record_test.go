@@ -102,8 +102,8 @@ func (s *violations) Violated(violation Violation) { *s = append(*s, violation) 
 func TestWhoLooksOnIsToldOfViolationsByNamesAlone(t *testing.T) {
 	set := rules.NewSet(protecttest.BlogRule())
 	recorder, _, _ := newTestRecorder(set)
-	var onlooker violations
-	recorder.observer = &onlooker
+	var seen violations
+	recorder.observer = &seen
 	edit := decidetest.Update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 	for _, request := range []decide.Request{
 		edit,
@@ -113,11 +113,11 @@ func TestWhoLooksOnIsToldOfViolationsByNamesAlone(t *testing.T) {
 	} {
 		recorder.record(request, decide.Decide(request, set, decidetest.NewWorld()), time.Millisecond)
 	}
-	require.Len(t, onlooker, 2, "of what passes and of the prober it hears nothing")
-	require.Equal(t, decide.OutcomeDenied, onlooker[0].Outcome)
-	require.Equal(t, edit.User.Name, onlooker[0].User)
-	require.Equal(t, "Secret platform/blogsecret", onlooker[0].Object)
-	require.False(t, onlooker[0].DryRun)
-	require.True(t, onlooker[1].DryRun)
-	require.NotContains(t, fmt.Sprintf("%+v", onlooker), "other")
+	require.Len(t, seen, 2, "of what passes and of the prober it hears nothing")
+	require.Equal(t, decide.OutcomeDenied, seen[0].Outcome)
+	require.Equal(t, edit.User.Name, seen[0].User)
+	require.Equal(t, "Secret platform/blogsecret", seen[0].Object)
+	require.False(t, seen[0].DryRun)
+	require.True(t, seen[1].DryRun)
+	require.NotContains(t, fmt.Sprintf("%+v", seen), "other")
 }

@@ -190,6 +190,7 @@ func (c *controller) beginPropagation(rule spec.Rule, source *object.Full, targe
 // revisionChanged enqueues the targets that get another revision now: those of the
 // stage that a delivery reached, or all when it was rolled back.
 func (c *controller) revisionChanged(change informers.Change[*revisions.Stored]) {
+	c.observer.DeliveryChanged()
 	key := change.Latest().Key()
 	rule, inForce := c.Live.Load().Named(key.Rule)
 	source, _ := c.Caches.Sources.Get(key.Source)

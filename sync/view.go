@@ -4,6 +4,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -18,6 +19,8 @@ type Observer interface {
 	// PropagationProgressed reports that one more of these targets was reconciled,
 	// whether it was written, and whether it was the last.
 	PropagationProgressed(rule string, source object.Ref, written, last bool)
+	// DeliveryChanged reports that a recorded revision changed.
+	DeliveryChanged()
 }
 
 // noopObserver ignores every report.
@@ -28,6 +31,8 @@ func (noopObserver) Touched(object.Ref) {}
 func (noopObserver) PropagationStarted(string, object.Ref, int) {}
 
 func (noopObserver) PropagationProgressed(string, object.Ref, bool, bool) {}
+
+func (noopObserver) DeliveryChanged() {}
 
 func orNoop(observer Observer) Observer {
 	if observer == nil {
@@ -58,6 +63,11 @@ func (v *View) MissingSource(base rules.Base) string { return v.controller.Missi
 // Survey is survey.Reader.Survey with the failures and fights that this process
 // remembers. It visits every target; the metrics then reuse its result.
 func (v *View) Survey(report func(survey.CloneStatus)) { v.metrics.take(report) }
+
+// Deliveries is survey.Reader.Deliveries.
+func (v *View) Deliveries(rule *spec.Rule, most int) (states []survey.DeliveryState, more int) {
+	return v.controller.Deliveries(rule, most, v.controller.now())
+}
 
 // StatusOf returns a function that reports on one target as Survey would. The
 // function caches what it reads about a whole rule: use it for one batch of

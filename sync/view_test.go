@@ -73,6 +73,13 @@ func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-1", Name: "blogsecret", ResourceVersion: "4"},
 	})
+	v, _ := viewOn(tb, typed, metadata, set...)
+	return v
+}
+
+// viewOn is the View of a cluster with these objects.
+func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (*View, *kube.Clients) {
+	tb.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(tb, metav1.AddMetaToScheme(scheme))
 	clients := &kube.Clients{Typed: fake.NewClientset(typed...), Metadata: metadatafake.NewSimpleMetadataClient(scheme, metadata...)}
@@ -92,7 +99,7 @@ func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 	return newView(&controller{
 		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
 		progress: progress.NewTracker(),
-	})
+	}), clients
 }
 
 // fail records that the write of rule blog's clone at target failed.

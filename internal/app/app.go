@@ -78,7 +78,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			newLastValid,
 			newBoot,
 			newFeed,
-			newOnlookers,
+			newObservers,
 			newPage,
 			newServer,
 		),

@@ -27,8 +27,8 @@ func newFeed(s Settings) *page.Feed {
 	return page.NewFeed()
 }
 
-// onlookers are told by each module what it does.
-type onlookers struct {
+// observers follow what each module does.
+type observers struct {
 	fx.Out
 
 	Sync    sync.Observer
@@ -36,32 +36,35 @@ type onlookers struct {
 	Reload  report.Observer
 }
 
-func newOnlookers(feed *page.Feed) onlookers {
+func newObservers(feed *page.Feed) observers {
 	if feed == nil {
-		return onlookers{}
+		return observers{}
 	}
-	o := onlooker{feed}
-	return onlookers{Sync: o, Protect: o, Reload: o}
+	o := observer{feed}
+	return observers{Sync: o, Protect: o, Reload: o}
 }
 
-// onlooker says to the page, in its words, what the modules do.
-type onlooker struct{ feed *page.Feed }
+// observer reports to the page what the modules do.
+type observer struct{ feed *page.Feed }
 
-// Touched implements sync.Onlooker.
-func (o onlooker) Touched(target object.Ref) { o.feed.Touched(targetOf(target)) }
+// Touched implements sync.Observer.
+func (o observer) Touched(target object.Ref) { o.feed.Touched(targetOf(target)) }
 
 // PropagationStarted implements sync.Observer.
-func (o onlooker) PropagationStarted(rule string, source object.Ref, places int) {
+func (o observer) PropagationStarted(rule string, source object.Ref, places int) {
 	o.feed.SpreadBegan(rule, source.String(), places)
 }
 
 // PropagationProgressed implements sync.Observer.
-func (o onlooker) PropagationProgressed(rule string, source object.Ref, written, last bool) {
+func (o observer) PropagationProgressed(rule string, source object.Ref, written, last bool) {
 	o.feed.SpreadArrived(rule, source.String(), written, last)
 }
 
-// Violated implements protect.Onlooker.
-func (o onlooker) Violated(v protect.Violation) {
+// DeliveryChanged implements sync.Observer.
+func (o observer) DeliveryChanged() { o.feed.DeliveryChanged() }
+
+// Violated implements protect.Observer.
+func (o observer) Violated(v protect.Violation) {
 	what := string(v.Outcome)
 	if v.DryRun {
 		what += ", dry run"
@@ -74,8 +77,8 @@ func (o onlooker) Violated(v protect.Violation) {
 // stepWords are those of reload.Reloaded.
 var stepWords = map[reloadspec.Step]string{reloadspec.StepRestart: "restarted", reloadspec.StepRefresh: "refreshed"}
 
-// Reloaded implements reload.Onlooker.
-func (o onlooker) Reloaded(r report.Reloaded) {
+// Reloaded implements report.Observer.
+func (o observer) Reloaded(r report.Reloaded) {
 	o.feed.Reloaded(grid.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: whyReloaded(r)})
 }
 
@@ -111,6 +114,7 @@ func newPage(p pageParams) (*page.Page, error) {
 	}
 	return page.New(subject{
 		leader: p.Leader, replica: replica, namespace: p.Settings.Namespace, view: p.Sync,
+		deliveries: deliveries{rules: p.Reloader.sync.Load, sync: p.Sync},
 		conditions: conditions{
 			reloader: p.Reloader, sync: p.Sync, protect: p.Protect, reload: p.Reload,
 			namespaces: func() int { return len(p.Caches.Namespaces.List()) },
@@ -121,6 +125,7 @@ func newPage(p pageParams) (*page.Page, error) {
 // subject answers the page's questions from what the modules know.
 type subject struct {
 	conditions
+	deliveries
 
 	view               *sync.View
 	leader             *leader.Leader
@@ -168,7 +173,7 @@ func (n names) place(f survey.CloneStatus) grid.Place {
 	state, _ := grid.StateNamed(string(f.Status))
 	return grid.Place{
 		Target: targetOf(f.Target), Rule: f.Rule, Source: n.of(f.Source),
-		State: state, Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since,
+		State: state, Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since, Revision: f.Revision, Consumers: f.Consumers,
 	}
 }
 

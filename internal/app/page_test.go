@@ -54,5 +54,5 @@ func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
 func TestWithoutAPageNobodyLooksOn(t *testing.T) {
 	settings := testSettings()
 	settings.Page = false
-	require.Equal(t, onlookers{}, newOnlookers(newFeed(settings)))
+	require.Equal(t, observers{}, newObservers(newFeed(settings)))
 }

@@ -21,6 +21,8 @@ const touchedMost = 1 << 20
 type Feed struct {
 	now     func() time.Time
 	watched atomic.Bool
+	// deliveries is true if a delivery changed since they were last read.
+	deliveries atomic.Bool
 
 	mu      sync.Mutex
 	touched map[grid.Target]struct{}

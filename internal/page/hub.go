@@ -47,6 +47,8 @@ type Subject interface {
 	Standing() Leadership
 	// Conditions are what holds beside the grid.
 	Conditions() Conditions
+	// Deliveries are those of the rules in force.
+	Deliveries() Deliveries
 	// Rules are those in force that sync, in their order.
 	Rules() []string
 	// Survey reports on every place there is.
@@ -73,8 +75,8 @@ type hub struct {
 	// rules are those in force when grid was made, which may have more.
 	rules    []string
 	standing *Leadership
-	// conditions are the latest, as they were sent.
-	conditions []byte
+	// conditions and deliveries are the latest, as they were sent.
+	conditions, deliveries []byte
 	// seen is since when places were seen to stand so, by the grid before this one.
 	seen    grid.FirstSeen
 	viewers map[*viewer]struct{}
@@ -114,6 +116,9 @@ func (b *hub) join() *viewer {
 	}
 	if b.grid != nil {
 		v.send(message("grid", b.grid.Snapshot()))
+	}
+	if b.deliveries != nil {
+		v.send(b.deliveries)
 	}
 	for _, told := range b.feed.everything() {
 		v.send(told)
@@ -159,7 +164,7 @@ func (b *hub) abandoned() bool {
 		return false
 	}
 	b.drop()
-	b.running, b.standing, b.conditions = false, nil, nil
+	b.running, b.standing, b.conditions, b.deliveries = false, nil, nil, nil
 	b.feed.watch(false)
 	return true
 }
@@ -176,8 +181,10 @@ func (b *hub) look(filled *time.Time) {
 		if all || b.now().Sub(*filled) >= refillEvery || !b.knows(rules) {
 			*filled = b.now()
 			b.fill(rules)
+			b.sendDeliveries(true)
 		} else {
 			b.refresh(touched)
+			b.sendDeliveries(len(touched) > 0)
 		}
 	}
 	b.broadcast(b.feed.whatIsNew()...)

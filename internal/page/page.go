@@ -123,6 +123,8 @@ type placeJSON struct {
 	Why       string     `json:"why"`
 	Since     time.Time  `json:"since"`
 	Seen      bool       `json:"seen"`
+	Revision  int        `json:"revision,omitempty"`
+	Consumers string     `json:"consumers,omitempty"`
 }
 
 func placesJSON(places []grid.Place) []placeJSON {
@@ -130,7 +132,7 @@ func placesJSON(places []grid.Place) []placeJSON {
 	for _, place := range places {
 		all = append(all, placeJSON{
 			place.Kind, place.Namespace, place.Name, place.Rule, place.Source,
-			place.State, place.Reason, place.Why, place.Since, place.Seen,
+			place.State, place.Reason, place.Why, place.Since, place.Seen, place.Revision, place.Consumers,
 		})
 	}
 	return all

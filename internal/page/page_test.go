@@ -28,6 +28,9 @@ type service struct {
 	surveys  int
 
 	conditions Conditions
+	deliveries Deliveries
+	// asked is how often the deliveries were read.
+	asked int
 }
 
 func newService(places ...grid.Place) *service {
@@ -52,6 +55,14 @@ func (s *service) Standing() (standing Leadership) {
 func (s *service) Conditions() (conditions Conditions) {
 	s.use(func() { conditions = s.conditions })
 	return conditions
+}
+
+func (s *service) Deliveries() (deliveries Deliveries) {
+	s.use(func() {
+		s.asked++
+		deliveries = s.deliveries
+	})
+	return deliveries
 }
 
 func (s *service) Rules() (rules []string) {
@@ -260,6 +271,34 @@ func TestConditionsAreToldWhenTheyChangeAndToWhoComes(t *testing.T) {
 	require.Nil(t, now.File, "it was told no second time before it changed")
 	require.Len(t, now.Waits.First, waitsMost)
 	require.Equal(t, 2*waitsMost, now.Waits.Total)
+}
+
+func TestDeliveriesAreSentWhenTheyChange(t *testing.T) {
+	s := serve(t, at("one", "a", grid.Current))
+	stage := func(name string) {
+		s.service.use(func() {
+			s.service.deliveries = Deliveries{All: []Delivery{{Rule: "one", Revision: 2, Verdict: "Delivering", Stage: name, Stages: []Stage{{Name: "canary", Namespaces: 1}}}}}
+		})
+	}
+	stage("canary")
+	next := s.follow()
+	told := func(next func(string, any)) (deliveries Deliveries) {
+		next("deliveries", &deliveries)
+		return deliveries
+	}
+	require.Equal(t, "canary", told(next).All[0].Stage)
+	require.Equal(t, "canary", told(s.follow()).All[0].Stage)
+	var asked int
+	s.service.use(func() { asked = s.service.asked })
+	next("heartbeat", &struct{}{})
+	s.service.use(func() { require.Equal(t, asked, s.service.asked, "nothing is read while nothing changes") })
+
+	stage("rest")
+	s.feed.DeliveryChanged()
+	require.Equal(t, "rest", told(next).All[0].Stage)
+	stage("")
+	s.feed.Touched(at("one", "a", grid.Current).Target)
+	require.Empty(t, told(next).All[0].Stage, "a clone that changed may change a delivery")
 }
 
 func TestWhatIsNotInSyncIsSeenSinceTheSameTimeWhenSomebodyLooksAgain(t *testing.T) {

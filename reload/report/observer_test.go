@@ -16,14 +16,14 @@ func (s *shown) Reloaded(reloaded Reloaded) { *s = append(*s, reloaded) }
 
 func TestWhoLooksOnIsToldWhatAChangeBroughtAbout(t *testing.T) {
 	k := kinds.Key{Kind: kinds.KindPod, Namespace: "team-a", Name: "web"}
-	var onlooker shown
-	c := &Reporter{observer: &onlooker}
+	var seen shown
+	c := &Reporter{observer: &seen}
 	for _, step := range []spec.Step{spec.StepNothing, spec.StepAdopt, spec.StepRestart, spec.StepRefresh, spec.StepConfirm, spec.StepHold} {
 		c.notifyObserver(k, decide.Decision{Step: step, Rule: "blog", Changed: []string{"Secret/team-a/blog"}})
 	}
 	require.Equal(t, shown{
 		{Step: spec.StepRestart, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
 		{Step: spec.StepRefresh, Consumer: "Pod/team-a/web", Rule: "blog", Changed: []string{"Secret/team-a/blog"}},
-	}, onlooker)
+	}, seen)
 	(&Reporter{}).notifyObserver(k, decide.Decision{Step: spec.StepRestart}) // nobody looks
 }

@@ -14,6 +14,8 @@ import (
 // Place is one namespace that the candidate has reached.
 type Place struct {
 	Namespace string
+	// Stage is the index of its stage.
+	Stage int
 	// Reached is true if the clone has the candidate's content.
 	Reached bool
 	// Consumers is the report on the clone; its zero value if there is none for the
@@ -104,22 +106,32 @@ func notYet(candidate *Revision, timeout time.Time, reason string, now time.Time
 // each with the reason.
 func judge(gate spec.Gate, places []Place) (waiting, unhealthy []string) {
 	for _, place := range places {
-		report := place.Consumers
-		switch {
-		case !place.Reached:
-			waiting = append(waiting, place.Namespace+" (no clone of it yet)")
-		case gate.Consumers == spec.GateNone, report.Health == "" && place.NoConsumers:
-		case report.Health == mark.ConsumersHealthy:
-		case report.Health == mark.ConsumersUnhealthy && gate.Consumers == spec.GateHealthy:
-			unhealthy = append(unhealthy, place.Namespace+" ("+report.Reason+")")
-		case report.Health == mark.ConsumersUnhealthy:
-		case report.Health == "":
-			waiting = append(waiting, place.Namespace+" (no report on its consumers yet)")
+		switch health, reason := place.Judge(gate); health {
+		case mark.ConsumersPending:
+			waiting = append(waiting, place.Namespace+" ("+reason+")")
+		case mark.ConsumersUnhealthy:
+			unhealthy = append(unhealthy, place.Namespace+" ("+reason+")")
 		default:
-			waiting = append(waiting, place.Namespace+" ("+report.Reason+")")
 		}
 	}
 	return waiting, unhealthy
+}
+
+// Judge returns how the place does in the eyes of gate, and why if it is not Healthy.
+func (p Place) Judge(gate spec.Gate) (health mark.ConsumersHealth, reason string) {
+	report := p.Consumers
+	switch {
+	case !p.Reached:
+		return mark.ConsumersPending, "no clone of it yet"
+	case gate.Consumers == spec.GateNone, report.Health == "" && p.NoConsumers:
+		return mark.ConsumersHealthy, ""
+	case report.Health == "":
+		return mark.ConsumersPending, "no report on its consumers yet"
+	case report.Health == mark.ConsumersUnhealthy && gate.Consumers != spec.GateHealthy:
+		return mark.ConsumersHealthy, ""
+	default:
+		return report.Health, report.Reason
+	}
 }
 
 // listed names the first places, sorted.

@@ -69,6 +69,12 @@ func (o *Reader) RevisionOf(rule string, target object.Ref) int {
 	if marks, ours := mark.Of(clone); !ours || marks.Rule != rule {
 		return 0
 	}
+	return revisionOf(clone)
+}
+
+// revisionOf returns the number of the revision that clone says it was written from;
+// 0 if it does not say.
+func revisionOf(clone *object.Digested) int {
 	number, err := strconv.Atoi(clone.Annotations[mark.Revision])
 	if err != nil {
 		return 0

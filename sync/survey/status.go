@@ -39,6 +39,10 @@ type CloneStatus struct {
 	Target object.Ref
 	Status
 	Decision plan.Decision
+	// Revision is the one of the source that the clone says it was written from; 0 if it
+	// does not say. Consumers is what it says of its consumers.
+	Revision  int
+	Consumers string
 	// Since is when the status began, by the API server's clock; zero if unknown.
 	Since time.Time
 	// Written is when the source or the existing object was last written; zero if

@@ -125,6 +125,9 @@ func complete(s plan.State, cloneStatus CloneStatus, held func(rule string) *pla
 	}
 	if cloneStatus.Status = statusOf(s, cloneStatus.Decision); cloneStatus.Status != "" {
 		cloneStatus.Since, cloneStatus.Written = since(s, cloneStatus.Status), written(s)
+		if s.Clone != nil {
+			cloneStatus.Revision, cloneStatus.Consumers = revisionOf(s.Clone), s.Clone.Annotations[mark.Consumers]
+		}
 		report(cloneStatus)
 	}
 }

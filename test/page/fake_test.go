@@ -25,6 +25,7 @@ type landscape struct {
 	rules      []string
 	places     map[grid.Target]grid.Place
 	conditions page.Conditions
+	deliveries page.Deliveries
 }
 
 // show serves the page of that many rules and namespaces, all in sync.
@@ -39,7 +40,7 @@ func show(t *testing.T, rules, namespaces int) *landscape {
 			l.set(rule+1, namespace+1, grid.Current)
 		}
 	}
-	l.conditions.Waits = page.NewWaits(nil)
+	l.conditions.Waits, l.deliveries.All = page.NewWaits(nil), []page.Delivery{}
 	if rules == 0 {
 		l.conditions.Rules = []page.Rule{}
 	}
@@ -92,6 +93,21 @@ func (l *landscape) Conditions() page.Conditions {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conditions
+}
+
+// deliver changes the deliveries.
+func (l *landscape) deliver(all ...page.Delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deliveries = page.Deliveries{All: append([]page.Delivery{}, all...)}
+	l.feed.DeliveryChanged()
+}
+
+// Deliveries implements page.Subject.
+func (l *landscape) Deliveries() page.Deliveries {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deliveries
 }
 
 // Rules implements page.Subject.

@@ -7,6 +7,9 @@ type Snapshot struct {
 	Namespaces []string `json:"namespaces"`
 	// Cells has a string for each rule, with a letter for each slot.
 	Cells []string `json:"cells"`
+	// Revisions are those of the cells by slot, by the number of the rule, for rules
+	// that have any.
+	Revisions map[int][]int `json:"revisions,omitempty"`
 }
 
 // Delta is what changed in a Grid.
@@ -15,27 +18,37 @@ type Delta struct {
 	Namespaces map[int]string `json:"namespaces,omitempty"`
 	// Cells are slots and numbers of states in turn, by the number of the rule.
 	Cells map[int][]int `json:"cells,omitempty"`
+	// Revisions are slots and revisions in turn, by the number of the rule.
+	Revisions map[int][]int `json:"revisions,omitempty"`
 }
 
 // Empty reports whether nothing changed.
-func (d Delta) Empty() bool { return len(d.Namespaces) == 0 && len(d.Cells) == 0 }
+func (d Delta) Empty() bool {
+	return len(d.Namespaces) == 0 && len(d.Cells) == 0 && len(d.Revisions) == 0
+}
+
+// shown is what a page shows of a cell.
+type shown struct {
+	state    State
+	revision int
+}
 
 // changes are kept by what was there before, so that what came and went
 // between two Takes is none.
 type changes struct {
 	named map[int]string
-	was   []map[int]State
+	was   []map[int]shown
 }
 
 func newChanges(rules int) changes {
-	c := changes{named: map[int]string{}, was: make([]map[int]State, rules)}
+	c := changes{named: map[int]string{}, was: make([]map[int]shown, rules)}
 	for row := range c.was {
-		c.was[row] = map[int]State{}
+		c.was[row] = map[int]shown{}
 	}
 	return c
 }
 
-func (c *changes) note(row, slot int, before, after State) {
+func (c *changes) note(row, slot int, before, after shown) {
 	if before == after {
 		return
 	}
@@ -53,18 +66,38 @@ func (g *Grid) Snapshot() Snapshot {
 		letters := make([]byte, len(g.names))
 		for slot, at := range g.cells[row] {
 			letters[slot] = at.state().code()
+			if revision := at.revision(); revision != 0 {
+				s.revise(row, slot, revision)
+			}
 		}
 		s.Cells[row] = string(letters)
 	}
 	return s
 }
 
+// revise sets the revision of a cell.
+func (s *Snapshot) revise(row, slot, revision int) {
+	if s.Revisions == nil {
+		s.Revisions = map[int][]int{}
+	}
+	if s.Revisions[row] == nil {
+		s.Revisions[row] = make([]int, len(s.Namespaces))
+	}
+	s.Revisions[row][slot] = revision
+}
+
 // Take returns what changed since it was last called.
 func (g *Grid) Take() Delta {
-	d := Delta{Namespaces: g.changes.named, Cells: map[int][]int{}}
+	d := Delta{Namespaces: g.changes.named, Cells: map[int][]int{}, Revisions: map[int][]int{}}
 	for row, was := range g.changes.was {
-		for slot := range was {
-			d.Cells[row] = append(d.Cells[row], slot, int(g.cells[row][slot].state()))
+		for slot, before := range was {
+			now := g.cells[row][slot].shown()
+			if now.state != before.state {
+				d.Cells[row] = append(d.Cells[row], slot, int(now.state))
+			}
+			if now.revision != before.revision {
+				d.Revisions[row] = append(d.Revisions[row], slot, now.revision)
+			}
 		}
 	}
 	g.changes = newChanges(len(g.rules))

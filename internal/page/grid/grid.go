@@ -19,6 +19,10 @@ type Place struct {
 	Reason string
 	// Why is a sentence for a person.
 	Why string
+	// Revision is the one of the source that the clone has; 0 where none is known.
+	// Consumers is how the clone's consumers do with it, in words.
+	Revision  int
+	Consumers string
 	// Since is when it came to stand so. In what is put into a Grid it may be
 	// zero: that it is not known.
 	Since time.Time
@@ -107,7 +111,7 @@ func (g *Grid) put(place Place, now time.Time) {
 	}
 	slot := g.slotOf(place.Namespace)
 	at := &g.cells[row][slot]
-	before := at.state()
+	before := at.shown()
 	place.pass = g.pass
 	same := slices.IndexFunc(*at, func(p Place) bool { return p.Target == place.Target })
 	if place.Since.IsZero() {
@@ -122,14 +126,14 @@ func (g *Grid) put(place Place, now time.Time) {
 	} else {
 		*at = append(*at, place)
 	}
-	g.changes.note(row, slot, before, at.state())
+	g.changes.note(row, slot, before, at.shown())
 }
 
 func (g *Grid) keep(row, slot int, which func(Place) bool) {
 	at := &g.cells[row][slot]
-	before := at.state()
+	before := at.shown()
 	*at = slices.DeleteFunc(*at, func(p Place) bool { return !which(p) })
-	g.changes.note(row, slot, before, at.state())
+	g.changes.note(row, slot, before, at.shown())
 }
 
 func (g *Grid) slotOf(namespace string) int {
@@ -179,6 +183,17 @@ func (c cell) state() State {
 	}
 	return worst
 }
+
+// revision is that of the only place of a cell; 0 where there are several, each of
+// which has a source of its own.
+func (c cell) revision() int {
+	if len(c) != 1 {
+		return 0
+	}
+	return c[0].Revision
+}
+
+func (c cell) shown() shown { return shown{c.state(), c.revision()} }
 
 // At returns what rule has in namespace, by name.
 func (g *Grid) At(rule, namespace string) []Place {

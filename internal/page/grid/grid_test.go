@@ -25,6 +25,16 @@ func filled(places ...Place) *Grid {
 	return g
 }
 
+func revised(place Place, revision int) Place {
+	place.Revision = revision
+	return place
+}
+
+func TestASnapshotHasTheRevisionsOfRulesThatHaveAny(t *testing.T) {
+	g := filled(at("one", "a", Current), revised(at("two", "b", Current), 7))
+	require.Equal(t, map[int][]int{1: {0, 7}}, g.Snapshot().Revisions)
+}
+
 func TestASnapshotIsEveryCell(t *testing.T) {
 	g := filled(at("one", "a", Current), at("two", "a", Failed), at("two", "b", Behind), at("gone", "a", Current))
 	require.Equal(t, Snapshot{Rules: []string{"one", "two"}, Namespaces: []string{"a", "b"}, Cells: []string{"ba", "ke"}}, g.Snapshot())
@@ -46,6 +56,14 @@ func TestADeltaIsWhatChanged(t *testing.T) {
 			g.Set(one.Target, []Place{one}, later)
 		}, Delta{}},
 		"a place of a rule that there isn't": {func(g *Grid) { g.Set(Target{"Secret", "a", "x"}, []Place{at("gone", "a", Failed)}, later) }, Delta{}},
+		"another revision":                   {func(g *Grid) { g.Set(one.Target, []Place{revised(one, 7)}, later) }, Delta{Revisions: map[int][]int{0: {0, 7}}}},
+		"a second clone in a cell, whose revision another source counts": {func(g *Grid) {
+			g.Set(one.Target, []Place{revised(one, 7)}, later)
+			g.Take()
+			other := revised(one, 3)
+			other.Name = "other"
+			g.Set(other.Target, []Place{other}, later)
+		}, Delta{Revisions: map[int][]int{0: {0, 0}}}},
 		"a namespace that came": {
 			func(g *Grid) { g.Set(at("one", "c", Behind).Target, []Place{at("one", "c", Behind)}, later) },
 			Delta{Namespaces: map[int]string{2: "c"}, Cells: map[int][]int{0: {2, int(Behind)}}},
@@ -70,12 +88,14 @@ func TestADeltaIsWhatChanged(t *testing.T) {
 			g := filled(one, at("two", "a", Current), at("two", "b", Current))
 			test.change(g)
 			delta := g.Take()
-			require.Equal(t, len(test.want.Namespaces)+len(test.want.Cells) == 0, delta.Empty())
+			require.Equal(t, test.want.Empty(), delta.Empty())
 			if !delta.Empty() {
 				require.Subset(t, delta.Namespaces, test.want.Namespaces)
 				require.Len(t, delta.Namespaces, len(test.want.Namespaces))
 				require.Subset(t, delta.Cells, test.want.Cells)
 				require.Len(t, delta.Cells, len(test.want.Cells))
+				require.Subset(t, delta.Revisions, test.want.Revisions)
+				require.Len(t, delta.Revisions, len(test.want.Revisions))
 			}
 			require.True(t, g.Take().Empty(), "it is taken once")
 		})

@@ -6,6 +6,7 @@ import { arrange, latestSpread, store } from './store.js';
 import { askCell, askList, follow } from './stream.js';
 import { Bands } from './bands.js';
 import { touched } from './band.js';
+import { isSoaking } from './deliveries.js';
 import { File, Protection, Waits } from './conditions.js';
 import { Curve } from './curve.js';
 import { Problems, Retained } from './groups.js';
@@ -150,6 +151,7 @@ const isSelected = (row, slot) => store.rules[row] === store.selected?.rule && s
 
 follow({
   changed: draw,
+  marked: repaint,
   rearranged() { rearrange(); askSoon(); if (store.selected) askDetail(); },
   cells(changed) {
     const now = performance.now();
@@ -162,4 +164,5 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', rearrange)
 touched.addEventListener('change', () => { draw(); rearrange(); });
 addEventListener('resize', rearrange);
 setInterval(draw, 10_000); // for how long ago something was
+setInterval(() => { if (isSoaking()) draw(); }, 1000);
 draw();

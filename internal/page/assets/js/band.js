@@ -1,7 +1,7 @@
 // The cells of one rule, drawn on a canvas: there may be ten thousand.
 
 import { byName, states } from './words.js';
-import { store } from './store.js';
+import { revisionAt, revisionMark, store } from './store.js';
 
 const freshFor = 1400; // ms that a cell glows that changed
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
@@ -34,7 +34,7 @@ export function palette() {
   const read = (name) => style.getPropertyValue(name).trim();
   return {
     states: states.map(({ name }) => read(`--${name}`)),
-    ink: read('--ink'), empty: read('--soft'), glow: read('--glow'), focus: read('--focus'), panel: read('--panel'), tile: read('--tile'), back: read('--back'), line: read('--line'),
+    ink: read('--ink'), empty: read('--soft'), fresh: read('--fresh'), glow: read('--glow'), focus: read('--focus'), panel: read('--panel'), tile: read('--tile'), back: read('--back'), line: read('--line'),
     font: `13px ${read('--font')}`,
   };
 }
@@ -98,8 +98,9 @@ export class Band {
     const chosen = store.filter.states;
     const shown = chosen.size === 0 || chosen.has(states[state].name);
     pen.globalAlpha = shown ? 1 : 0.18;
-    if (named) this.tile(x, y, w, h, state, store.names[slot]);
+    if (named) this.tile(x, y, w, h, state, slot);
     else this.square(x, y, w, h, state);
+    this.notch(x, y, w, h, revisionMark(this.row, slot));
     if (glow > 0) {
       pen.globalAlpha *= glow * 0.75;
       pen.fillStyle = this.colours.glow;
@@ -113,7 +114,24 @@ export class Band {
     if (at === this.cursor || isSelected) this.ring(x, y, w, h, at === this.cursor);
   }
 
-  tile(x, y, w, h, state, name) {
+  /** A corner that says that the revision is not the stable one: filled while it is
+   * being delivered. */
+  notch(x, y, w, h, mark) {
+    if (mark === '') return;
+    const { pen } = this;
+    const side = Math.max(2, Math.round(Math.min(w, h) * 0.45));
+    pen.beginPath();
+    pen.moveTo(x + w - side, y);
+    pen.lineTo(x + w, y);
+    pen.lineTo(x + w, y + side);
+    pen.closePath();
+    pen.fillStyle = this.colours.fresh;
+    pen.strokeStyle = this.colours.fresh;
+    pen.lineWidth = 1;
+    if (mark === 'new') pen.fill(); else pen.stroke();
+  }
+
+  tile(x, y, w, h, state, slot) {
     const { pen, colours } = this;
     const empty = states[state].name === 'empty';
     pen.fillStyle = empty ? colours.back : colours.tile;
@@ -124,8 +142,16 @@ export class Band {
     pen.fillStyle = empty ? colours.empty : colours.ink;
     pen.font = colours.font;
     pen.textBaseline = 'middle';
-    let text = name;
-    while (text.length > 3 && pen.measureText(text).width > w - 34) text = text.slice(0, -2).replace(/…?$/, '…');
+    let text = store.names[slot];
+    const revision = revisionAt(this.row, slot);
+    const aside = revision > 0 ? `r${revision}` : '';
+    const taken = aside ? pen.measureText(aside).width + 20 : 0;
+    if (aside) {
+      pen.textAlign = 'right';
+      pen.fillText(aside, x + w - 16, y + h / 2 + 0.5);
+      pen.textAlign = 'left';
+    }
+    while (text.length > 3 && pen.measureText(text).width > w - 34 - taken) text = text.slice(0, -2).replace(/…?$/, '…');
     pen.fillText(text, x + 28, y + h / 2 + 0.5);
   }
 

@@ -5,9 +5,10 @@ import { Component, createRef, h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
 import { Band, namedMost, palette, touched } from './band.js';
 import { protects } from './conditions.js';
+import { Deliveries } from './deliveries.js';
 import { Detail } from './detail.js';
 import { Share, Sign } from './head.js';
-import { called, isRemoved, shows, store, totals } from './store.js';
+import { called, isRemoved, isUnderWay, revisionAt, revisionMark, shows, store, totals } from './store.js';
 import { count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
@@ -40,8 +41,10 @@ const holds = (row) => store.counts[row].some((n, state) => state > 0 && n > 0);
 /** What the signs of the grid mean. */
 function Legend() {
   const sums = totals({ empty: true });
+  const delivers = [...store.deliveries].some(([rule, all]) => shows(rule) && all.length === 1 && isUnderWay(all[0]));
   return html`<ul class="legend" aria-label="Legend">
     ${states.map(({ name, text, means }, at) => sums[at] > 0 && html`<li key=${name} title=${means}><${Sign} state=${name} />${text}</li>`)}
+    ${delivers && html`<li key="new" title="the clone has the revision that is being delivered"><i class="sign" data-state="current" data-mark="new" aria-hidden="true"></i>has the revision under delivery</li>`}
   </ul>`;
 }
 
@@ -60,6 +63,7 @@ function Rule({ rule, row, shown, act }) {
   return html`<section class="band" data-rule=${rule}>
     <h3>${called(rule)} <span data-is=${is}>${state}</span>
       ${shield && html`<span class="shield" data-is=${known.proof === 'unproven' ? 'trouble' : ''}>${shield}</span>`}</h3>
+    <${Deliveries} rule=${rule} />
     ${known?.missing && html`<p class="missing" role="status"><b>No source:</b> ${known.missing}</p>`}
     ${filled && folded && html`<${Share} sums=${store.counts[row]} />
       <button type="button" class="quiet more" aria-expanded=${isOpen} onClick=${() => act.open(rule)}>
@@ -101,7 +105,10 @@ class Cells extends Component {
 
   words(at) {
     const slot = store.order[at];
-    return `${store.names[slot]}: ${states[store.cells[this.props.row][slot]].text}`;
+    const { row } = this.props;
+    const revision = revisionAt(row, slot);
+    const which = { new: ', which is being delivered', other: ', which is not delivered any more', '': '' }[revisionMark(row, slot)];
+    return `${store.names[slot]}: ${states[store.cells[row][slot]].text}${revision > 0 ? `, revision ${revision}${which}` : ''}`;
   }
 
   point(at) {

@@ -2,6 +2,7 @@
 
 import { h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
+import { failures } from './deliveries.js';
 import { called, isRemoved, shows, store, totals } from './store.js';
 import { clock, cluster, count, many, states, weigh } from './words.js';
 
@@ -26,12 +27,14 @@ function troubles() {
   const shown = (store.conditions?.rules ?? []).filter(({ name }) => shows(name));
   const missing = shown.filter(({ missing }) => missing).length;
   const unproven = shown.filter(({ proof }) => proof === 'unproven').length;
+  const failed = failures(shows);
   const file = store.conditions?.file ? 1 : 0;
   const words = [];
   if (file > 0) words.push('the configuration on disk is invalid');
   if (missing > 0) words.push(`${many(missing, 'rule')} without a source`);
   if (unproven > 0) words.push(`${many(unproven, 'rule')} not verified to protect`);
-  return { n: file + missing + unproven, words };
+  if (failed > 0) words.push(`${many(failed, 'delivery', 'deliveries')} failed`);
+  return { n: file + missing + unproven + failed, words };
 }
 
 /** What the headline says, and in which colour. */

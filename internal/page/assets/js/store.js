@@ -10,8 +10,11 @@ export const store = {
   rules: null, // null until the grid is there
   names: [], // of namespaces, by slot
   cells: [], // a Uint8Array of states for each rule, by slot
+  revisions: new Map(), // those of the clones by slot, by row, for rules with any
   counts: [], // of each state, for each rule
   order: [], // the slots that are shown, by name
+  deliveries: new Map(), // a list for each rule that has any
+  moreDeliveries: {}, // how many others there are, by rule
   conditions: null, // null until they are there
   ruleByName: new Map(), // those of conditions
   spreads: new Map(),
@@ -30,6 +33,34 @@ export const store = {
 export function takeConditions(conditions) {
   store.conditions = conditions;
   store.ruleByName = new Map(conditions.rules.map((rule) => [rule.name, rule]));
+}
+
+/** Takes in the deliveries. Returns whether cells look different. */
+export function takeDeliveries({ all, more = {} }) {
+  const marks = () => JSON.stringify([...store.deliveries.values()].flat().map(({ rule, verdict, revision, wanted, stable }) => [rule, verdict, revision, wanted, stable]));
+  const before = marks();
+  store.deliveries = new Map();
+  for (const delivery of all) store.deliveries.set(delivery.rule, [...(store.deliveries.get(delivery.rule) ?? []), delivery]);
+  store.moreDeliveries = more;
+  return marks() !== before;
+}
+
+/** Whether a delivery is on its way, or held there. */
+export const isUnderWay = ({ verdict }) => verdict === 'Delivering' || verdict === 'Held';
+
+/** The revision that a clone has; 0 where none is known. */
+export const revisionAt = (row, slot) => store.revisions.get(row)?.[slot] ?? 0;
+
+/** What is special about a clone's revision: new while it is being delivered, and
+ * other when it is neither that nor the stable one. Sources count their revisions
+ * apart, so that nothing is said of a rule with several. */
+export function revisionMark(row, slot) {
+  const revision = revisionAt(row, slot);
+  const all = store.deliveries.get(store.rules[row]) ?? [];
+  if (revision === 0 || all.length !== 1 || store.moreDeliveries[store.rules[row]]) return '';
+  const [delivery] = all;
+  if (isUnderWay(delivery) && revision === delivery.revision) return 'new';
+  return revision === delivery.wanted || revision === delivery.stable ? '' : 'other';
 }
 
 /** Whether clones name a rule that is not in the configuration any more. */
@@ -59,10 +90,11 @@ function recount(row) {
 }
 
 /** Takes in a whole grid. */
-export function takeGrid({ rules, namespaces, cells }) {
+export function takeGrid({ rules, namespaces, cells, revisions = {} }) {
   store.rules = rules;
   store.names = namespaces;
   store.cells = cells.map((letters) => Uint8Array.from(letters, (letter) => letter.charCodeAt(0) - 97));
+  store.revisions = new Map(Object.entries(revisions).map(([row, bySlot]) => [Number(row), bySlot]));
   store.counts = [];
   rules.forEach((_, row) => recount(row));
   arrange();
@@ -79,7 +111,7 @@ function grow(length) {
 
 /** Takes in what changed. Returns whether namespaces came or went, and the
  * slots that changed in each row. */
-export function takeDelta({ namespaces = {}, cells = {} }) {
+export function takeDelta({ namespaces = {}, cells = {}, revisions = {} }) {
   const renamed = Object.entries(namespaces);
   for (const [slot, name] of renamed) {
     while (store.names.length <= slot) store.names.push('');
@@ -98,6 +130,12 @@ export function takeDelta({ namespaces = {}, cells = {} }) {
       slots.push(slot);
     }
     changed.set(Number(row), slots);
+  }
+  for (const [row, pairs] of Object.entries(revisions)) {
+    const at = Number(row);
+    if (!store.revisions.has(at)) store.revisions.set(at, []);
+    for (let i = 0; i < pairs.length; i += 2) store.revisions.get(at)[pairs[i]] = pairs[i + 1];
+    changed.set(at, [...new Set([...(changed.get(at) ?? []), ...pairs.filter((_, i) => i % 2 === 0)])]);
   }
   if (renamed.length > 0) {
     store.rules.forEach((_, row) => recount(row));

@@ -1,6 +1,6 @@
 // The line to the service: one stream of events, and questions beside it.
 
-import { store, takeConditions, takeDelta, takeGrid } from './store.js';
+import { store, takeConditions, takeDeliveries, takeDelta, takeGrid } from './store.js';
 import { heartbeat } from './words.js';
 
 const missed = 2 * heartbeat + 1000; // ms without an event after which the page warns its reader
@@ -57,6 +57,7 @@ function connect(on) {
     on.changed();
   });
   hear('conditions', (conditions) => { takeConditions(conditions); on.changed(); });
+  hear('deliveries', (deliveries) => { if (takeDeliveries(deliveries)) on.marked(); on.changed(); });
   hear('grid', (grid) => { takeGrid(grid); on.rearranged(); on.changed(); });
   hear('delta', (delta) => {
     const { rearranged, changed } = takeDelta(delta);

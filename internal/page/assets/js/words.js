@@ -44,6 +44,16 @@ export function ago(time) {
   return seconds < 5 ? 'just now' : `${Math.floor(seconds)} s ago`;
 }
 
+/** A length of time that is left, in its two largest units. */
+export function left(seconds) {
+  const all = Math.max(0, Math.round(seconds));
+  const parts = [['d', 86400], ['h', 3600], ['min', 60], ['s', 1]].map(([unit, length], at, units) => {
+    const n = Math.floor((at === 0 ? all : all % units[at - 1][1]) / length);
+    return n > 0 && `${n} ${unit}`;
+  }).filter(Boolean);
+  return parts.slice(0, 2).join(' ') || '0 s';
+}
+
 /** A length of time with two digits that count. */
 export function span(seconds) {
   if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
