@@ -14,6 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
+	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // takeNotes reports what is valid and probably a mistake. It is silent about
@@ -24,6 +25,7 @@ func takeNotes(doc *document, config *Config, own string) {
 		if rule.Sync != nil {
 			noteNamespaces(doc, at.Child("sync", "namespaces"), rule.clonesTo(), "the rule clones")
 			noteSource(doc, at.Child("source", "namespace"), rule.Source, own)
+			noteStages(doc, at.Child("sync", "delivery", "stages"), rule)
 		}
 		if rule.Protect != nil && allowsNobody(rule.Protect.Allow) {
 			doc.note(at.Child("protect", "allow"),
@@ -152,6 +154,74 @@ func meet(a, b Rule) bool {
 		}
 	}
 	return false
+}
+
+// noteStages reports stages that select nothing, or namespaces of an earlier stage.
+func noteStages(doc *document, at *field.Path, rule Rule) {
+	if rule.Sync.Delivery == nil {
+		return
+	}
+	stages := rule.Sync.Delivery.Stages
+	for i, stage := range stages {
+		if stage.Namespaces == nil {
+			continue
+		}
+		at := at.Index(i).Child("namespaces")
+		theirs := stageNamespaces(stage)
+		if !meet(Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(rule.Sync.Namespaces)}},
+			Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(theirs)}}) {
+			doc.note(at, "the stage selects nothing: the rule clones to none of these namespaces")
+			continue
+		}
+		for _, earlier := range stages[:i] {
+			if earlier.Namespaces == nil {
+				continue
+			}
+			first := stageNamespaces(earlier)
+			if covers(first, theirs) {
+				doc.note(at, fmt.Sprintf("the stage selects nothing: stage %s, which comes first, has all of these namespaces", earlier.Name))
+				break
+			}
+			if overlap(first, theirs) {
+				doc.note(at, fmt.Sprintf("a namespace that stage %s matches as well belongs to that stage, which comes first", earlier.Name))
+			}
+		}
+	}
+}
+
+// stageNamespaces returns which namespaces a stage takes of those of its rule.
+func stageNamespaces(stage syncspec.Stage) rules.Namespaces {
+	in := rules.Namespaces{Include: stage.Namespaces.Include, Selector: stage.Namespaces.Selector}
+	if len(in.Include) == 0 {
+		in.Include = []string{"*"}
+	}
+	return in
+}
+
+func withoutLabels(n rules.Namespaces) rules.Namespaces {
+	n.Selector = nil
+	return n
+}
+
+// covers reports whether all that b selects is surely selected by a.
+func covers(a, b rules.Namespaces) bool {
+	if !allLabels(a) && labelsOf(a) != labelsOf(b) {
+		return false
+	}
+	return !slices.ContainsFunc(b.Include, func(glob string) bool {
+		return !slices.ContainsFunc(a.Include, func(wider string) bool { return rules.Within(glob, wider) })
+	})
+}
+
+// overlap reports whether a and b surely select a namespace of the same name, if their
+// labels do.
+func overlap(a, b rules.Namespaces) bool {
+	if !allLabels(a) && !allLabels(b) && labelsOf(a) != labelsOf(b) {
+		return false
+	}
+	return slices.ContainsFunc(a.Include, func(one string) bool {
+		return slices.ContainsFunc(b.Include, func(other string) bool { return rules.Within(one, other) || rules.Within(other, one) })
+	})
 }
 
 // noteSource reports a source in a namespace from which sync refuses to clone.

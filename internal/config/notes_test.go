@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +39,21 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 		"an include of the source's namespace": {namespaces("include: [platform]"), []string{nowhere + "kube-*" + nothing}},
 		"an include of nothing":                {namespaces("include: []"), []string{nowhere + "kube-*" + nothing}},
 		"an include of which something stays":  {namespaces("include: ['*-ci'], exclude: ['a-*', 'kube-*']"), nil},
+
+		"stages apart": {stages("include: [team-*]", "{include: [team-1]}", "{include: [team-2]}"), nil},
+		"a stage outside of the rule": {stages("include: [team-*]", "{include: [ops-*]}"), []string{
+			"f.yaml:6: rules[0].sync.delivery.stages[0].namespaces: the stage selects nothing: the rule clones to none of these namespaces",
+		}},
+		"a stage that an earlier one covers": {stages("include: [team-*]", "{include: [team-*]}", "{include: [team-1], selector: {matchLabels: {a: b}}}"), []string{
+			"f.yaml:6: rules[0].sync.delivery.stages[1].namespaces: the stage selects nothing: stage s0, which comes first, has all of these namespaces",
+		}},
+		"a stage that overlaps with an earlier one": {stages("include: [team-*]", "{include: [team-1]}", "{include: [team-*]}"), []string{
+			"f.yaml:6: rules[0].sync.delivery.stages[1].namespaces: a namespace that stage s0 matches as well belongs to that stage, which comes first",
+		}},
+		"stages by different labels": {stages("", "{selector: {matchLabels: {a: b}}}", "{selector: {matchLabels: {a: c}}}"), nil},
+		"stages by the same labels": {stages("", "{selector: {matchLabels: {a: b}}}", "{selector: {matchLabels: {a: b}}}"), []string{
+			"f.yaml:6: rules[0].sync.delivery.stages[1].namespaces: the stage selects nothing: stage s0, which comes first, has all of these namespaces",
+		}},
 
 		"two rules for all namespaces":           {two("", ""), []string{"f.yaml:9: " + shared}},
 		"a rule for some of another's":           {two("namespaces: {include: [team-*]}", "namespaces: {include: [x, team-a]}"), []string{"f.yaml:9: " + shared}},
@@ -86,6 +103,15 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 
 func fromKubeSystem(more string) []byte {
 	return file("rules:", "- name: a", "  source: {kind: Secret, namespace: kube-system, name: s"+more+"}", "  sync: {}")
+}
+
+// stages is a rule whose stages have these namespaces, named s0 and so on.
+func stages(of string, all ...string) []byte {
+	var list []string
+	for i, one := range all {
+		list = append(list, fmt.Sprintf("{name: s%d, namespaces: %s}", i, one))
+	}
+	return oneRule("  sync: {namespaces: {" + of + "}, delivery: {gate: {consumers: None}, stages: [" + strings.Join(list, ", ") + "]}}")
 }
 
 func namespaces(chosen string) []byte { return oneRule("  sync: {namespaces: {" + chosen + "}}") }
