@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs with OIDC and other plugins
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -24,6 +26,26 @@ A flag overrides its variable. An empty variable counts as not set.`
 func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
 	flags.StringVar(&kubeconfig.File, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	flags.StringVar(&kubeconfig.Context, "context", "", "context of the kubeconfig (default: its current context)")
+}
+
+// addCluster adds kubectl's flags that say how to reach a cluster. kubeconfig is valid
+// once the flags are parsed. The help shows only the common flags.
+func addCluster(command *cobra.Command) (kubeconfig func() kube.Kubeconfig) {
+	cluster := genericclioptions.NewConfigFlags(false)
+	cluster.CacheDir = nil  // no command caches discovery
+	cluster.Namespace = nil // a rule is in no namespace
+	cluster.AddFlags(command.Flags())
+	for _, name := range []string{
+		"as-uid", "as-user-extra", "certificate-authority", "client-certificate", "client-key", "cluster", "disable-compression",
+		"insecure-skip-tls-verify", "proxy-url", "server", "tls-server-name", "token", "user",
+	} {
+		if flag := command.Flags().Lookup(name); flag != nil {
+			flag.Hidden = true
+		}
+	}
+	return func() kube.Kubeconfig {
+		return kube.Kubeconfig{File: *cluster.KubeConfig, Context: *cluster.Context, Loader: cluster.ToRawKubeConfigLoader()}
+	}
 }
 
 func addOutput(command *cobra.Command) *inspect.Format {

@@ -29,7 +29,8 @@ func newConnection(command *cobra.Command) *inspection {
 		UserAgent: "headwater-cli/" + app.Version,
 		Warn:      func(text string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), "headwater: warning:", text) },
 	}}
-	addKubeconfig(command.Flags(), &in.options.Kubeconfig)
+	kubeconfig := addCluster(command)
+	command.PreRun = func(*cobra.Command, []string) { in.options.Kubeconfig = kubeconfig() }
 	return in
 }
 

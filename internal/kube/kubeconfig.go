@@ -21,6 +21,8 @@ type Kubeconfig struct {
 	File string
 	// Context is a context of the file; empty for the current context.
 	Context string
+	// Loader, if set, loads File and Context with kubectl's other flags.
+	Loader clientcmd.ClientConfig
 }
 
 // ErrNoCluster is returned when neither a kubeconfig nor an in-cluster service
@@ -28,10 +30,8 @@ type Kubeconfig struct {
 var errNoCluster = errors.New("no cluster to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run inside a cluster")
 
 func (k Kubeconfig) rest() (*rest.Config, error) {
-	loading := clientcmd.NewDefaultClientConfigLoadingRules()
-	loading.ExplicitPath, loading.WarnIfAllMissing = k.File, false
-	client := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
-	files := strings.Join(loading.GetLoadingPrecedence(), ", ")
+	client := k.loader()
+	files := strings.Join(client.ConfigAccess().GetLoadingPrecedence(), ", ")
 	raw, err := client.RawConfig()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -45,7 +45,7 @@ func (k Kubeconfig) rest() (*rest.Config, error) {
 	}
 	config, err := client.ClientConfig()
 	named := cmp.Or(k.File, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
-	switch empty := clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster); {
+	switch empty := clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) || isDefault(config); {
 	case empty && known != "":
 		return nil, fmt.Errorf("kubeconfig %s: no current context is set; pass --context with an existing one: %s", files, known)
 	case empty && named != "":
@@ -56,4 +56,19 @@ func (k Kubeconfig) rest() (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
 	}
 	return config, nil
+}
+
+func (k Kubeconfig) loader() clientcmd.ClientConfig {
+	if k.Loader != nil {
+		return k.Loader
+	}
+	loading := clientcmd.NewDefaultClientConfigLoadingRules()
+	loading.ExplicitPath, loading.WarnIfAllMissing = k.File, false
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
+}
+
+// isDefault reports whether config has the address that kubectl's flags fall back to,
+// because nothing names a cluster.
+func isDefault(config *rest.Config) bool {
+	return config != nil && config.Host == clientcmd.ClusterDefaults.Server && os.Getenv("KUBERNETES_MASTER") == ""
 }
