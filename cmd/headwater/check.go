@@ -89,6 +89,8 @@ json or yaml also on stdout. It also lists warnings for settings that are valid
 but probably unintended.
 
 Exits 0 if the file is valid, else 1.`,
+		Example: `  headwater check headwater.yaml
+  helm template headwater deploy/helm/headwater --values values.yaml | headwater check -`,
 		Args:              oneArgument,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}

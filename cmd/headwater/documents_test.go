@@ -75,3 +75,10 @@ func TestTheDocumentsNameVariablesThatSetFlags(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	for _, command := range rootCommand("headwater").Commands() {
+		require.Contains(t, command.Example, "headwater "+command.Name(), command.Name())
+		require.Contains(t, says(t, "headwater", command.Name(), "--help"), "Examples:", command.Name())
+	}
+}

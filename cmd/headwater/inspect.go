@@ -54,7 +54,9 @@ func (in *inspection) show(find func(context.Context, inspect.Options) (inspect.
 
 func planCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use:   "plan",
+		Use: "plan",
+		Example: `  headwater plan --config headwater.yaml
+  headwater plan --config headwater.yaml -o json`,
 		Short: "Show what a configuration would create, update, recreate and delete, and why",
 		Long: `Show what a configuration would create, update, recreate, delete and leave
 alone, and why. The command writes nothing.
@@ -86,7 +88,9 @@ Exits 0 if nothing would change, 2 if something would change, and 1 on failure.`
 
 func approveCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use:   "approve RULE",
+		Use: "approve RULE",
+		Example: `  headwater approve blogsecret --dry-run
+  headwater approve blogsecret`,
 		Short: "Approve what a rule is holding: many deletions at once, or an emptied source",
 		Long: `Approve what a rule is holding: the deletion of more clones at once than
 safety.maxDeleteFraction allows, or emptying clones because their source was
@@ -130,8 +134,9 @@ func objectCommand[P inspect.Printable](command *cobra.Command, answer func(cont
 
 func whoCanEditCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
-		Use:   "who-can-edit RULE",
-		Short: "List who may change the source of a rule, and why",
+		Use:     "who-can-edit RULE",
+		Example: `  headwater who-can-edit blogsecret`,
+		Short:   "List who may change the source of a rule, and why",
 		Long: `List who may change the source of a rule, and why: users and groups that the
 rule allows, holders of a ClusterRole that it allows, holders of the verb override
 (also by a wildcard), and Headwater itself.
@@ -143,7 +148,9 @@ Requires permission to list ClusterRoles and ClusterRoleBindings.`,
 
 func explainCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
-		Use:   "explain KIND/NAMESPACE/NAME",
+		Use: "explain KIND/NAMESPACE/NAME",
+		Example: `  headwater explain deploy/team-a/web
+  headwater explain pod/team-a/web-0 -o yaml`,
 		Short: "Explain what a workload or pod consumes, what a change would do, and why",
 		Long: `Explain what a workload or pod consumes and how, which rule or annotation
 reloads it, what a change would do and why, and whether it runs the current data.
@@ -158,7 +165,9 @@ rolling out.`,
 
 func consumersCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
-		Use:   "consumers KIND/NAMESPACE/NAME",
+		Use: "consumers KIND/NAMESPACE/NAME",
+		Example: `  headwater consumers secret/platform/blogsecret
+  headwater consumers cm/team-a/settings -o json`,
 		Short: "List the consumers of a Secret or ConfigMap, and what a change would do to each",
 		Long: `List the workloads that consume a Secret or ConfigMap, and pods that consume it
 without a pod template; what a change would do to each; and whether each runs the

@@ -26,7 +26,9 @@ var (
 
 func migrateCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use:   "migrate",
+		Use: "migrate",
+		Example: `  headwater migrate > headwater.yaml
+  headwater migrate --filename policies/ > headwater.yaml`,
 		Short: "Generate a configuration from Kyverno, Reflector or kubernetes-replicator",
 		Long: `Generate an equivalent configuration for other tools:
 - Kyverno's ClusterPolicy and Policy that clone Secrets and ConfigMaps, deny

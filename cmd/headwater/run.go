@@ -11,7 +11,9 @@ import (
 func runCommand() *cobra.Command {
 	var settings app.Settings
 	command := &cobra.Command{
-		Use:   "run --config FILE",
+		Use: "run --config FILE",
+		Example: `  headwater run --config headwater.yaml
+  HEADWATER_LOG_LEVEL=debug headwater run --config headwater.yaml`,
 		Short: "Run the service",
 		Long: `Run the service until it receives SIGTERM or SIGINT (Ctrl-C). A second signal
 ends it immediately, with exit code 1.

@@ -21,9 +21,10 @@ func (b buildInfo) Table(out io.Writer) { _, _ = fmt.Fprintln(out, "headwater ve
 
 func versionCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the commit, Go version and platform of the build",
-		Args:  noArguments,
+		Use:     "version",
+		Example: `  headwater version -o json`,
+		Short:   "Print the version and the commit, Go version and platform of the build",
+		Args:    noArguments,
 	}
 	format := addOutput(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
