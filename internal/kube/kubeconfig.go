@@ -45,7 +45,7 @@ func (k Kubeconfig) rest() (*rest.Config, error) {
 	}
 	config, err := client.ClientConfig()
 	named := cmp.Or(k.File, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
-	switch empty := clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) || isDefault(config); {
+	switch empty := namesNoCluster(config, err); {
 	case empty && known != "":
 		return nil, fmt.Errorf("kubeconfig %s: no current context is set; pass --context with an existing one: %s", files, known)
 	case empty && named != "":
@@ -67,8 +67,11 @@ func (k Kubeconfig) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
 }
 
-// isDefault reports whether config has the address that kubectl's flags fall back to,
-// because nothing names a cluster.
-func isDefault(config *rest.Config) bool {
-	return config != nil && config.Host == clientcmd.ClusterDefaults.Server && os.Getenv("KUBERNETES_MASTER") == ""
+// namesNoCluster reports whether no kubeconfig and no flag names a cluster. Then config
+// is nil, or has the address that kubectl's flags fall back to.
+func namesNoCluster(config *rest.Config, err error) bool {
+	if err != nil {
+		return clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster)
+	}
+	return config.Host == clientcmd.ClusterDefaults.Server && os.Getenv("KUBERNETES_MASTER") == ""
 }
