@@ -108,15 +108,12 @@ func (c *controller) run(ctx context.Context) error {
 	defer c.posts.queue.Close()
 	c.reads.Queue.Open()
 	defer c.reads.Queue.Close()
-	subscriptions, err := c.subscribe()
-	defer func() { subscriptions.Cancel() }()
-	if err != nil {
-		return err
-	}
 	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.enqueueAll(); c.reports.Recheck() })()
-	if !c.caches.AwaitFull(ctx, subscriptions) {
-		return nil
-	}
+	return c.caches.Follow(ctx, c.subscribe, c.work)
+}
+
+// work does everything that a leader does, until ctx ends.
+func (c *controller) work(ctx context.Context) {
 	c.rollouts.Lead()
 	c.watchEarlierRestarts()
 	defer c.watch.Clear()
@@ -131,7 +128,6 @@ func (c *controller) run(ctx context.Context) error {
 	background.Go(func() { runEvery(ctx, reportInterval, c.report.EmitSummaries) })
 	background.Go(func() { runEvery(ctx, judgeInterval, c.judgeRollouts) })
 	c.queue.Run(ctx)
-	return nil
 }
 
 const (

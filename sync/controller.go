@@ -61,15 +61,12 @@ type controller struct {
 func (c *controller) Run(ctx context.Context) error {
 	c.queue.Open()
 	defer c.queue.Close()
-	subscriptions, err := c.subscribe()
-	defer func() { subscriptions.Cancel() }()
-	if err != nil {
-		return err
-	}
 	defer c.Live.Subscribe(c.rulesChanged)()
-	if !c.Caches.AwaitFull(ctx, subscriptions) {
-		return nil
-	}
+	return c.Caches.Follow(ctx, c.subscribe, c.work)
+}
+
+// work reconciles until ctx ends.
+func (c *controller) work(ctx context.Context) {
 	c.metrics.initRepairs(c.Live.Load())
 	c.log.Info("sync started: comparing all clones with their sources", zap.Int("rules", len(c.Live.Load().All())))
 	c.startedAt = c.now()
@@ -77,7 +74,6 @@ func (c *controller) Run(ctx context.Context) error {
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)
-	return nil
 }
 
 func (c *controller) subscribe() (all informers.Subscriptions, err error) {

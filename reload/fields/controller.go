@@ -86,17 +86,8 @@ func NewController(p Params, definitions *informers.View[*informers.Definition])
 func (s *Controller) Run(ctx context.Context) error {
 	s.queue.Open()
 	defer s.queue.Close()
-	subscriptions, err := s.subscribe()
-	defer func() { subscriptions.Cancel() }()
-	if err != nil {
-		return err
-	}
 	defer s.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.enqueueAll() })()
-	if !s.caches.AwaitFull(ctx, subscriptions) {
-		return nil
-	}
-	s.queue.Run(ctx)
-	return nil
+	return s.caches.Follow(ctx, s.subscribe, s.queue.Run)
 }
 
 func (s *Controller) subscribe() (all informers.Subscriptions, err error) {

@@ -93,14 +93,8 @@ func (r *Reporter) Run(ctx context.Context) {
 	r.clear()
 	r.queue.Open()
 	defer r.queue.Close()
-	subscriptions, err := r.subscribe()
-	defer func() { subscriptions.Cancel() }()
-	if err != nil {
+	if err := r.caches.Follow(ctx, r.subscribe, r.queue.Run); err != nil {
 		r.log.Error("cannot report the health of consumers", zap.Error(err))
-		return
-	}
-	if r.caches.AwaitFull(ctx, subscriptions) {
-		r.queue.Run(ctx)
 	}
 }
 

@@ -2,7 +2,6 @@ package deliverer
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,11 +24,6 @@ import (
 
 const (
 	workers = 4
-	// A delivery is judged this long after a clone changed, so that the clones of a
-	// stage are counted few times. judgeRatio bounds the share of time that this takes.
-	judgeDelay    = 20 * time.Millisecond
-	maxJudgeDelay = 2 * time.Second
-	judgeRatio    = 10
 	// cacheRetry is the delay after a write that failed because the cache was behind.
 	// The watch event normally arrives first.
 	cacheRetry = time.Second
@@ -48,6 +42,7 @@ type Deliverer struct {
 	now          func() time.Time
 	queue        *queue.Runner[revisions.Key]
 	memory       memory
+	pace         pace
 }
 
 // memory is what a running leader remembers.
@@ -111,18 +106,8 @@ func New(p Params) *Deliverer {
 func (d *Deliverer) Run(ctx context.Context) error {
 	d.queue.Open()
 	defer d.queue.Close()
-	subscriptions, err := d.subscribe()
-	defer func() { subscriptions.Cancel() }()
-	if err != nil {
-		return err
-	}
 	defer d.reader.Live.Subscribe(func(_, _ *rules.Set[spec.Rule]) { d.enqueueAll() })()
-	if !d.reader.Caches.AwaitFull(ctx, subscriptions) {
-		return nil
-	}
-	d.enqueueAll()
-	d.queue.Run(ctx)
-	return nil
+	return d.reader.Caches.Follow(ctx, d.subscribe, d.queue.Run)
 }
 
 func (d *Deliverer) subscribe() (all informers.Subscriptions, err error) {
@@ -177,7 +162,7 @@ func (d *Deliverer) cloneChanged(change informers.Change[*object.Digested]) {
 	key := revisions.Key{Rule: marks.Rule, Source: marks.Source}
 	rule, inForce := d.reader.Live.Load().Named(marks.Rule)
 	if inForce && rule.Stages != nil && d.reader.Revisions.History(key).Candidate() != nil {
-		d.queue.After(key, d.metrics.judgeDelay())
+		d.queue.After(key, d.pace.delay())
 	}
 	if !inForce && change.Deleted && len(d.reader.Revisions.Stored(key)) > 0 {
 		d.queue.After(key, judgeDelay)
@@ -188,7 +173,7 @@ func (d *Deliverer) cloneChanged(change informers.Change[*object.Digested]) {
 func (d *Deliverer) namespaceChanged(informers.Change[*informers.Namespace]) {
 	for _, key := range d.reader.Revisions.Keys() {
 		if d.reader.Revisions.History(key).Candidate() != nil {
-			d.queue.After(key, d.metrics.judgeDelay())
+			d.queue.After(key, d.pace.delay())
 		}
 	}
 }
@@ -201,23 +186,4 @@ func (d *Deliverer) requestsChanged(change informers.Change[*survey.StoredApprov
 			}
 		}
 	}
-}
-
-// storedOf returns the stored form of a revision.
-func storedOf(all []*revisions.Stored, number int) *revisions.Stored {
-	at := slices.IndexFunc(all, func(s *revisions.Stored) bool { return s.Number == number })
-	if at < 0 {
-		return nil
-	}
-	return all[at]
-}
-
-// history returns the revisions as stored, and in order.
-func (d *Deliverer) history(key revisions.Key) ([]*revisions.Stored, delivery.History) {
-	stored := d.reader.Revisions.Stored(key)
-	all := make([]*delivery.Revision, 0, len(stored))
-	for _, one := range stored {
-		all = append(all, one.Revision)
-	}
-	return stored, delivery.NewHistory(all)
 }

@@ -1,9 +1,6 @@
 package deliverer
 
 import (
-	"sync/atomic"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -24,8 +21,6 @@ const pinnedState = "Pinned"
 type metrics struct {
 	deliverer *Deliverer
 	failures  *prometheus.CounterVec
-
-	took atomic.Int64 // nanoseconds that the last judgement took
 }
 
 func newMetrics(d *Deliverer, registry *prometheus.Registry) *metrics {
@@ -36,14 +31,6 @@ func newMetrics(d *Deliverer, registry *prometheus.Registry) *metrics {
 	}, []string{"rule"})
 	registry.MustRegister(m)
 	return m
-}
-
-// judged records how long a judgement took.
-func (m *metrics) judged(took time.Duration) { m.took.Store(int64(took)) }
-
-// judgeDelay returns how long to wait before the next judgement.
-func (m *metrics) judgeDelay() time.Duration {
-	return min(max(judgeDelay, judgeRatio*time.Duration(m.took.Load())), maxJudgeDelay)
 }
 
 // Describe implements prometheus.Collector.

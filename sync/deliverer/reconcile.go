@@ -3,6 +3,7 @@ package deliverer
 import (
 	"context"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -24,6 +25,7 @@ type work struct {
 	source  *object.Full
 	stored  []*revisions.Stored
 	history delivery.History
+	current *delivery.Revision // the one with the source's content; nil if none is recorded
 }
 
 func (d *Deliverer) reconcile(ctx context.Context, key revisions.Key) error {
@@ -50,8 +52,9 @@ func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
 	if source == nil || source.DeletionTimestamp != nil || !rule.Selects(key.Source, source.Labels) || plan.Forbidden(rule, source) {
 		return nil
 	}
-	w := &work{Deliverer: d, key: key, rule: rule, source: source}
-	w.stored, w.history = d.history(key)
+	w := &work{Deliverer: d, key: key, rule: rule, source: source, stored: d.reader.Revisions.Stored(key)}
+	w.history = revisions.HistoryOf(w.stored)
+	w.current = w.history.Of(source.Content, source.Digests)
 	for _, step := range []func(context.Context) (done bool, err error){
 		w.requests, w.tooLarge, w.record, w.supersede, w.withoutStages, w.advance, w.prune,
 	} {
@@ -115,7 +118,7 @@ func (w *work) tooLarge(ctx context.Context) (bool, error) {
 
 // record records the source's content, if it is new.
 func (w *work) record(ctx context.Context) (bool, error) {
-	if w.history.Of(w.source.Content, w.source.Digests) != nil {
+	if w.current != nil {
 		return false, nil
 	}
 	if err := w.unpin(ctx); err != nil {
@@ -146,9 +149,8 @@ func (w *work) unpin(ctx context.Context) error {
 
 // supersede ends the delivery of every revision that the source no longer has.
 func (w *work) supersede(ctx context.Context) (done bool, err error) {
-	current := w.history.Of(w.source.Content, w.source.Digests)
 	for _, revision := range w.history {
-		if revision.UnderWay() && revision != current {
+		if revision.UnderWay() && revision != w.current {
 			done = true
 			if err := w.settle(ctx, revision, delivery.Superseded, "the source was edited"); err != nil {
 				return true, err
@@ -172,7 +174,7 @@ func (w *work) withoutStages(ctx context.Context) (bool, error) {
 func (w *work) prune(ctx context.Context) (bool, error) {
 	surplus := w.history.Surplus(*w.rule.History)
 	for _, revision := range surplus {
-		if err := w.store.Delete(ctx, storedOf(w.stored, revision.Number)); err != nil {
+		if err := w.store.Delete(ctx, w.storedOf(revision.Number)); err != nil {
 			return true, err
 		}
 	}
@@ -186,5 +188,10 @@ func (w *work) settle(ctx context.Context, revision *delivery.Revision, verdict 
 
 // update writes what is known of a revision's delivery.
 func (w *work) update(ctx context.Context, revision delivery.Revision) error {
-	return w.store.Update(ctx, storedOf(w.stored, revision.Number), revision)
+	return w.store.Update(ctx, w.storedOf(revision.Number), revision)
+}
+
+// storedOf returns the stored form of a revision of the history.
+func (w *work) storedOf(number int) *revisions.Stored {
+	return w.stored[slices.IndexFunc(w.stored, func(s *revisions.Stored) bool { return s.Number == number })]
 }

@@ -96,8 +96,10 @@ func keep(obj any, key *digestkey.Key) (*Stored, error) {
 }
 
 // History returns the revisions of key, oldest first.
-func (v *View) History(key Key) delivery.History {
-	stored := v.Stored(key)
+func (v *View) History(key Key) delivery.History { return HistoryOf(v.Stored(key)) }
+
+// HistoryOf returns the revisions that stored records, oldest first.
+func HistoryOf(stored []*Stored) delivery.History {
 	history := make([]*delivery.Revision, 0, len(stored))
 	for _, one := range stored {
 		history = append(history, one.Revision)

@@ -31,6 +31,17 @@ func (s Subscriptions) Cancel() {
 	}
 }
 
+// Follow subscribes to changes, waits until the caches are full, and calls run. It
+// cancels the subscriptions when run returns. It does not call run if ctx ends first.
+func (c *Caches) Follow(ctx context.Context, subscribe func() (Subscriptions, error), run func(context.Context)) error {
+	subscriptions, err := subscribe()
+	defer subscriptions.Cancel()
+	if err == nil && c.AwaitFull(ctx, subscriptions) {
+		run(ctx)
+	}
+	return err
+}
+
 // AwaitFull blocks until all needed caches are synced and the handlers of s have
 // processed the initial objects. It returns false if ctx ends first.
 func (c *Caches) AwaitFull(ctx context.Context, s Subscriptions) bool {
