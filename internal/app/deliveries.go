@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/plural"
@@ -86,8 +87,11 @@ func gateInWords(gate spec.Gate) string {
 	words := map[spec.Consumers]string{
 		spec.GateHealthy: "consumers are healthy", spec.GateRestarted: "consumers run the revision", spec.GateNone: "clones are written",
 	}[gate.Consumers]
-	if gate.MaxUnhealthy > 0 {
-		words += fmt.Sprintf(", but for %s at most", plural.Of(gate.MaxUnhealthy, "namespace"))
+	switch tolerated := gate.MaxUnhealthy; {
+	case tolerated.Type == intstr.String:
+		words += fmt.Sprintf(", but for %s of the namespaces at most", tolerated.StrVal)
+	case tolerated.IntVal > 0:
+		words += fmt.Sprintf(", but for %s at most", plural.Of(int(tolerated.IntVal), "namespace"))
 	}
 	return fmt.Sprintf("%s, within %s", words, duration.HumanDuration(gate.Timeout.Duration))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
@@ -21,7 +22,7 @@ func TestThePageIsToldHowFarADeliveryCame(t *testing.T) {
 	since, later := time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
 	config := spec.Config{Delivery: &spec.Delivery{
 		Stages: []spec.Stage{{Name: "canary", Percent: 10, Soak: metav1.Duration{Duration: time.Minute}, Approval: true}},
-		Gate:   spec.Gate{MaxUnhealthy: 2},
+		Gate:   spec.Gate{MaxUnhealthy: intstr.FromInt32(2)},
 	}}
 	config.Default()
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "s"}
@@ -101,6 +102,22 @@ func TestThePageIsToldHowFarADeliveryCame(t *testing.T) {
 			sent, err := json.Marshal(got)
 			require.NoError(t, err)
 			require.NotContains(t, string(sent), value)
+		})
+	}
+}
+
+func TestThePageSaysHowManyNamespacesMayBeUnhealthy(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		tolerated intstr.IntOrString
+		want      string
+	}{
+		"none":         {intstr.FromInt32(0), "consumers are healthy, within 30m"},
+		"one":          {intstr.FromInt32(1), "consumers are healthy, but for 1 namespace at most, within 30m"},
+		"some percent": {intstr.FromString("5%"), "consumers are healthy, but for 5% of the namespaces at most, within 30m"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			gate := spec.Gate{Consumers: spec.GateHealthy, Timeout: metav1.Duration{Duration: 30 * time.Minute}, MaxUnhealthy: test.tolerated}
+			require.Equal(t, test.want, gateInWords(gate))
 		})
 	}
 }

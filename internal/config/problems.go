@@ -80,13 +80,17 @@ func missingKey(key string, place node) string {
 }
 
 func badValue(value any, place node, violation *jsonschema.ValidationError) string {
+	unusable := fmt.Sprintf("%s cannot be used; %s", show(value), place.text("patternErrorMessage"))
 	switch why := violation.ErrorKind.(type) {
 	case *kind.Type:
+		if len(why.Want) > 1 {
+			return unusable
+		}
 		return wrongType(value, why.Want[0], place)
 	case *kind.Enum, *kind.Const:
 		return wrongChoice(value, place.choices())
 	case *kind.Pattern, *kind.Format:
-		return fmt.Sprintf("%s cannot be used; %s", show(value), place.text("patternErrorMessage"))
+		return unusable
 	case *kind.MaxLength:
 		return fmt.Sprintf("is %d characters long; %d are allowed", why.Got, why.Want)
 	case *kind.Minimum:

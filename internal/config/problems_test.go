@@ -66,6 +66,22 @@ func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 				`f.yaml:16: notify[1]: must be a mapping, not "https://…"`,
 			},
 		},
+		"gates that tolerate no number of namespaces": {
+			raw: []byte(`apiVersion: headwater.dev/v1alpha1
+kind: Config
+rules:
+- name: a
+  source: {kind: Secret, namespace: x, name: a}
+  sync: {delivery: {stages: [{name: canary, percent: 5}], gate: {consumers: None, maxUnhealthy: 200%}}}
+- name: b
+  source: {kind: Secret, namespace: x, name: b}
+  sync: {delivery: {stages: [{name: canary, percent: 5}], gate: {consumers: None, maxUnhealthy: true}}}
+`),
+			want: []string{
+				`f.yaml:6: rules[0].sync.delivery.gate.maxUnhealthy: "200%" cannot be used; write a number of namespaces, or a percentage from 0% to 100%`,
+				`f.yaml:9: rules[1].sync.delivery.gate.maxUnhealthy: true cannot be used; write a number of namespaces, or a percentage from 0% to 100%`,
+			},
+		},
 		"a file that is something else": {
 			raw: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"),
 			want: []string{

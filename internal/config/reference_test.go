@@ -151,6 +151,8 @@ func (r *reference) kind(at *yaml.Node) string {
 		return "`" + text(at, "const") + "`"
 	case text(at, "format") == "go-duration":
 		return "duration"
+	case strings.HasSuffix(text(at, "pattern"), "%$"):
+		return "number or percentage"
 	case value(value(at, "properties"), "matchLabels") != nil:
 		return "[selector](#label-selectors)"
 	}

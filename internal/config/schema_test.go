@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/headwater-k8s/headwater/configs"
 	"github.com/headwater-k8s/headwater/internal/config"
@@ -73,6 +74,10 @@ func (s schemaFile) requireSame(t *testing.T, at string, typ reflect.Type, p pla
 	}
 	if typ == reflect.TypeFor[metav1.Duration]() {
 		require.Equal(t, "go-duration", p["format"], at)
+		return
+	}
+	if typ == reflect.TypeFor[intstr.IntOrString]() {
+		require.Equal(t, []any{"integer", "string"}, p["type"], at)
 		return
 	}
 	switch typ.Kind() {

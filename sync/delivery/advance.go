@@ -63,7 +63,7 @@ const shownPlaces = 3
 func Advance(stages *spec.Stages, candidate *Revision, places []Place, now time.Time) Step {
 	gate := stages.Gate
 	waiting, unhealthy := judge(gate, places)
-	if len(unhealthy) > gate.MaxUnhealthy {
+	if len(unhealthy) > gate.Tolerates(len(places)) {
 		return Step{Outcome: Failed, Reason: listed(unhealthy, "unhealthy")}
 	}
 	timeout := candidate.StageSince.Add(gate.Timeout.Duration)

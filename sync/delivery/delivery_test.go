@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -111,6 +112,9 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 	none := delivery.Place{Namespace: "canary-1", Reached: true, NoConsumers: true}
 	unknown := delivery.Place{Namespace: "canary-1", Reached: true}
 	behind := delivery.Place{Namespace: "canary-1"}
+	atMost := func(unhealthy intstr.IntOrString) func(*spec.Delivery) {
+		return func(d *spec.Delivery) { d.Gate.MaxUnhealthy = unhealthy }
+	}
 	approve := func(d *spec.Delivery) { d.Stages[0].Approval = true }
 	for sentence, test := range map[string]struct {
 		change    func(*spec.Delivery)
@@ -139,8 +143,10 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 		"a stage without namespaces passes":            {nil, revision(2, delivery.Delivering, inStage("half")), nil, 0, delivery.NextStage, 0, ""},
 		"a namespace is unhealthy":                     {nil, revision(2, delivery.Delivering), []delivery.Place{healthy, unhealthy}, 0, delivery.Failed, 0, "1 namespace unhealthy: canary-1 (Deployment/web)"},
 		"it becomes unhealthy while it soaks":          {nil, revision(2, delivery.Delivering, healthySince(0)), []delivery.Place{unhealthy}, time.Minute, delivery.Failed, 0, "unhealthy"},
-		"as many are unhealthy as may be":              {func(d *spec.Delivery) { d.Gate.MaxUnhealthy = 1 }, revision(2, delivery.Delivering, inStage("half")), []delivery.Place{healthy, unhealthy}, 0, delivery.NextStage, 0, ""},
-		"one more is unhealthy than may be":            {func(d *spec.Delivery) { d.Gate.MaxUnhealthy = 1 }, revision(2, delivery.Delivering), []delivery.Place{unhealthy, unhealthy}, 0, delivery.Failed, 0, "2 namespaces unhealthy"},
+		"as many are unhealthy as may be":              {atMost(intstr.FromInt32(1)), revision(2, delivery.Delivering, inStage("half")), []delivery.Place{healthy, unhealthy}, 0, delivery.NextStage, 0, ""},
+		"one more is unhealthy than may be":            {atMost(intstr.FromInt32(1)), revision(2, delivery.Delivering), []delivery.Place{unhealthy, unhealthy}, 0, delivery.Failed, 0, "2 namespaces unhealthy"},
+		"half may be unhealthy, and half are":          {atMost(intstr.FromString("50%")), revision(2, delivery.Delivering, inStage("half")), []delivery.Place{healthy, unhealthy}, 0, delivery.NextStage, 0, ""},
+		"half may be unhealthy, of one":                {atMost(intstr.FromString("50%")), revision(2, delivery.Delivering), []delivery.Place{unhealthy}, 0, delivery.Failed, 0, "1 namespace unhealthy"},
 		"the gate does not hold in time":               {nil, revision(2, delivery.Delivering), []delivery.Place{pending}, timeout, delivery.Failed, 0, "timeout of stage canary: 1 namespace not ready"},
 		"nothing is asked of consumers":                {func(d *spec.Delivery) { d.Gate.Consumers = spec.GateNone }, revision(2, delivery.Delivering, inStage("half")), []delivery.Place{unknown, unhealthy}, 0, delivery.NextStage, 0, ""},
 		"consumers must only have it":                  {func(d *spec.Delivery) { d.Gate.Consumers = spec.GateRestarted }, revision(2, delivery.Delivering, inStage("half")), []delivery.Place{unhealthy}, 0, delivery.NextStage, 0, ""},

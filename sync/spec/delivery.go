@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -47,8 +48,18 @@ type Gate struct {
 	Consumers Consumers `json:"consumers"`
 	// Timeout is how long a stage may take until its gate held for its soak time.
 	Timeout metav1.Duration `json:"timeout"`
-	// MaxUnhealthy is how many namespaces may be unhealthy.
-	MaxUnhealthy int `json:"maxUnhealthy"`
+	// MaxUnhealthy is how many of the namespaces that have the revision may be
+	// unhealthy: a number, or a percentage, which is rounded down.
+	MaxUnhealthy intstr.IntOrString `json:"maxUnhealthy"`
+}
+
+// Tolerates returns how many of so many namespaces may be unhealthy.
+func (g Gate) Tolerates(namespaces int) int {
+	most, err := intstr.GetScaledValueFromIntOrPercent(&g.MaxUnhealthy, namespaces, false)
+	if err != nil { // validate excludes it
+		return 0
+	}
+	return most
 }
 
 // Consumers is what a gate asks of the workloads that consume a clone.
@@ -116,8 +127,10 @@ func (d Delivery) validate(at *field.Path) field.ErrorList {
 	if timeout := d.Gate.Timeout.Duration; timeout <= 0 || timeout > maxGateTimeout {
 		errs = append(errs, field.Invalid(at.Child("gate", "timeout"), timeout.String(), "must be more than 0s and at most "+maxGateTimeout.String()))
 	}
-	if d.Gate.MaxUnhealthy < 0 {
-		errs = append(errs, field.Invalid(at.Child("gate", "maxUnhealthy"), d.Gate.MaxUnhealthy, "write how many namespaces may be unhealthy, 0 or more"))
+	// Of 100 namespaces, at most 100 percent can be unhealthy.
+	most, err := intstr.GetScaledValueFromIntOrPercent(&d.Gate.MaxUnhealthy, 100, false)
+	if percent := d.Gate.MaxUnhealthy.Type == intstr.String; err != nil || most < 0 || percent && most > 100 {
+		errs = append(errs, field.Invalid(at.Child("gate", "maxUnhealthy"), d.Gate.MaxUnhealthy.String(), "write how many namespaces may be unhealthy: 0 or more, or 0% to 100%"))
 	}
 	names := map[string]bool{LastStage: true}
 	for i, stage := range d.Stages {
