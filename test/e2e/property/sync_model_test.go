@@ -75,11 +75,19 @@ func (o oracle) judgePlace(ref object.Ref) error {
 		return fmt.Errorf("the clone of rule %s is missing", rule.Name)
 	case len(source.Content.Data) == 0: // held, or empty from the beginning
 		return nil
-	case got.Labels[mark.CloneLabel] == "" && (got.Content.Immutable || got.Content.Type != source.Content.Type):
-		return nil // it lost its label, and would have to be deleted
+	case mustStay(rule, source, got):
+		return nil
 	default:
 		return differs(wanted(rule, source), got)
 	}
+}
+
+// mustStay reports whether got lost a mark and can get the content of source only
+// by being deleted, which Headwater does without its marks only if onConflict
+// allows it.
+func mustStay(rule *config.Rule, source, got *object.Full) bool {
+	_, marked := mark.Of(got)
+	return !marked && (got.Content.Immutable || got.Content.Type != source.Content.Type) && !takes(rule, source, got)
 }
 
 // winner is the first rule that wants a clone in ref. A source that was named
