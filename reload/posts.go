@@ -78,6 +78,8 @@ func (p *posts) attempt(ctx context.Context, one post) error {
 	err := p.request(ctx, pod.IP, one.HTTPPost)
 	one.tries++
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
 	case err == nil:
 		p.metrics.Posts.WithLabelValues(report.PostDelivered).Inc()
 	case one.tries < postTries:

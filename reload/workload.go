@@ -136,12 +136,15 @@ func (c *controller) decide(w *workload.Workload) (decide.Decision, error) {
 	return decision, nil
 }
 
-// apply sends the patch and records the result. It returns the new resourceVersion.
+// apply sends the patch and records the result, unless the end of ctx cancelled the
+// patch. It returns the new resourceVersion.
 func (c *controller) apply(ctx context.Context, to workload.Consumer, decision decide.Decision, content patch) (version string, err error) {
 	k := to.Key()
 	version, err = c.patcher.send(ctx, k, content)
 	if err != nil {
-		c.report.Failed(to, decision, err)
+		if ctx.Err() == nil {
+			c.report.Failed(to, decision, err)
+		}
 		return "", fmt.Errorf("%s: %w", decision.Step, err)
 	}
 	c.memory.Expect(k, to.GetUID(), version, content.Metadata.Annotations)

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -26,8 +27,12 @@ const (
 	approvedReason = "Approved"
 )
 
-// record reports the outcome of one reconcile to metrics, Events, log and page.
-func (c *controller) record(state plan.State, decision plan.Decision, err error) {
+// record reports the outcome of one reconcile to metrics, Events, log and page. A
+// write that the end of ctx cancelled has no outcome.
+func (c *controller) record(ctx context.Context, state plan.State, decision plan.Decision, err error) {
+	if err != nil && ctx.Err() != nil {
+		return
+	}
 	rule := ruleOf(state, decision)
 	c.metrics.countWrite(c.RuleLabel(rule), decision, err)
 	arrivals := c.progress.Record(progress.Outcome{State: state, Decision: decision, Rule: rule, Err: err}, c.now())
@@ -40,9 +45,13 @@ func (c *controller) record(state plan.State, decision plan.Decision, err error)
 	for _, loser := range losers(state) {
 		c.emit(loser, "")
 	}
-	if err != nil || decision.Action == plan.Leave {
-		return
+	if err == nil && decision.Action != plan.Leave {
+		c.logDecision(state, rule, decision)
 	}
+}
+
+// logDecision logs a decision that was carried out, and emits its Events.
+func (c *controller) logDecision(state plan.State, rule string, decision plan.Decision) {
 	fields := []zap.Field{
 		zap.String("rule", rule), zap.Stringer("clone", state.Target),
 		zap.String("action", string(decision.Action)), zap.String("reason", string(decision.Reason)),

@@ -35,7 +35,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if decision.IsGuarded() {
 		verdict, err := c.mayRemove(ctx, state)
 		if err != nil {
-			c.record(state, decision, err)
+			c.record(ctx, state, decision, err)
 			return err
 		}
 		if verdict.Wait > 0 {
@@ -57,7 +57,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if err == nil { // else the retry counts it
 		c.countRepair(state, decision, changed)
 	}
-	c.record(state, decision, err)
+	c.record(ctx, state, decision, err)
 	return err
 }
 
