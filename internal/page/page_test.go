@@ -195,22 +195,23 @@ func TestTheStreamTellsWhatChanges(t *testing.T) {
 	require.Equal(t, []string{"one", "two"}, cells.Rules)
 	require.ElementsMatch(t, []string{"a", "b"}, cells.Namespaces)
 
-	s.feed.SpreadBegan("one", "Secret/p/s", 1)
 	s.service.use(func() { s.service.places[place.Target] = at("one", "a", grid.Current) })
-	s.feed.SpreadArrived("one", "Secret/p/s", true, true)
 	s.feed.Touched(place.Target)
-	s.feed.Denied(grid.Note{What: "denied", Names: []string{"Update of Secret p/s"}})
-	s.feed.Reloaded(grid.Note{What: "restarted", Names: []string{"Deployment/a/web"}})
 	var delta grid.Delta
 	next("delta", &delta)
 	require.Len(t, delta.Cells[0], 2)
 	require.Equal(t, int(grid.Current), delta.Cells[0][1])
+	s.feed.SpreadBegan("one", "Secret/p/s", 1)
+	s.feed.SpreadArrived("one", "Secret/p/s", true, true)
 	var spreads []spreadMessage
-	next("spreads", &spreads)
+	for next("spreads", &spreads); len(spreads[0].Points) < 2; next("spreads", &spreads) { // sent before the arrival
+	}
 	require.Equal(t, 1, spreads[0].Points[1].Count)
 	var notes []grid.Note
+	s.feed.Denied(grid.Note{What: "denied", Names: []string{"Update of Secret p/s"}})
 	next("denials", &notes)
 	require.Equal(t, "Update of Secret p/s", notes[0].Names[0])
+	s.feed.Reloaded(grid.Note{What: "restarted", Names: []string{"Deployment/a/web"}})
 	next("reloads", &notes)
 	require.Equal(t, "Deployment/a/web", notes[0].Names[0])
 
