@@ -5,11 +5,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 var (
 	stateDesc = prometheus.NewDesc("headwater_delivery_sources",
-		"Sources of rules with a delivery, by the verdict on their newest revision: Delivering, Held, Delivered, Rejected, Superseded; and Pinned, while somebody rolled back to an older one.",
+		"Sources of rules with a delivery, by the verdict on the candidate, or else on their present content: Delivering, Held, Delivered, Rejected, Superseded; and Pinned, while somebody rolled back to an older one.",
 		[]string{"rule", "verdict"}, nil)
 	stageDesc = prometheus.NewDesc("headwater_delivery_stage_seconds",
 		"Seconds since the delivery under way reached its stage.", []string{"rule", "source", "stage"}, nil)
@@ -48,9 +49,12 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 		counts := map[string]int{}
 		for _, key := range reader.Revisions.KeysOf(rule.Name) {
-			history := reader.Revisions.History(key)
-			counts[stateOf(history)]++
-			if candidate := history.Candidate(); candidate != nil {
+			state, recorded := reader.Delivery(key)
+			if !recorded {
+				continue
+			}
+			counts[verdictOf(state)]++
+			if candidate := state.Latest; candidate.UnderWay() {
 				out <- prometheus.MustNewConstMetric(stageDesc, prometheus.GaugeValue,
 					m.deliverer.now().Sub(candidate.StageSince).Seconds(), rule.Name, key.Source.String(), candidate.Stage)
 			}
@@ -61,9 +65,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func stateOf(history delivery.History) string {
-	if history.Pinned() != nil {
+func verdictOf(state survey.DeliveryState) string {
+	if state.Wanted != nil && state.Wanted.Pinned != "" {
 		return pinnedState
 	}
-	return string(history.Newest().Verdict)
+	return string(state.Latest.Verdict)
 }

@@ -50,7 +50,7 @@ func (d DeliveryState) NeedsAttention() bool {
 // out. It reads every namespace of the rule for each one that it returns.
 func (o *Reader) Deliveries(rule *spec.Rule, most int, now time.Time) (states []DeliveryState, more int) {
 	for _, key := range o.Revisions.KeysOf(rule.Name) {
-		if state, ok := o.deliveryOf(key); ok {
+		if state, ok := o.Delivery(key); ok {
 			states = append(states, state)
 		}
 	}
@@ -71,9 +71,9 @@ func (o *Reader) Deliveries(rule *spec.Rule, most int, now time.Time) (states []
 	return states, more
 }
 
-// deliveryOf returns what the revisions alone say of a delivery; ok is false if there
-// are none.
-func (o *Reader) deliveryOf(key revisions.Key) (state DeliveryState, ok bool) {
+// Delivery returns what the revisions alone say of a delivery, without its stages; ok is
+// false if there are none.
+func (o *Reader) Delivery(key revisions.Key) (state DeliveryState, ok bool) {
 	history := o.Revisions.History(key)
 	state = DeliveryState{Source: key.Source, Latest: history.Candidate(), Stable: history.Stable(), Wanted: history.Pinned()}
 	for _, next := range []*delivery.Revision{state.Latest, state.Stable} {
@@ -90,8 +90,8 @@ func (o *Reader) deliveryOf(key revisions.Key) (state DeliveryState, ok bool) {
 	return state, state.Latest != nil
 }
 
-// countStages adds to state what the namespaces have. It adds nothing while the source
-// namespace is not cached.
+// countStages adds to state what the namespaces have, and nothing while the cache lacks
+// the source of one of them.
 func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule, now time.Time) {
 	reached := -1
 	if state.Latest.UnderWay() {

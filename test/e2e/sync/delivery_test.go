@@ -176,9 +176,15 @@ func TestARevisionThatFailsIsTakenBackAndStaysRejected(t *testing.T) {
 	require.NotContains(t, f.heldBy(f.name(2)), "bad")
 	f.HasMetric(h, 1, "headwater_delivery_failures_total", map[string]string{"rule": "failing"})
 
+	sources := func(verdict delivery.Verdict) {
+		f.HasMetric(h, 1, "headwater_delivery_sources", map[string]string{"rule": "failing", "verdict": string(verdict)})
+	}
+	sources(delivery.Rejected)
 	allow()
 	f.edit("v")
+	sources(delivery.Delivered)
 	f.edit("bad")
+	sources(delivery.Rejected)
 	f.Settled(h)
 	f.have("v", "v", "v", "v")
 	require.Len(t, f.revisions(), 2, "neither the stable nor the rejected content is recorded twice")
