@@ -25,6 +25,15 @@ func oneArgument(command *cobra.Command, args []string) error {
 	}
 }
 
+// oneObject requires the object that the command's usage names, as KIND/NAME or
+// KIND NAME.
+func oneObject(command *cobra.Command, args []string) error {
+	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+		return nil
+	}
+	return oneArgument(command, args)
+}
+
 // optionalArgument accepts at most one argument.
 func optionalArgument(command *cobra.Command, args []string) error {
 	if len(args) == 0 {

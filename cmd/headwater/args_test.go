@@ -16,7 +16,7 @@ func TestAWrongCommandLineIsToldByNameAndWhereHelpIs(t *testing.T) {
 		"check":                 {[]string{"check"}, "FILE is missing; see headwater check --help"},
 		"approve":               {[]string{"approve"}, "RULE is missing; see headwater approve --help"},
 		"who-can-edit":          {[]string{"who-can-edit"}, "RULE is missing; see headwater who-can-edit --help"},
-		"explain":               {[]string{"explain"}, "KIND/NAMESPACE/NAME is missing; see headwater explain --help"},
+		"explain":               {[]string{"explain"}, "KIND/NAME is missing; see headwater explain --help"},
 		"release":               {[]string{"release"}, "RULE is missing; see headwater release --help"},
 		"prune":                 {[]string{"prune"}, "RULE is missing; see headwater prune --help"},
 		"approve a b":           {[]string{"approve", "a", "b"}, "takes one RULE, not 2: a b; see headwater approve --help"},

@@ -94,7 +94,7 @@ Exits 0 if the file is valid, else 1.`,
 		Args:              oneArgument,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
-	own := command.Flags().StringP("namespace", "n", "headwater-system", "Headwater's own namespace, which cannot contain a source; used if the file does not name it")
+	own := command.Flags().String("headwater-namespace", "headwater-system", "the namespace that Headwater runs in, which cannot contain a source; used if the file does not name it")
 	format := addOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		found := checked{File: args[0]}

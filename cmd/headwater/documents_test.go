@@ -56,7 +56,7 @@ func TestTheDocumentsNameVariablesThatSetFlags(t *testing.T) {
 	variables := map[string]bool{}
 	for _, command := range rootCommand("headwater").Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
-			variables[environmentPrefix+"_"+strings.ToUpper(dashes.Replace(flag.Name))] = true
+			variables[variableOf(flag.Name)] = true
 		})
 	}
 	texts := map[string]string{
@@ -68,7 +68,7 @@ func TestTheDocumentsNameVariablesThatSetFlags(t *testing.T) {
 		texts[file] = string(content)
 	}
 	for where, text := range texts {
-		named := regexp.MustCompile(environmentPrefix+`_[A-Z_]*[A-Z]`).FindAllString(text, -1)
+		named := regexp.MustCompile(environmentPrefix+`[A-Z_]*[A-Z]`).FindAllString(text, -1)
 		require.NotEmpty(t, named, where)
 		for _, variable := range named {
 			require.True(t, variables[variable], "%s: no flag has %s", where, variable)

@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	environmentPrefix = "HEADWATER"
+	environmentPrefix = "HEADWATER_"
 
 	aboutEnvironment = `You can set every flag of every command by an environment variable instead:
 HEADWATER_CONFIG sets --config, HEADWATER_LOG_LEVEL sets --log-level, and so on.
+HEADWATER_NAMESPACE sets --headwater-namespace, and no variable sets --namespace.
 A flag overrides its variable. An empty variable counts as not set.`
 )
 
@@ -28,13 +29,15 @@ func addKubeconfig(flags *pflag.FlagSet, kubeconfig *kube.Kubeconfig) {
 	flags.StringVar(&kubeconfig.Context, "context", "", "context of the kubeconfig (default: its current context)")
 }
 
-// addCluster adds kubectl's flags that say how to reach a cluster. kubeconfig is valid
-// once the flags are parsed. The help shows only the common flags.
-func addCluster(command *cobra.Command) (kubeconfig func() kube.Kubeconfig) {
+// addCluster adds kubectl's flags that say how to reach a cluster, without
+// --namespace. The help shows only the common flags.
+func addCluster(command *cobra.Command) *genericclioptions.ConfigFlags {
 	cluster := genericclioptions.NewConfigFlags(false)
-	cluster.CacheDir = nil  // no command caches discovery
-	cluster.Namespace = nil // a rule is in no namespace
+	cluster.CacheDir = nil // no command caches discovery
+	namespace := cluster.Namespace
+	cluster.Namespace = nil
 	cluster.AddFlags(command.Flags())
+	cluster.Namespace = namespace
 	for _, name := range []string{
 		"as-uid", "as-user-extra", "certificate-authority", "client-certificate", "client-key", "cluster", "disable-compression",
 		"insecure-skip-tls-verify", "proxy-url", "server", "tls-server-name", "token", "user",
@@ -43,9 +46,23 @@ func addCluster(command *cobra.Command) (kubeconfig func() kube.Kubeconfig) {
 			flag.Hidden = true
 		}
 	}
-	return func() kube.Kubeconfig {
-		return kube.Kubeconfig{File: *cluster.KubeConfig, Context: *cluster.Context, Loader: cluster.ToRawKubeConfigLoader()}
-	}
+	return cluster
+}
+
+// kubeconfigFrom returns what cluster says. It is valid once the flags are parsed.
+func kubeconfigFrom(cluster *genericclioptions.ConfigFlags) kube.Kubeconfig {
+	return kube.Kubeconfig{File: *cluster.KubeConfig, Context: *cluster.Context, Loader: cluster.ToRawKubeConfigLoader()}
+}
+
+// addNamespace adds kubectl's flag for the namespace of the object that the command is
+// about.
+func addNamespace(command *cobra.Command, cluster *genericclioptions.ConfigFlags) {
+	command.Flags().StringVarP(cluster.Namespace, "namespace", "n", "", "the namespace of the object (default: that of the kubeconfig's context)")
+}
+
+// addOwnNamespace adds the flag for the namespace that Headwater runs in.
+func addOwnNamespace(flags *pflag.FlagSet, namespace *string) {
+	flags.StringVar(namespace, "headwater-namespace", "headwater-system", "the namespace that Headwater runs in")
 }
 
 func addOutput(command *cobra.Command) *inspect.Format {
@@ -63,24 +80,31 @@ var dashes = strings.NewReplacer("-", "_")
 // a passed one. An empty variable counts as not set.
 func readEnvironment(flags *pflag.FlagSet) error {
 	environment := viper.New()
-	environment.SetEnvPrefix(environmentPrefix)
-	environment.SetEnvKeyReplacer(dashes)
 	environment.AutomaticEnv()
 	var errs []error
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed || !environment.IsSet(flag.Name) {
+		variable := variableOf(flag.Name)
+		if flag.Changed || variable == "" || !environment.IsSet(variable) {
 			return
 		}
-		value := environment.GetString(flag.Name)
+		value := environment.GetString(variable)
 		if err := flags.Set(flag.Name, value); err != nil {
-			variable := environmentPrefix + "_" + strings.ToUpper(dashes.Replace(flag.Name))
 			errs = append(errs, fmt.Errorf("%s=%q: %s", variable, value, expectedValue(err)))
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// wanted says what the value of a flag must be, of which err says that it is not.
+// variableOf returns the name of the environment variable that sets flag. It is empty
+// for --namespace: HEADWATER_NAMESPACE is the namespace that Headwater runs in.
+func variableOf(flag string) string {
+	if flag == "namespace" {
+		return ""
+	}
+	return environmentPrefix + strings.ToUpper(dashes.Replace(strings.TrimPrefix(flag, "headwater-")))
+}
+
+// expectedValue says what the value of a flag must be, of which err says that it is not.
 func expectedValue(err error) string {
 	invalid := (*pflag.InvalidValueError)(nil)
 	if !errors.As(err, &invalid) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
@@ -19,6 +21,7 @@ var errChanges = errors.New("there would be changes")
 // service.
 type inspection struct {
 	command *cobra.Command
+	cluster *genericclioptions.ConfigFlags
 	options inspect.Options
 	format  *inspect.Format
 }
@@ -29,8 +32,8 @@ func newConnection(command *cobra.Command) *inspection {
 		UserAgent: "headwater-cli/" + app.Version,
 		Warn:      func(text string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), "headwater: warning:", text) },
 	}}
-	kubeconfig := addCluster(command)
-	command.PreRun = func(*cobra.Command, []string) { in.options.Kubeconfig = kubeconfig() }
+	in.cluster = addCluster(command)
+	command.PreRun = func(*cobra.Command, []string) { in.options.Kubeconfig = kubeconfigFrom(in.cluster) }
 	return in
 }
 
@@ -38,7 +41,7 @@ func newInspection(command *cobra.Command) *inspection {
 	in := newConnection(command)
 	flags := command.Flags()
 	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: key "+config.ConfigMapKey+" of ConfigMap "+config.ConfigMapName+" in Headwater's namespace)")
-	flags.StringVarP(&in.options.Namespace, "namespace", "n", "headwater-system", "Headwater's own namespace; kubectl's current namespace is not used")
+	addOwnNamespace(flags, &in.options.Own)
 	in.format = addOutput(command)
 	return in
 }
@@ -119,21 +122,22 @@ the reason Approved when it uses the approval.`,
 	return command
 }
 
-// objectCommand adds to command that it prints the result of answer for its one
-// argument.
+// objectCommand adds to command that it prints the result of answer for the one
+// object that its arguments name, in the namespace of --namespace unless they name one.
 func objectCommand[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
-	command.Args = oneArgument
+	command.Args = oneObject
 	in := newInspection(command)
-	command.RunE = func(command *cobra.Command, args []string) error {
+	addNamespace(command, in.cluster)
+	command.RunE = func(_ *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
-			return answer(ctx, options, args[0])
+			return answer(ctx, options, strings.Join(args, "/"))
 		})
 	}
 	return command
 }
 
 func whoCanEditCommand() *cobra.Command {
-	return objectCommand(&cobra.Command{
+	command := &cobra.Command{
 		Use:     "who-can-edit RULE",
 		Example: `  headwater who-can-edit blogsecret`,
 		Short:   "List who may change the source of a rule, and why",
@@ -142,35 +146,49 @@ rule allows, holders of a ClusterRole that it allows, holders of the verb overri
 (also by a wildcard), and Headwater itself.
 
 Requires permission to list ClusterRoles and ClusterRoleBindings.`,
+		Args:              oneArgument,
 		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Protect != nil }),
-	}, inspect.WhoCanEdit)
+	}
+	in := newInspection(command)
+	command.RunE = func(_ *cobra.Command, args []string) error {
+		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+			return inspect.WhoCanEdit(ctx, options, args[0])
+		})
+	}
+	return command
 }
 
 func explainCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
-		Use: "explain KIND/NAMESPACE/NAME",
-		Example: `  headwater explain deploy/team-a/web
-  headwater explain pod/team-a/web-0 -o yaml`,
+		Use: "explain KIND/NAME",
+		Example: `  headwater explain deploy/web -n team-a
+  headwater explain pod web-0 -o yaml`,
 		Short: "Explain what a workload or pod consumes, what a change would do, and why",
 		Long: `Explain what a workload or pod consumes and how, which rule or annotation
 reloads it, what a change would do and why, and whether it runs the current data.
 
-KIND is the kind of a workload, or Pod; short names work: deploy/team-a/web.
-NAMESPACE/KIND/NAME works, too. If a restart is due but postponed, the output
-shows why and until when: a window, minInterval, maxRestartsPerHour or a rollout
-that is already in progress. It does not show that too many other workloads are
-rolling out.`,
+KIND is the kind of a workload, or Pod; short names work. ` + aboutNames + ` If a restart
+is due but postponed, the output shows why and until when: a window, minInterval,
+maxRestartsPerHour or a rollout that is already in progress. It does not show that
+too many other workloads are rolling out.`,
 	}, inspect.Explain)
 }
 
+// aboutNames is the part of the help that says how to name an object.
+const aboutNames = `The namespace is that
+of --namespace, by default that of the kubeconfig's context. KIND NAME and
+KIND/NAMESPACE/NAME work, too.`
+
 func consumersCommand() *cobra.Command {
 	return objectCommand(&cobra.Command{
-		Use: "consumers KIND/NAMESPACE/NAME",
-		Example: `  headwater consumers secret/platform/blogsecret
-  headwater consumers cm/team-a/settings -o json`,
+		Use: "consumers KIND/NAME",
+		Example: `  headwater consumers secret/blogsecret -n platform
+  headwater consumers cm/settings -n team-a -o json`,
 		Short: "List the consumers of a Secret or ConfigMap, and what a change would do to each",
 		Long: `List the workloads that consume a Secret or ConfigMap, and pods that consume it
 without a pod template; what a change would do to each; and whether each runs the
-current data. For a source, the list includes the consumers of its clones.`,
+current data. For a source, the list includes the consumers of its clones.
+
+KIND is Secret or ConfigMap; short names work. ` + aboutNames,
 	}, inspect.FindConsumers)
 }

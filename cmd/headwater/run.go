@@ -25,7 +25,7 @@ ends it immediately, with exit code 1.
 	flags := command.Flags()
 	flags.StringVar(&settings.ConfigFile, "config", "", "the configuration file; changes take effect without a restart")
 	addKubeconfig(flags, &settings.Kubeconfig)
-	flags.StringVar(&settings.Namespace, "namespace", "headwater-system", "Headwater's own namespace")
+	addOwnNamespace(flags, &settings.Namespace)
 	flags.StringVar(&settings.WebhookURL, "webhook-url", "", "URL at which the API server reaches the webhook (default: the Service headwater-webhook); required outside a cluster")
 	flags.StringVar(&settings.WebhookAddress, "webhook-address", ":9443", "address on which the webhook listens")
 	flags.DurationVar(&settings.WebhookDrain, "webhook-drain", 15*time.Second, "how long the webhook keeps serving after SIGTERM; at least 10s less than the pod's terminationGracePeriodSeconds")

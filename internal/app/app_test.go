@@ -98,11 +98,11 @@ func TestMetricsAreNamedByConvention(t *testing.T) {
 func TestSettingsNameTheFlagToMend(t *testing.T) {
 	require.NoError(t, testSettings().Validate())
 	for want, change := range map[string]func(*Settings){
-		"--config":            func(s *Settings) { s.ConfigFile = "" },
-		"--namespace":         func(s *Settings) { s.Namespace = "Not A Namespace" },
-		"--workers":           func(s *Settings) { s.Workers = 0 },
-		"--webhook-drain":     func(s *Settings) { s.WebhookDrain = -1 },
-		"--webhook-ca-settle": func(s *Settings) { s.WebhookCASettle = 0 },
+		"--config":              func(s *Settings) { s.ConfigFile = "" },
+		"--headwater-namespace": func(s *Settings) { s.Namespace = "Not A Namespace" },
+		"--workers":             func(s *Settings) { s.Workers = 0 },
+		"--webhook-drain":       func(s *Settings) { s.WebhookDrain = -1 },
+		"--webhook-ca-settle":   func(s *Settings) { s.WebhookCASettle = 0 },
 	} {
 		settings := testSettings()
 		change(&settings)

@@ -172,7 +172,7 @@ func (b *boot) checkPermissions(ctx context.Context) error {
 func (b *boot) checkNamespace(ctx context.Context) error {
 	_, err := b.clients.Typed.CoreV1().Namespaces().Get(ctx, b.settings.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("namespace %s, Headwater's own, does not exist; create it, or name another with --namespace", b.settings.Namespace)
+		return fmt.Errorf("namespace %s, Headwater's own, does not exist; create it, or name another with --headwater-namespace", b.settings.Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("look up namespace %s: %w", b.settings.Namespace, err)

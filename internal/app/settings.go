@@ -44,7 +44,7 @@ func (s Settings) Validate() error {
 		errs = append(errs, errors.New("--config FILE is needed: the rules are in it"))
 	}
 	for _, problem := range validation.IsDNS1123Label(s.Namespace) {
-		errs = append(errs, fmt.Errorf("--namespace %q: %s", s.Namespace, problem))
+		errs = append(errs, fmt.Errorf("--headwater-namespace %q: %s", s.Namespace, problem))
 	}
 	if _, err := protectspec.NewEndpoint(s.WebhookURL, s.Namespace); err != nil {
 		errs = append(errs, err)

@@ -41,7 +41,7 @@ func (i *Inspector) Approve(ctx context.Context, rule string, dryRun bool) (Appr
 	if dryRun {
 		return approved, nil
 	}
-	return approved, survey.SetApproval(ctx, i.clients.Typed, i.options.Namespace, rule, approval)
+	return approved, survey.SetApproval(ctx, i.clients.Typed, i.options.Own, rule, approval)
 }
 
 func (i *Inspector) notHeld(rule string) error {
@@ -153,7 +153,7 @@ func parseAsOf(text string) (plan.Revisions, error) {
 // and were left alone.
 func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Duration) (Leftovers, error) {
 	approval := survey.Approval{At: time.Now(), By: i.user, Leftovers: left.bound}
-	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Namespace, left.Rule, approval); err != nil {
+	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Own, left.Rule, approval); err != nil {
 		return left, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

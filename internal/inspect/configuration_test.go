@@ -44,7 +44,7 @@ func TestTheLastValidConfigurationStandsInForAnInvalidOne(t *testing.T) {
 				}
 			}
 			warned := ""
-			options := Options{Namespace: "own", ConfigFile: test.file, Warn: func(text string) { warned = text }}
+			options := Options{Own: "own", ConfigFile: test.file, Warn: func(text string) { warned = text }}
 			loaded, err := loadConfig(t.Context(), fake.NewClientset(objects...), options)
 			require.Equal(t, test.warns, warned)
 			if test.fails != "" {

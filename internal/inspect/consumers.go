@@ -23,10 +23,9 @@ type Consumers struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// FindConsumers returns the consumers of the object KIND/NAMESPACE/NAME and of its
-// clones.
+// FindConsumers returns the consumers of the object KIND/NAME and of its clones.
 func FindConsumers(ctx context.Context, options Options, object string) (Consumers, error) {
-	ref, err := parseObject(object)
+	ref, err := parseObject(object, options.Kubeconfig.Namespace())
 	if err != nil {
 		return Consumers{}, err
 	}

@@ -296,7 +296,7 @@ func (i *Inspector) Steer(ctx context.Context, rule, source string, verb deliver
 		}
 	}
 	approval.Deliveries = requests
-	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Namespace, rule, approval); err != nil {
+	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Own, rule, approval); err != nil {
 		return Steered{}, err
 	}
 	steered := Steered{Rule: rule, Verb: verb, Revisions: map[string]int{}}

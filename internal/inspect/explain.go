@@ -38,25 +38,30 @@ type target[K any] struct {
 	namespace, name string
 }
 
-// parseTarget parses KIND/NAMESPACE/NAME, or NAMESPACE/KIND/NAME if the first part
-// is not a kind.
-func parseTarget[K any](text, example string, parseKind func(string) (K, error)) (of target[K], err error) {
+// parseTarget parses KIND/NAME, KIND/NAMESPACE/NAME, or NAMESPACE/KIND/NAME if the first
+// part is not a kind. defaults has the namespace of KIND/NAME.
+func parseTarget[K any](text, example string, defaults kube.Namespace, parseKind func(string) (K, error)) (of target[K], err error) {
 	parts := strings.Split(text, "/")
+	if len(parts) == 2 && defaults.Name != "" {
+		parts = []string{parts[0], defaults.Name, parts[1]}
+	}
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return of, fmt.Errorf("%q is not KIND/NAMESPACE/NAME, such as %s", text, example)
+		return of, fmt.Errorf("%q is not KIND/NAME, such as %s", text, example)
 	}
 	kind, err := parseKind(parts[0])
-	if err == nil {
-		return target[K]{kind, parts[1], parts[2]}, nil
+	if err != nil {
+		if second, secondErr := parseKind(parts[1]); secondErr == nil {
+			parts[1], kind, err = parts[0], second, nil
+		}
 	}
-	if kind, second := parseKind(parts[1]); second == nil {
-		return target[K]{kind, parts[0], parts[2]}, nil
+	if err == nil && defaults.Asked && parts[1] != defaults.Name {
+		err = fmt.Errorf("%q is in namespace %s, but --namespace is %s", text, parts[1], defaults.Name)
 	}
-	return of, err
+	return target[K]{kind, parts[1], parts[2]}, err
 }
 
-func parseObject(text string) (object.Ref, error) {
-	of, err := parseTarget(text, "Secret/team-a/blogsecret", parseObjectKind)
+func parseObject(text string, defaults kube.Namespace) (object.Ref, error) {
+	of, err := parseTarget(text, "secret/blogsecret", defaults, parseObjectKind)
 	return object.Ref{Kind: of.kind, Namespace: of.namespace, Name: of.name}, err
 }
 
@@ -71,14 +76,13 @@ func parseObjectKind(text string) (object.Kind, error) {
 	return "", fmt.Errorf("kind %q is neither Secret nor ConfigMap", text)
 }
 
-// Explain returns what the workload or pod KIND/NAMESPACE/NAME consumes, and what a
-// change would do.
+// Explain returns what the workload or pod KIND/NAME consumes, and what a change would do.
 func Explain(ctx context.Context, options Options, consumer string) (Explanation, error) {
 	c, err := connectToReload(ctx, options)
 	if err != nil {
 		return Explanation{}, err
 	}
-	of, err := parseTarget(consumer, "Deployment/team-a/web", func(text string) (kinds.Kind, error) {
+	of, err := parseTarget(consumer, "deployment/web", options.Kubeconfig.Namespace(), func(text string) (kinds.Kind, error) {
 		return explain.ParseKind(text, c.config.Reload, c.sets.Reload)
 	})
 	if err != nil {
@@ -141,7 +145,7 @@ func consumerPermissions() []kube.Permission {
 // digestKey returns the service's key, with which baselines can be compared. If it
 // cannot be read, digestKey returns an ephemeral key and a note.
 func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey.Key, []string, error) {
-	key := digestkey.New(c.clients.Typed, options.Namespace)
+	key := digestkey.New(c.clients.Typed, options.Own)
 	err := key.Read(ctx)
 	if err == nil {
 		return key, nil, nil

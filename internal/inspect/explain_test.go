@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
@@ -18,24 +19,34 @@ import (
 
 func TestObjectsAsPeopleWriteThem(t *testing.T) {
 	want := object.Ref{Kind: object.ConfigMap, Namespace: "team", Name: "a.b"}
-	for _, text := range []string{"ConfigMap/team/a.b", "configmaps/team/a.b", "cm/team/a.b", "team/ConfigMap/a.b", "team/cm/a.b"} {
-		got, err := parseObject(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+	of := kube.Namespace{Name: "team"}
+	for _, text := range []string{"ConfigMap/a.b", "cm/a.b", "ConfigMap/team/a.b", "configmaps/team/a.b", "cm/team/a.b", "team/ConfigMap/a.b", "team/cm/a.b"} {
+		for _, of := range []kube.Namespace{of, {Name: "team", Asked: true}} {
+			got, err := parseObject(text, of)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
 	}
+	got, err := parseObject("cm/other/a.b", of)
+	require.NoError(t, err)
+	require.Equal(t, "other", got.Namespace, "the context's namespace is only a default")
 	for text, problem := range map[string]string{
-		"team/a":         "is not KIND/NAMESPACE/NAME, such as Secret/team-a/blogsecret",
-		"Secret//a":      "is not KIND/NAMESPACE/NAME",
-		"Secret/a/b/c":   "is not KIND/NAMESPACE/NAME",
+		"team":           "is not KIND/NAME, such as secret/blogsecret",
+		"Secret//a":      "is not KIND/NAME",
+		"Secret/":        "is not KIND/NAME",
+		"Secret/a/b/c":   "is not KIND/NAME",
+		"team/a":         `kind "team" is neither Secret nor ConfigMap`,
 		"Deployment/a/b": `kind "Deployment" is neither Secret nor ConfigMap`,
 	} {
-		_, err := parseObject(text)
+		_, err := parseObject(text, of)
 		require.ErrorContains(t, err, problem)
 	}
+	_, err = parseObject("cm/other/a.b", kube.Namespace{Name: "team", Asked: true})
+	require.ErrorContains(t, err, "is in namespace other, but --namespace is team")
 }
 
 func TestANamespaceThatIsCalledLikeAKind(t *testing.T) {
-	got, err := parseObject("Secret/configmaps/a")
+	got, err := parseObject("Secret/configmaps/a", kube.Namespace{})
 	require.NoError(t, err)
 	require.Equal(t, object.Ref{Kind: object.Secret, Namespace: "configmaps", Name: "a"}, got)
 }

@@ -36,8 +36,8 @@ type Options struct {
 	// cluster.
 	ConfigFile string
 	Kubeconfig kube.Kubeconfig
-	// Namespace is Headwater's own.
-	Namespace string
+	// Own is the namespace that Headwater runs in.
+	Own string
 	// UserAgent identifies the requests in the API server's audit log.
 	UserAgent string
 	// Warn, if set, shows a warning to the user.
@@ -74,7 +74,7 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, key, options.Namespace, zap.NewNop())
+	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, key, options.Own, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err != nil {
 		return nil, err
 	}
-	sets, err := loaded.Compile(options.Namespace)
+	sets, err := loaded.Compile(options.Own)
 	if err != nil {
 		return nil, err
 	}
@@ -164,17 +164,17 @@ func loadConfig(ctx context.Context, client kubernetes.Interface, options Option
 	if options.ConfigFile != "" {
 		return config.Load(options.ConfigFile)
 	}
-	current, err := readConfigMap(ctx, client, options.Namespace, config.ConfigMapName)
+	current, err := readConfigMap(ctx, client, options.Own, config.ConfigMapName)
 	var problems config.Problems
 	if !errors.As(err, &problems) {
 		return current, err
 	}
-	last, lastErr := readConfigMap(ctx, client, options.Namespace, config.LastValidName)
+	last, lastErr := readConfigMap(ctx, client, options.Own, config.LastValidName)
 	if lastErr != nil {
 		return nil, err
 	}
 	if options.Warn != nil {
-		options.Warn(fallbackWarning(options.Namespace, problems))
+		options.Warn(fallbackWarning(options.Own, problems))
 	}
 	return last, nil
 }
@@ -196,7 +196,7 @@ func readConfigMap(ctx context.Context, client kubernetes.Interface, namespace, 
 	}
 	text, exists := found.Data[config.ConfigMapKey]
 	if err != nil || !exists {
-		return nil, errors.New("no configuration: there is no " + name + "; pass --config FILE, or name Headwater's namespace with --namespace")
+		return nil, errors.New("no configuration: there is no " + name + "; pass --config FILE, or name the namespace that Headwater runs in with --headwater-namespace")
 	}
 	return config.Parse(name, []byte(text))
 }

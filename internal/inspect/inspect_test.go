@@ -28,7 +28,7 @@ func kubeconfigOf(t *testing.T, server string) kube.Kubeconfig {
 // A file would not help.
 func TestAnAPIServerThatDoesNotAnswerIsNotTakenForAMissingConfiguration(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	options := Options{Kubeconfig: kubeconfigOf(t, server.URL), Namespace: "headwater-system"}
+	options := Options{Kubeconfig: kubeconfigOf(t, server.URL), Own: "headwater-system"}
 	_, err := Open(t.Context(), options)
 	require.ErrorContains(t, err, "API server "+server.URL+" does not accept the credentials")
 	require.NotContains(t, err.Error(), "--config")

@@ -40,7 +40,7 @@ type Protection struct {
 // proofs reads the service's recorded result of each rule. The note says why it
 // could not.
 func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, note string) {
-	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Namespace).Get(ctx, prove.ProofsConfigMap, metav1.GetOptions{})
+	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Own).Get(ctx, prove.ProofsConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		note = "whether rules protect is not shown: " + err.Error()
 	}
@@ -170,7 +170,7 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	if err != nil {
 		return Editors{}, fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
-	headwater := ownAccount(options.Namespace, bindings.Items)
+	headwater := ownAccount(options.Own, bindings.Items)
 	return Editors{
 		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule, roles.Items),
 		Editors: protectdecide.Editors(*rule, headwater, roles.Items, bindings.Items),

@@ -190,10 +190,10 @@ type Leadership struct {
 
 // lease reads the Lease. The note says why it could not.
 func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, note string) {
-	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Namespace).Get(ctx, leader.LeaseName, metav1.GetOptions{})
+	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Own).Get(ctx, leader.LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, "there is no Lease " + i.options.Namespace + "/" + leader.LeaseName +
+		return nil, "there is no Lease " + i.options.Own + "/" + leader.LeaseName +
 			": Headwater never ran here, or it runs with --leader-elect=false"
 	case err != nil:
 		return nil, "whether a replica leads is not shown: " + err.Error()

@@ -58,6 +58,23 @@ func (k Kubeconfig) rest() (*rest.Config, error) {
 	return config, nil
 }
 
+// Namespace is the namespace of objects whose name says none.
+type Namespace struct {
+	Name string
+	// Asked is true if the user named it. Otherwise it is that of the context.
+	Asked bool
+}
+
+// Namespace returns the namespace of kubectl's flag, or else that of the context. The
+// name is empty if the kubeconfig is invalid.
+func (k Kubeconfig) Namespace() Namespace {
+	name, asked, err := k.loader().Namespace()
+	if err != nil {
+		return Namespace{}
+	}
+	return Namespace{name, asked}
+}
+
 func (k Kubeconfig) loader() clientcmd.ClientConfig {
 	if k.Loader != nil {
 		return k.Loader

@@ -117,9 +117,12 @@ func (e *env) explainedInWords(user, namespace string) {
 	out, _, _ := e.Command(user, "consumers", "secret/explain-a/shared", "--config", file)
 	require.NotContains(e, out, "no such")
 	shows(0, []string{"standing: Unknown", "whether workloads run the current data is not shown"},
-		"explain", "deploy/explain-a/asks", "-o", "yaml", "--namespace", namespace)
+		"explain", "deploy/explain-a/asks", "-o", "yaml", "--headwater-namespace", namespace)
 	shows(1, []string{"Deployment/explain-a/none does not exist"}, "explain", "deploy/explain-a/none")
-	shows(1, []string{`"explain-a/asks" is not KIND/NAMESPACE/NAME, such as Deployment/team-a/web`}, "explain", "explain-a/asks")
+	shows(1, []string{`kind "explain-a" is none of`}, "explain", "explain-a/asks")
+	shows(0, []string{"Deployment/explain-a/off: "}, "explain", "deploy/off", "-n", "explain-a")
+	shows(0, []string{"Deployment/explain-a/asks"}, "consumers", "secret", "own", "--namespace", "explain-a")
+	shows(1, []string{`is in namespace explain-a, but --namespace is other`}, "explain", "deploy/explain-a/off", "-n", "other")
 	shows(1, []string{`kind "job" is none of`}, "explain", "job/explain-a/asks")
 	shows(1, []string{`kind "pod" is neither Secret nor ConfigMap`}, "consumers", "pod/explain-a/own")
 }

@@ -173,7 +173,7 @@ func notReady(t *testing.T, h *harness.Headwater) error {
 func TestItsOwnNamespaceIsWaitedFor(t *testing.T) {
 	e := newEnv(t)
 	o := e.Options(e2e.OneRule("own"))
-	o.Args = []string{"--namespace", "its-own"}
+	o.Args = []string{"--headwater-namespace", "its-own"}
 	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "admin", "system:masters"))
 	h := e.Launch(o)
 	logs(e, h, 1, "namespace its-own, Headwater's own, does not exist")
