@@ -92,8 +92,11 @@ func Advance(stages *spec.Stages, candidate *Revision, places []Place, now time.
 
 // notYet is the step of a delivery whose gate does not hold.
 func notYet(candidate *Revision, timeout time.Time, reason string, now time.Time) Step {
+	if candidate.Paused != "" {
+		timeout = time.Time{} // a paused delivery does not time out
+	}
 	switch {
-	case candidate.Paused == "" && !now.Before(timeout):
+	case !timeout.IsZero() && !now.Before(timeout):
 		return Step{Outcome: Failed, Reason: "timeout of stage " + candidate.Stage + ": " + reason}
 	case !candidate.HealthySince.IsZero():
 		return Step{Outcome: GateBroken, Until: timeout, Reason: reason}

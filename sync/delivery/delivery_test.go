@@ -137,7 +137,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 		"it waits for somebody for days":               {approve, revision(2, delivery.Delivering, healthySince(0)), []delivery.Place{healthy}, 99 * time.Hour, delivery.Wait, 0, "headwater promote app"},
 		"somebody approved":                            {approve, revision(2, delivery.Delivering, healthySince(0), func(r *delivery.Revision) { r.Approved = "by jane" }), []delivery.Place{healthy}, soak, delivery.NextStage, 0, ""},
 		"it is paused":                                 {nil, revision(2, delivery.Delivering, healthySince(0), func(r *delivery.Revision) { r.Paused = "by jane" }), []delivery.Place{healthy}, soak, delivery.Wait, 0, "paused by jane"},
-		"it is paused, and would be too late":          {nil, revision(2, delivery.Delivering, func(r *delivery.Revision) { r.Paused = "by jane" }), []delivery.Place{pending}, timeout, delivery.Wait, timeout, "Deployment/web"},
+		"it is paused, and would be too late":          {nil, revision(2, delivery.Delivering, func(r *delivery.Revision) { r.Paused = "by jane" }), []delivery.Place{pending}, timeout, delivery.Wait, 0, "Deployment/web"},
 		"a stage without soak time passes at once":     {nil, revision(2, delivery.Delivering, inStage("half")), []delivery.Place{healthy}, 0, delivery.NextStage, 0, ""},
 		"the last stage passes":                        {nil, revision(2, delivery.Delivering, inStage("rest")), []delivery.Place{healthy}, 0, delivery.Passed, 0, ""},
 		"a stage without namespaces passes":            {nil, revision(2, delivery.Delivering, inStage("half")), nil, 0, delivery.NextStage, 0, ""},
