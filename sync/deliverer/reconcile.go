@@ -172,7 +172,7 @@ func (w *work) withoutStages(ctx context.Context) (bool, error) {
 
 // prune deletes the revisions that are too many.
 func (w *work) prune(ctx context.Context) (bool, error) {
-	surplus := w.history.Surplus(*w.rule.History)
+	surplus := w.history.Surplus(*w.rule.History, w.current)
 	for _, revision := range surplus {
 		if err := w.store.Delete(ctx, w.storedOf(revision.Number)); err != nil {
 			return true, err

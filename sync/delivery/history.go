@@ -75,10 +75,12 @@ func TooLarge(content object.Content, keep int) bool {
 }
 
 // Surplus returns the revisions to delete so that at most keep are left: the
-// oldest ones, never the stable one, the candidate, the pinned or the newest one.
-func (h History) Surplus(keep int) []*Revision {
+// oldest ones, never the stable one, the candidate, the pinned or the newest one. It
+// keeps current, the one with the source's content, as well: without it, rejected
+// content would be recorded as new.
+func (h History) Surplus(keep int, current *Revision) []*Revision {
 	var surplus []*Revision
-	needed := []*Revision{h.Stable(), h.Candidate(), h.Pinned(), h.Newest()}
+	needed := []*Revision{h.Stable(), h.Candidate(), h.Pinned(), h.Newest(), current}
 	for _, revision := range h {
 		if len(h)-len(surplus) > keep && !slices.Contains(needed, revision) {
 			surplus = append(surplus, revision)
