@@ -108,8 +108,8 @@ func rollbackCommand() *cobra.Command {
 		Use:   "rollback RULE",
 		Short: "Reject the revision under way, or go back to an older one",
 		Long: `Reject the revision that is being delivered: every clone gets the last delivered
-one again. With --to, every clone gets that revision, until the source is edited
-or you run "headwater resume".` + aboutSteering,
+one again. With --to, every clone gets that revision, until you edit the source, or
+run "headwater resume" or "headwater retry". A rejected revision is not accepted.` + aboutSteering,
 		Example: `  headwater rollback app-settings
   headwater rollback app-settings --to 3`,
 		Args:              oneArgument,

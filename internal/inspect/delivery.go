@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/delivery"
-	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -301,7 +301,7 @@ func (i *Inspector) Steer(ctx context.Context, rule, source string, verb deliver
 	}
 	steered := Steered{Rule: rule, Verb: verb, Revisions: map[string]int{}}
 	for source, request := range requests {
-		steered.Revisions[source] = request.Revision
+		steered.Revisions[source] = cmp.Or(request.To, request.Revision)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -325,17 +325,16 @@ func (i *Inspector) requests(name, source string, verb delivery.Verb, to int) (m
 		_, err := i.only(name, source)
 		return nil, err
 	}
-	rule, _ := i.rules.Named(name)
-	var stages *syncspec.Stages
-	if rule != nil {
-		stages = rule.Stages
+	rule, found := i.rules.Named(name)
+	if !found {
+		return nil, fmt.Errorf("rule %q is not in the configuration, so it delivers nothing", name)
 	}
 	requests, refused := map[string]delivery.Request{}, error(nil)
 	for _, one := range sources {
-		revision, err := aim(one.history, verb, to)
-		request := delivery.Request{Verb: verb, Revision: revision, By: i.user, At: time.Now().UTC().Truncate(time.Second)}
+		request, err := aim(one.history, verb, to)
+		request.By, request.At = i.user, time.Now().UTC().Truncate(time.Millisecond)
 		if err == nil {
-			_, err = request.Apply(stages, one.history, request.At)
+			_, err = i.reader.Apply(rule, one.history, nil, request, request.At)
 		}
 		if err != nil {
 			refused = fmt.Errorf("%s: %w", one.source, err)
@@ -349,23 +348,25 @@ func (i *Inspector) requests(name, source string, verb delivery.Verb, to int) (m
 	return requests, nil
 }
 
-// aim returns the revision that verb is about.
-func aim(history delivery.History, verb delivery.Verb, to int) (int, error) {
-	target := history.Candidate()
+// aim returns the request for verb. to is the revision to go back to; 0 if there is
+// none.
+func aim(history delivery.History, verb delivery.Verb, to int) (delivery.Request, error) {
+	request, target := delivery.Request{Verb: verb, To: to}, history.Candidate()
 	switch {
 	case to != 0:
-		return to, nil
+		return request, nil
 	case verb == delivery.Resume && history.Pinned() != nil:
 		target = history.Pinned()
 	case verb == delivery.Retry && target == nil:
 		target = history.Newest()
 	case verb == delivery.Rollback && target == nil:
-		return 0, errors.New("no delivery is under way; say by --to which revision to go back to, as headwater history lists them")
+		return request, errors.New("no delivery is under way; say by --to which revision to go back to, as headwater history lists them")
 	}
 	if target == nil {
-		return 0, fmt.Errorf("no delivery is under way, so there is nothing to %s", verb)
+		return request, fmt.Errorf("no delivery is under way, so there is nothing to %s", verb)
 	}
-	return target.Number, nil
+	request.Revision = target.Number
+	return request, nil
 }
 
 // Table writes what was asked.

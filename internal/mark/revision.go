@@ -27,6 +27,8 @@ const (
 	Paused = Domain + "paused"
 	// Pinned says who rolled back to the revision, and when.
 	Pinned = Domain + "pinned"
+	// PinnedOver is the number of the revision that the source had by then.
+	PinnedOver = Domain + "pinned-over"
 	// Approved says who let the delivery go on to the stage after Stage, and when.
 	Approved = Domain + "approved"
 	// EditedBy is the field manager that last edited the source.

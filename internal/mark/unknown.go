@@ -16,7 +16,7 @@ func OwnerAnnotations() []string { return []string{Reload, ReloadOn, ReloadKeys}
 var known = append(OwnerAnnotations(),
 	CloneLabel, Rule, Source, SourceUID, SourceVersion, OnRuleRemoved,
 	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RefreshedFor, RefreshConfirmed, InstalledAt,
-	Revision, Verdict, Reason, Stage, StageSince, HealthySince, Paused, Pinned, Approved, EditedBy, SourceImmutable, Delivery, Consumers, ConsumersKnown)
+	Revision, Verdict, Reason, Stage, StageSince, HealthySince, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, Delivery, Consumers, ConsumersKnown)
 
 // Unknown returns the first of the annotations that have Headwater's prefix and
 // that no Headwater of this version reads or writes, in order; mostly none.

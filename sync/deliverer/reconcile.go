@@ -56,7 +56,7 @@ func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
 	w.history = revisions.HistoryOf(w.stored)
 	w.current = w.history.Of(source.Content, source.Digests)
 	for _, step := range []func(context.Context) (done bool, err error){
-		w.requests, w.tooLarge, w.record, w.supersede, w.withoutStages, w.advance, w.prune,
+		w.requests, w.tooLarge, w.record, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
 	} {
 		if done, err := step(ctx); done || err != nil {
 			return err
@@ -86,7 +86,7 @@ func (w *work) requests(ctx context.Context) (bool, error) {
 	if !found || w.memory.isHandled(w.key, request) {
 		return false, nil
 	}
-	changed, refused := request.Apply(w.rule.Stages, w.history, w.now())
+	changed, refused := w.reader.Apply(w.rule, w.history, w.current, request, w.now())
 	for _, revision := range changed {
 		if err := w.update(ctx, revision); err != nil {
 			return true, err
@@ -121,9 +121,6 @@ func (w *work) record(ctx context.Context) (bool, error) {
 	if w.current != nil {
 		return false, nil
 	}
-	if err := w.unpin(ctx); err != nil {
-		return true, err
-	}
 	revision := delivery.Next(w.history, delivery.Edit{
 		Rule: w.rule.Name, Source: w.key.Source, EditedBy: w.source.LastEditor(), At: w.now(),
 		Invalid:   w.reader.Invalid(w.rule.Validator, w.source),
@@ -136,15 +133,13 @@ func (w *work) record(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// unpin ends a rollback to an older revision: the source has a new one.
-func (w *work) unpin(ctx context.Context) error {
+// unpin ends a rollback to an older revision.
+func (w *work) unpin(ctx context.Context) (bool, error) {
 	pinned := w.history.Pinned()
-	if pinned == nil {
-		return nil
+	if pinned == nil || !w.history.EndsRollback(w.current) {
+		return false, nil
 	}
-	changed := *pinned
-	changed.Pinned = ""
-	return w.update(ctx, changed)
+	return true, w.update(ctx, pinned.Unpinned())
 }
 
 // supersede ends the delivery of every revision that the source no longer has.

@@ -79,7 +79,7 @@ func (w *work) reportRequest(request delivery.Request, refused error) {
 		w.report(Steered, "Deliver", fmt.Sprintf("%s asked for %s: %v", request, request.Verb, refused), true)
 		return
 	}
-	w.report(Steered, "Deliver", fmt.Sprintf("%s of revision %d %s", request.Verb, request.Revision, request), false)
+	w.report(Steered, "Deliver", fmt.Sprintf("%s %s", request.What(), request), false)
 }
 
 // reportTooLarge is repeated at most once while the source stays as it is.

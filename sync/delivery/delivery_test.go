@@ -287,18 +287,20 @@ func TestWhatAPersonMayAsk(t *testing.T) {
 		"pause the candidate":                    {delivery.Request{Verb: delivery.Pause, Revision: 4}, history(), map[int]delivery.Verdict{4: delivery.Delivering}, ""},
 		"resume what is not paused":              {delivery.Request{Verb: delivery.Resume, Revision: 4}, history(), nil, "revision 4 is Delivering, so there is nothing to resume"},
 		"roll the candidate back":                {delivery.Request{Verb: delivery.Rollback, Revision: 4}, history(), map[int]delivery.Verdict{4: delivery.Rejected}, ""},
-		"go back to an older revision":           {delivery.Request{Verb: delivery.Rollback, Revision: 1}, history(), map[int]delivery.Verdict{1: delivery.Delivered, 4: delivery.Rejected}, ""},
-		"go back to one that is not kept":        {delivery.Request{Verb: delivery.Rollback, Revision: 9}, history(), nil, "revision 9 is not kept"},
+		"go back to an older revision":           {delivery.Request{Verb: delivery.Rollback, To: 1}, history(), map[int]delivery.Verdict{1: delivery.Delivered, 4: delivery.Rejected}, ""},
+		"go back to one that is not kept":        {delivery.Request{Verb: delivery.Rollback, To: 9}, history(), nil, "revision 9 is not kept"},
 		"retry what was rejected last":           {delivery.Request{Verb: delivery.Retry, Revision: 2}, history()[:2], map[int]delivery.Verdict{2: delivery.Delivering}, ""},
 		"retry what was rejected long ago":       {delivery.Request{Verb: delivery.Retry, Revision: 2}, history(), nil, "revision 2 is Rejected"},
 		"go on with what is held":                {delivery.Request{Verb: delivery.Retry, Revision: 2}, []*delivery.Revision{revision(1, delivery.Delivered), revision(2, delivery.Held)}, map[int]delivery.Verdict{2: delivery.Delivering}, ""},
 		"end the rollback to an older revision":  {delivery.Request{Verb: delivery.Resume, Revision: 1}, []*delivery.Revision{revision(1, delivery.Delivered, pinned), revision(2, delivery.Delivered)}, map[int]delivery.Verdict{1: delivery.Delivered}, ""},
-		"go back from one older one to another":  {delivery.Request{Verb: delivery.Rollback, Revision: 2}, []*delivery.Revision{revision(1, delivery.Delivered, pinned), revision(2, delivery.Delivered)}, map[int]delivery.Verdict{1: delivery.Delivered, 2: delivery.Delivered}, ""},
+		"go back from one older one to another":  {delivery.Request{Verb: delivery.Rollback, To: 2}, []*delivery.Revision{revision(1, delivery.Delivered, pinned), revision(2, delivery.Delivered)}, map[int]delivery.Verdict{1: delivery.Delivered, 2: delivery.Delivered}, ""},
+		"roll back what failed meanwhile":        {delivery.Request{Verb: delivery.Rollback, Revision: 2}, history(), nil, "revision 2 is Rejected, so there is nothing to rollback"},
+		"go back to what was rejected":           {delivery.Request{Verb: delivery.Rollback, To: 2}, history(), nil, "revision 2 was rejected"},
 		"a verb that this version does not know": {delivery.Request{Verb: "hasten", Revision: 4}, history(), nil, "nothing to hasten"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.request.By, test.request.At = "jane", now
-			changed, err := test.request.Apply(stagesOf(t, nil), delivery.NewHistory(test.history), now)
+			changed, err := test.request.Apply(stagesOf(t, nil), delivery.NewHistory(test.history), nil, now)
 			if test.refused != "" {
 				require.ErrorContains(t, err, test.refused)
 				require.Empty(t, changed)
@@ -308,8 +310,33 @@ func TestWhatAPersonMayAsk(t *testing.T) {
 			got := map[int]delivery.Verdict{}
 			for _, one := range changed {
 				got[one.Number] = one.Verdict
+				require.Equal(t, test.request.To == one.Number, one.Pinned != "", "revision %d", one.Number)
 			}
 			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestHowLongARollbackLasts(t *testing.T) {
+	over := func(number int) func(*delivery.Revision) {
+		return func(r *delivery.Revision) { r.Pinned, r.PinnedOver = "by jane", number }
+	}
+	for sentence, test := range map[string]struct {
+		history []*delivery.Revision
+		current int
+		ends    bool
+	}{
+		"the source is as it was":                   {[]*delivery.Revision{revision(1, delivery.Delivered, over(2)), revision(2, delivery.Delivered)}, 2, false},
+		"the source has what the rollback rejected": {[]*delivery.Revision{revision(1, delivery.Delivered, over(3)), revision(2, delivery.Delivered), revision(3, delivery.Rejected)}, 3, false},
+		"it was edited back to what was delivered":  {[]*delivery.Revision{revision(1, delivery.Delivered, over(3)), revision(2, delivery.Delivered), revision(3, delivery.Rejected)}, 2, true},
+		"it was edited, and is not valid":           {[]*delivery.Revision{revision(1, delivery.Delivered, over(2)), revision(2, delivery.Delivered), revision(3, delivery.Rejected)}, 3, false},
+		"it was edited, of a rule without stages":   {[]*delivery.Revision{revision(1, delivery.Delivered, over(2)), revision(2, delivery.Delivered), revision(3, delivery.Delivered)}, 3, true},
+		"another revision is under way":             {[]*delivery.Revision{revision(1, delivery.Delivered, over(2)), revision(2, delivery.Delivered), revision(3, delivery.Delivering)}, 3, true},
+		"what it rejected is retried":               {[]*delivery.Revision{revision(1, delivery.Delivered, over(3)), revision(2, delivery.Delivered), revision(3, delivery.Delivering)}, 3, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			history := delivery.NewHistory(test.history)
+			require.Equal(t, test.ends, history.EndsRollback(history.Numbered(test.current)))
 		})
 	}
 }

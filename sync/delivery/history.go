@@ -32,6 +32,15 @@ func (h History) Pinned() *Revision {
 	return h.last(func(r *Revision) bool { return r.Pinned != "" })
 }
 
+// EndsRollback reports whether the rollback to the pinned revision is over: another
+// revision is under way, or the source was edited since. It goes on while the source
+// has what was rejected, which is not delivered. current is the revision with the
+// source's content.
+func (h History) EndsRollback(current *Revision) bool {
+	edited := current.Number != h.Pinned().PinnedOver && current.Verdict != Rejected
+	return edited || h.Candidate() != nil
+}
+
 // Numbered returns the revision with that number; nil if it is not kept.
 func (h History) Numbered(number int) *Revision {
 	return h.last(func(r *Revision) bool { return r.Number == number })

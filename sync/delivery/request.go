@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -20,18 +21,20 @@ const (
 	Resume Verb = "resume"
 	// Retry delivers a rejected revision again, or goes on with a held one.
 	Retry Verb = "retry"
-	// Rollback rejects the revision under way, or goes back to the revision with a
-	// number until the source's next revision.
+	// Rollback rejects the revision under way, or goes back to Request.To until the
+	// source is edited.
 	Rollback Verb = "rollback"
 )
 
 // Request is what a person asks of the delivery of one source.
 type Request struct {
 	Verb Verb `json:"verb"`
-	// Revision is what the request is about: the candidate's number as the person
-	// saw it, or the revision to roll back to. A request about a revision that is no
-	// longer the candidate does nothing.
+	// Revision is what the request is about, such as the candidate's number as the
+	// person saw it. A request about a revision that is no longer the candidate does
+	// nothing, so a request that is done twice is done once.
 	Revision int `json:"revision"`
+	// To is the revision to go back to; 0 for every other request.
+	To int `json:"to,omitempty"`
 	// By is the person's name, which is not verified.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`
@@ -45,20 +48,38 @@ func (r Request) String() string {
 	return fmt.Sprintf("by %s at %s", by, r.At.UTC().Format(time.RFC3339))
 }
 
-// Apply returns the revisions that the request changes. The error says why it
-// cannot be done. stages is nil for a rule without a delivery.
-func (r Request) Apply(stages *spec.Stages, history History, now time.Time) ([]Revision, error) {
-	revision := history.Numbered(r.Revision)
-	if revision == nil {
-		return nil, fmt.Errorf("revision %d is not kept; `headwater history` lists those that are", r.Revision)
+// What returns what the request asks for, such as "promote of revision 4".
+func (r Request) What() string {
+	if r.To != 0 {
+		return fmt.Sprintf("%s to revision %d", r.Verb, r.To)
 	}
-	if r.Verb == Rollback && !revision.UnderWay() {
-		return pin(history, revision, r), nil
+	return fmt.Sprintf("%s of revision %d", r.Verb, r.Revision)
+}
+
+// Delivers returns the number of the revision whose content the request brings to
+// clones that do not have it; 0 if there is none.
+func (r Request) Delivers() int {
+	if r.Verb == Retry {
+		return r.Revision
+	}
+	return r.To
+}
+
+// Apply returns the revisions that the request changes. The error says why it
+// cannot be done. stages is nil for a rule without a delivery, and current for a
+// source whose content is not recorded.
+func (r Request) Apply(stages *spec.Stages, history History, current *Revision, now time.Time) ([]Revision, error) {
+	revision := history.Numbered(cmp.Or(r.To, r.Revision))
+	if revision == nil {
+		return nil, fmt.Errorf("revision %d is not kept; `headwater history` lists those that are", cmp.Or(r.To, r.Revision))
+	}
+	if r.To != 0 {
+		return r.pin(history, revision, current)
 	}
 	changed, done := *revision, false
 	switch r.Verb {
 	case Rollback:
-		changed, done = revision.Settled(Rejected, "rolled back "+r.String()), true
+		changed, done = revision.Settled(Rejected, "rolled back "+r.String()), revision.UnderWay()
 	case Promote:
 		changed.Approved, done = r.String(), revision.Verdict == Delivering
 	case Pause:
@@ -78,7 +99,7 @@ func (r Request) Apply(stages *spec.Stages, history History, now time.Time) ([]R
 func (r *Revision) resume(now time.Time) bool {
 	switch {
 	case r.Pinned != "":
-		r.Pinned = ""
+		*r = r.Unpinned()
 	case r.Paused != "":
 		r.Paused = ""
 		r.restart(now)
@@ -110,21 +131,34 @@ func (r *Revision) restart(now time.Time) {
 
 // pin returns the revisions that change when everything goes back to revision: no
 // other one stays pinned, and a candidate is rejected.
-func pin(history History, revision *Revision, request Request) []Revision {
+func (r Request) pin(history History, revision, current *Revision) ([]Revision, error) {
+	if revision.Verdict == Rejected {
+		return nil, fmt.Errorf("revision %d was rejected; edit the source to deliver its content again", revision.Number)
+	}
 	var changed []Revision
 	for _, other := range history {
 		next := *other
 		switch {
 		case other == revision:
-			next.Pinned = request.String()
+			next.Pinned, next.PinnedOver = r.String(), 0
+			if current != nil {
+				next.PinnedOver = current.Number
+			}
 		case other.UnderWay():
-			next.Verdict, next.Reason = Rejected, fmt.Sprintf("rolled back to revision %d %s", revision.Number, request)
+			next = other.Settled(Rejected, fmt.Sprintf("rolled back to revision %d %s", revision.Number, r))
 		case other.Pinned != "":
-			next.Pinned = ""
+			next = other.Unpinned()
 		default:
 			continue
 		}
 		changed = append(changed, next)
 	}
-	return changed
+	return changed, nil
+}
+
+// Unpinned returns r after the end of a rollback to it.
+func (r *Revision) Unpinned() Revision {
+	next := *r
+	next.Pinned, next.PinnedOver = "", 0
+	return next
 }

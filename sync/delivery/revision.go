@@ -50,6 +50,9 @@ type Revision struct {
 	// Paused, Pinned and Approved name who asked for it and when; empty if nobody.
 	// Approved lets the delivery go on from Stage.
 	Paused, Pinned, Approved string
+	// PinnedOver is the number of the revision that the source had when somebody
+	// rolled back to r.
+	PinnedOver int
 	// ConsumersKnown is up to which resourceVersion the consumers of clones are known;
 	// see mark.ConsumersKnown.
 	ConsumersKnown string
@@ -83,6 +86,7 @@ func Parse(recorded *object.Full) (r *Revision, ok bool) {
 	if err != nil || annotations[mark.Rule] == "" {
 		return nil, false
 	}
+	over, _ := strconv.Atoi(annotations[mark.PinnedOver])
 	content := recorded.Content
 	content.Immutable = annotations[mark.SourceImmutable] == "true"
 	return &Revision{
@@ -90,7 +94,7 @@ func Parse(recorded *object.Full) (r *Revision, ok bool) {
 		Verdict: Verdict(annotations[mark.Verdict]), Reason: annotations[mark.Reason],
 		Stage: annotations[mark.Stage], StageSince: mark.ParseTime(annotations[mark.StageSince]),
 		HealthySince: mark.ParseTime(annotations[mark.HealthySince]),
-		Paused:       annotations[mark.Paused], Pinned: annotations[mark.Pinned], Approved: annotations[mark.Approved],
+		Paused:       annotations[mark.Paused], Pinned: annotations[mark.Pinned], Approved: annotations[mark.Approved], PinnedOver: over,
 		ConsumersKnown: annotations[mark.ConsumersKnown], EditedBy: annotations[mark.EditedBy], Recorded: recorded.CreationTimestamp.Time,
 		Content: content, Digests: recorded.Digests,
 	}, true
@@ -102,7 +106,7 @@ func (r *Revision) Annotations() map[string]string {
 	return map[string]string{
 		mark.Verdict: string(r.Verdict), mark.Reason: r.Reason,
 		mark.Stage: r.Stage, mark.StageSince: formatTime(r.StageSince), mark.HealthySince: formatTime(r.HealthySince),
-		mark.Paused: r.Paused, mark.Pinned: r.Pinned, mark.Approved: r.Approved,
+		mark.Paused: r.Paused, mark.Pinned: r.Pinned, mark.PinnedOver: formatNumber(r.PinnedOver), mark.Approved: r.Approved,
 	}
 }
 
@@ -111,4 +115,11 @@ func formatTime(at time.Time) string {
 		return ""
 	}
 	return mark.FormatTime(at)
+}
+
+func formatNumber(number int) string {
+	if number == 0 {
+		return ""
+	}
+	return strconv.Itoa(number)
 }

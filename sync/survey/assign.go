@@ -1,8 +1,10 @@
 package survey
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -35,6 +37,20 @@ func (o *Reader) assign(candidate *plan.Candidate, target object.Ref, namespace 
 	}
 	candidate.Source, candidate.Revision = withContent(candidate.Source, revision), revision.Number
 	candidate.Invalid = "" // what is not valid was recorded as rejected
+}
+
+// Apply returns the revisions that request changes. The error says why it cannot be
+// done. What fails the checks of rule is delivered by no request.
+func (o *Reader) Apply(rule *spec.Rule, history delivery.History, current *delivery.Revision, request delivery.Request, now time.Time) ([]delivery.Revision, error) {
+	changed, err := request.Apply(rule.Stages, history, current, now)
+	if err != nil || request.Delivers() == 0 || rule.Validator == nil {
+		return changed, err
+	}
+	revision := history.Numbered(request.Delivers())
+	if invalid := problemsOf(rule.Validator, revision.Content, revision.Recorded); invalid != "" {
+		return nil, fmt.Errorf("revision %d is not valid: %s", revision.Number, invalid)
+	}
+	return changed, nil
 }
 
 // NotAtAssigned returns the targets of a rule's source whose clone is not of the

@@ -32,13 +32,17 @@ func (o *Reader) Invalid(checks *validate.Validator, source *object.Full) string
 	if known, found := o.verdicts.Get(version); found {
 		return known.(string)
 	}
-	var sentences []string
-	for _, problem := range checks.Problems(source.Content, writtenAt(source)) {
-		sentences = append(sentences, problem.String())
-	}
-	verdict := strings.Join(sentences, "; ")
+	verdict := problemsOf(checks, source.Content, writtenAt(source))
 	o.verdicts.Add(version, verdict)
 	return verdict
+}
+
+func problemsOf(checks *validate.Validator, content object.Content, at time.Time) string {
+	var sentences []string
+	for _, problem := range checks.Problems(content, at) {
+		sentences = append(sentences, problem.String())
+	}
+	return strings.Join(sentences, "; ")
 }
 
 func writtenAt(source *object.Full) time.Time {
