@@ -21,7 +21,12 @@ import (
 // before the others. stage and with are more of the canary stage and the delivery.
 func newStaged(t *testing.T, prefix, stage, with string) *fleet {
 	t.Helper()
-	f := newFleet(newEnv(t), prefix, 4, "")
+	return newStagedIn(newEnv(t), prefix, stage, with)
+}
+
+func newStagedIn(e *env, prefix, stage, with string) *fleet {
+	e.Helper()
+	f := newFleet(e, prefix, 4, "")
 	f.rules = f.rule(fmt.Sprintf("namespaces: {selector: {matchLabels: {fleet: %s}}}, history: 3, delivery: {stages: [{name: canary, namespaces: {include: [%s, %s]}%s}]%s}",
 		prefix, f.name(0), f.name(1), stage, with))
 	return f
