@@ -3,6 +3,7 @@ package reload
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,6 +51,8 @@ type controller struct {
 	rollouts *track.Rollouts
 	watch    *report.RolloutWatch
 	reports  *revisions.Reporter
+	// passed is true once every consumer was reconciled since this process leads.
+	passed atomic.Bool
 }
 
 // dependencies are what the app provides to the controller.
@@ -85,6 +88,7 @@ func newController(d dependencies, consumers *gather.Consumers, recorded revisio
 		Memory: c.memory, Observer: d.observer, Log: d.log, Now: func() time.Time { return c.now() },
 	})
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
+	c.queue.OnDrained(func() { c.passed.Store(true) })
 	c.rollouts = track.NewRollouts(d.settings, c.queue.Fresh, c.now)
 	c.watch = report.NewRolloutWatch(metrics)
 	c.posts = newPosts(d, consumers, metrics)

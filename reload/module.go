@@ -123,7 +123,7 @@ func newFields(p params, definitions *informers.View[*informers.Definition], c *
 
 func newResult(c *controller, s *fields.Controller) result {
 	return result{
-		View:        &View{c.memory},
+		View:        &View{c.memory, &c.passed},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
 		Permissions: permissions(c.currentSettings(), c.rules.Load()),

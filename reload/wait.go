@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/decide"
@@ -65,7 +66,14 @@ func (c *controller) stopWaiting(k kinds.Key) {
 
 // View lists the waiting restarts that the controller knows. It sends no request and
 // changes nothing.
-type View struct{ memory *track.Memory }
+type View struct {
+	memory *track.Memory
+	passed *atomic.Bool
+}
+
+// Settled reports whether every consumer was reconciled since this process leads: what
+// it knows of waiting restarts is then complete.
+func (v *View) Settled() bool { return v.passed.Load() }
 
 // Waiting returns every waiting restart, the longest-waiting first.
 func (v *View) Waiting() []track.Waiting {

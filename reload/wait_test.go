@@ -31,7 +31,7 @@ func TestThoseWhoWaitAreListedWhileTheyDo(t *testing.T) {
 	for k, waiting := range map[kinds.Key]track.Waiting{a: first, b: second} {
 		w.BeginWait(k, track.Waiter{Waiting: waiting})
 	}
-	v := View{w}
+	v := View{memory: w}
 	require.Equal(t, []track.Waiting{second, first}, v.Waiting(), "who has waited for longest comes first")
 
 	_, again := one("b", decide.WaitMissing, 7, 10)

@@ -53,6 +53,8 @@ type controller struct {
 	// clone due. The guard counts again when it changes.
 	generation atomic.Uint64
 	working    atomic.Bool
+	// passed is true once every target was reconciled since the start.
+	passed atomic.Bool
 }
 
 // Run reconciles until ctx ends. Subscribing replays every existing object, which
@@ -71,6 +73,7 @@ func (c *controller) work(ctx context.Context) {
 	c.log.Info("sync started: comparing all clones with their sources", zap.Int("rules", len(c.Live.Load().All())))
 	c.startedAt = c.now()
 	c.progress.BeginFirstPass(c.startedAt)
+	c.passed.Store(false)
 	c.working.Store(true)
 	defer c.working.Store(false)
 	c.queue.Run(ctx)

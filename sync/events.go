@@ -71,8 +71,9 @@ func (c *controller) logDecision(state plan.State, rule string, decision plan.De
 	}
 }
 
-// logFirstPass logs the summary of the first pass over all clones.
-func (c *controller) logFirstPass() {
+// endFirstPass logs the summary of the first pass over all clones.
+func (c *controller) endFirstPass() {
+	c.passed.Store(true)
 	if sum, ok := c.progress.EndFirstPass(c.now()); ok {
 		c.log.Info("first sync finished", zap.Int("clones", sum.Clones), zap.Int("namespaces", sum.Namespaces),
 			zap.Int("written", sum.Written), zap.Int("failed", sum.Failed), zap.Duration("took", sum.Took.Round(time.Millisecond)))

@@ -82,15 +82,15 @@ func New(p Params) (Result, error) {
 	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.observer.Touched)
-	c.queue.OnDrained(c.logFirstPass)
-	view := newView(c)
-	if err := p.Registry.Register(view.metrics); err != nil {
-		return Result{}, fmt.Errorf("register metrics: %w", err)
-	}
+	c.queue.OnDrained(c.endFirstPass)
 	deliveries := deliverer.New(deliverer.Params{
 		Reader: observer, Client: p.Clients.Typed, OwnNamespace: p.Options.Namespace, Writer: p.Writer,
 		Events: p.Events, Registry: p.Registry, Log: p.Log,
 	})
+	view := newView(c, deliveries)
+	if err := p.Registry.Register(view.metrics); err != nil {
+		return Result{}, fmt.Errorf("register metrics: %w", err)
+	}
 	return Result{
 		View:        view,
 		Leader:      []leader.Runnable{{Name: "sync", Run: c.Run}, {Name: "delivery", Run: deliveries.Run}},

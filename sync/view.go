@@ -3,7 +3,9 @@ package sync
 import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/deliverer"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -34,6 +36,37 @@ func (noopObserver) PropagationProgressed(string, object.Ref, bool, bool) {}
 
 func (noopObserver) DeliveryChanged() {}
 
+// Observers passes every report on to each of them.
+type Observers []Observer
+
+// Touched implements Observer.
+func (o Observers) Touched(target object.Ref) {
+	for _, one := range o {
+		one.Touched(target)
+	}
+}
+
+// PropagationStarted implements Observer.
+func (o Observers) PropagationStarted(rule string, source object.Ref, places int) {
+	for _, one := range o {
+		one.PropagationStarted(rule, source, places)
+	}
+}
+
+// PropagationProgressed implements Observer.
+func (o Observers) PropagationProgressed(rule string, source object.Ref, written, last bool) {
+	for _, one := range o {
+		one.PropagationProgressed(rule, source, written, last)
+	}
+}
+
+// DeliveryChanged implements Observer.
+func (o Observers) DeliveryChanged() {
+	for _, one := range o {
+		one.DeliveryChanged()
+	}
+}
+
 func orNoop(observer Observer) Observer {
 	if observer == nil {
 		return noopObserver{}
@@ -45,14 +78,21 @@ func orNoop(observer Observer) Observer {
 // fights that the controller remembers. It sends no request and changes nothing.
 type View struct {
 	controller *controller
+	deliveries *deliverer.Deliverer
 	metrics    *cloneMetrics
 }
 
-func newView(c *controller) *View { return &View{c, newCloneMetrics(c)} }
+func newView(c *controller, deliveries *deliverer.Deliverer) *View {
+	return &View{c, deliveries, newCloneMetrics(c)}
+}
 
 // Working reports whether this replica reconciles clones: it is the leader, and
 // its caches are full.
 func (v *View) Working() bool { return v.controller.working.Load() }
+
+// Settled reports whether Working is true and every target was reconciled since: what
+// this process remembers of failures is then complete.
+func (v *View) Settled() bool { return v.Working() && v.controller.passed.Load() }
 
 // Rules returns the names of the rules in force, in the order of the file.
 func (v *View) Rules() []string { return v.controller.RuleNames() }
@@ -68,6 +108,32 @@ func (v *View) Survey(report func(survey.CloneStatus)) { v.metrics.take(report) 
 func (v *View) Deliveries(rule *spec.Rule, most int) (states []survey.DeliveryState, more int) {
 	return v.controller.Deliveries(rule, most, v.controller.now())
 }
+
+// SurveyRule is Survey for one rule, which need not be in force any more.
+func (v *View) SurveyRule(rule string, report func(survey.CloneStatus)) {
+	c, now := v.controller, v.controller.now()
+	c.SurveyRule(rule, c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(c.progress.Mark(f, now)) })
+}
+
+// RulesOf returns the names of the rules that may clone to target.
+func (v *View) RulesOf(target object.Ref) []string {
+	var names []string
+	for _, rule := range v.controller.RuleIndex(v.controller.Live.Load()).Of(target) {
+		names = append(names, rule.Name)
+	}
+	return names
+}
+
+// Sources returns the sources of base, by name.
+func (v *View) Sources(base rules.Base) []survey.SourceState { return v.controller.SourceStates(base) }
+
+// LatestPropagation is progress.Tracker.LatestPropagation.
+func (v *View) LatestPropagation(rule string) (progress.Completed, bool) {
+	return v.controller.progress.LatestPropagation(rule)
+}
+
+// DeliveryStates returns the deliveries of rule, by source; none if it has no stages.
+func (v *View) DeliveryStates(rule string) []deliverer.State { return v.deliveries.States(rule) }
 
 // StatusOf returns a function that reports on one target as Survey would. The
 // function caches what it reads about a whole rule: use it for one batch of

@@ -99,7 +99,7 @@ func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (
 	return newView(&controller{
 		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
 		progress: progress.NewTracker(),
-	}), clients
+	}, nil), clients
 }
 
 // fail records that the write of rule blog's clone at target failed.

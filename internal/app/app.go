@@ -19,6 +19,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/rulestatus/facts"
+	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/protect/manifests"
@@ -78,7 +80,9 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			newLastValid,
 			newBoot,
 			newFeed,
+			func() *keeper.Touched { return &keeper.Touched{} },
 			newObservers,
+			newKeeper,
 			newPage,
 			newServer,
 		),
@@ -116,6 +120,35 @@ func newNotifier(c *config.Config, events *events.Recorder, registry *prometheus
 		Replica:  leader.Runnable{Name: "notifications", Run: n.Run},
 		Leader:   leader.Runnable{Name: "notifications of all", Run: n.Lead},
 	}
+}
+
+type keeperParams struct {
+	fx.In
+
+	Clients  *kube.Clients
+	Reloader *reloader
+	Kept     *lastValid
+	Sync     *sync.View
+	Protect  *protect.View
+	Reload   *reload.View
+	Touched  *keeper.Touched
+	Log      *zap.Logger
+}
+
+type keptStatuses struct {
+	fx.Out
+
+	Leader leader.Runnable `group:"leader"`
+}
+
+// newKeeper has the leader keep a RuleStatus for each rule.
+func newKeeper(p keeperParams) keptStatuses {
+	k := keeper.New(p.Clients.Dynamic, facts.Source{
+		Sync: p.Sync, Protect: p.Protect, Reload: p.Reload,
+		SyncRules: p.Reloader.sync, ProtectRules: p.Reloader.protect, ReloadRules: p.Reloader.reload,
+		Revision: func() string { return *p.Kept.revision.Load() }, InvalidAt: p.Reloader.invalidAt, Why: reasonToWait,
+	}, p.Touched, clock.RealClock{}, p.Log)
+	return keptStatuses{Leader: leader.Runnable{Name: "rule statuses", Run: k.Run}}
 }
 
 func newRegistry(clients *kube.Clients) *prometheus.Registry {
@@ -194,6 +227,7 @@ func ownPermissions(s Settings) []kube.Permission {
 		{Resource: "configmaps", Verbs: []string{"create"}, Namespace: s.Namespace, For: "keep the last valid configuration for commands"},
 		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "get", "patch"}, For: "record Events"},
 	}
+	permissions = append(permissions, keeper.Permissions()...)
 	if s.MetricsAuth {
 		const why = "ask who reads /metrics and the page, and whether they may"
 		permissions = append(permissions,

@@ -20,7 +20,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
@@ -29,6 +31,7 @@ import (
 	"github.com/headwater-k8s/headwater/configs"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
 )
 
 func testSettings() Settings {
@@ -59,7 +62,8 @@ func fakeClients(t *testing.T) *kube.Clients {
 			UserInfo: authenticationv1.UserInfo{Username: "headwater"},
 		}}, nil
 	})
-	return &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
+	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(scheme, map[schema.GroupVersionResource]string{rulestatus.GVR: "RuleStatusList"})
+	return &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: dynamic, Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 }
 
 // Every constructor runs, every hook starts and stops, and nothing is left

@@ -104,20 +104,28 @@ func waitOf(w track.Waiting) page.Wait {
 }
 
 func whyWaiting(w track.Waiting) string {
-	var why string
+	why := reasonToWait(w)
+	if w.Reason == reloaddecide.WaitMissing {
+		return why
+	}
+	return why + "; changed: " + strings.Join(w.Changed, ", ")
+}
+
+// reasonToWait is whyWaiting without the objects that changed.
+func reasonToWait(w track.Waiting) string {
 	switch w.Reason {
 	case reloaddecide.WaitOwner:
-		why = "a rollout of its own is under way, which may bring the change"
+		return "a rollout of its own is under way, which may bring the change"
 	case reloaddecide.WaitWindow:
-		why = "no window of reload.windows is open"
+		return "no window of reload.windows is open"
 	case reloaddecide.WaitBreaker:
-		why = "restarted as often within an hour as maxRestartsPerHour allows"
+		return "restarted as often within an hour as maxRestartsPerHour allows"
 	case reloaddecide.WaitInterval:
-		why = "restarted less than its minInterval ago"
+		return "restarted less than its minInterval ago"
 	case reloaddecide.WaitRollouts:
-		why = "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
+		return "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
 	case reloaddecide.WaitMissing:
 		return "its pods could not start; missing: " + strings.Join(w.Missing, ", ")
 	}
-	return why + "; changed: " + strings.Join(w.Changed, ", ")
+	return string(w.Reason)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/page/grid"
+	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
 	"github.com/headwater-k8s/headwater/reload/report"
@@ -36,12 +37,12 @@ type observers struct {
 	Reload  report.Observer
 }
 
-func newObservers(feed *page.Feed) observers {
+func newObservers(feed *page.Feed, touched *keeper.Touched) observers {
 	if feed == nil {
-		return observers{}
+		return observers{Sync: sync.Observers{touched}}
 	}
 	o := observer{feed}
-	return observers{Sync: o, Protect: o, Reload: o}
+	return observers{Sync: sync.Observers{o, touched}, Protect: o, Reload: o}
 }
 
 // observer reports to the page what the modules do.

@@ -8,8 +8,10 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page/grid"
+	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/reload/report"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -54,5 +56,6 @@ func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
 func TestWithoutAPageNobodyLooksOn(t *testing.T) {
 	settings := testSettings()
 	settings.Page = false
-	require.Equal(t, observers{}, newObservers(newFeed(settings)))
+	touched := &keeper.Touched{}
+	require.Equal(t, observers{Sync: sync.Observers{touched}}, newObservers(newFeed(settings), touched))
 }

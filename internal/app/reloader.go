@@ -164,6 +164,15 @@ func (r *reloader) refuse(ctx context.Context, err error) {
 	})
 }
 
+// invalidAt is whereInvalid of the configuration on disk; empty while that is in force.
+func (r *reloader) invalidAt() string {
+	invalid := r.invalid.Load()
+	if invalid == nil {
+		return ""
+	}
+	return whereInvalid(invalid.err)
+}
+
 // whereInvalid says where a configuration is not valid, and not what is written
 // there: it may be a token in the wrong place.
 func whereInvalid(err error) string {

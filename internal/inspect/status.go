@@ -153,7 +153,7 @@ func (r *RuleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
 }
 
 func (i *Inspector) sources(rule syncspec.Rule, events eventState) []SourceStatus {
-	states := i.reader.SourceStates(rule)
+	states := i.reader.SourceStates(rule.Base)
 	sources := make([]SourceStatus, 0, len(states))
 	for _, state := range states {
 		propagation := events.propagations[propagationKey{rule.Name, state.Ref}]

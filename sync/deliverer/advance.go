@@ -42,6 +42,7 @@ func (w *work) advance(ctx context.Context) (bool, error) {
 	}
 	step := delivery.Advance(w.rule.Stages, candidate, places, w.now())
 	w.pace.judged(w.now().Sub(began))
+	w.memory.judge(w.key, judgement{candidate.Number, candidate.Stage, step})
 	if !step.Until.IsZero() {
 		w.queue.After(w.key, max(judgeDelay, step.Until.Sub(w.now())))
 	}

@@ -53,6 +53,8 @@ type memory struct {
 	handled map[revisions.Key]delivery.Request
 	// tooLarge is the version of each source that was reported as too large.
 	tooLarge map[revisions.Key]string
+	// judged is the last judgement of each delivery under way.
+	judged map[revisions.Key]judgement
 }
 
 func (m *memory) isHandled(key revisions.Key, request delivery.Request) bool {
@@ -95,7 +97,7 @@ func New(p Params) *Deliverer {
 		reader: p.Reader, client: p.Client, ownNamespace: p.OwnNamespace,
 		store:  revisions.Store{Writer: p.Writer, Namespace: p.OwnNamespace},
 		events: p.Events, log: p.Log.Named("delivery"), now: time.Now,
-		memory: memory{handled: map[revisions.Key]delivery.Request{}, tooLarge: map[revisions.Key]string{}},
+		memory: memory{handled: map[revisions.Key]delivery.Request{}, tooLarge: map[revisions.Key]string{}, judged: map[revisions.Key]judgement{}},
 	}
 	d.queue = queue.New(queue.Options{Name: "delivery", Workers: workers, Log: d.log, Registry: p.Registry}, d.reconcile)
 	d.metrics = newMetrics(d, p.Registry)

@@ -66,7 +66,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 func verdictOf(state survey.DeliveryState) string {
-	if state.Wanted != nil && state.Wanted.Pinned != "" {
+	if state.IsPinned() {
 		return pinnedState
 	}
 	return string(state.Latest.Verdict)

@@ -52,6 +52,8 @@ type Step struct {
 	Until time.Time
 	// Reason is why it waits or failed, in names only.
 	Reason string
+	// NeedsApproval is true if it waits for `headwater promote`.
+	NeedsApproval bool
 }
 
 // shownPlaces is how many namespaces a reason names.
@@ -82,7 +84,7 @@ func Advance(stages *spec.Stages, candidate *Revision, places []Place, now time.
 	case candidate.Paused != "":
 		return Step{Outcome: Wait, Reason: "paused " + candidate.Paused}
 	case stages.NeedsApproval(index) && candidate.Approved == "":
-		return Step{Outcome: Wait, Reason: fmt.Sprintf("stage %s passed; waits for `headwater promote %s`", candidate.Stage, candidate.Rule)}
+		return Step{Outcome: Wait, NeedsApproval: true, Reason: fmt.Sprintf("stage %s passed; waits for `headwater promote %s`", candidate.Stage, candidate.Rule)}
 	case index == stages.Last():
 		return Step{Outcome: Passed}
 	default:

@@ -27,6 +27,30 @@ type ongoing struct {
 	failing map[object.Ref]bool
 }
 
+// Completed is a propagation that reached its last clone.
+type Completed struct {
+	Propagation
+
+	Source object.Ref
+	At     time.Time
+}
+
+// LatestPropagation returns the latest propagation of rule that this process followed
+// to its end and that wrote a clone.
+func (t *Tracker) LatestPropagation(rule string) (latest Completed, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	latest, known = t.completed[rule]
+	return latest, known
+}
+
+// complete remembers a propagation that wrote a clone.
+func (t *Tracker) complete(key PropagationKey, result Propagation, now time.Time) {
+	if result.Clones > 0 {
+		t.completed[key.Rule] = Completed{result, key.Source, now}
+	}
+}
+
 // Arrival is what the reconcile of one target means for a change.
 type Arrival struct {
 	Key PropagationKey
@@ -72,6 +96,7 @@ func (t *Tracker) arrive(o Outcome, now time.Time) []Arrival {
 		if last {
 			took := now.Sub(change.began).Round(time.Millisecond)
 			arrival.Completed = &Propagation{Rule: key.Rule, Clones: change.written, Failing: len(change.failing), Took: took}
+			t.complete(key, *arrival.Completed, now)
 		}
 		arrivals = append(arrivals, arrival)
 		if len(change.waiting)+len(change.failing) == 0 {

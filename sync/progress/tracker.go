@@ -26,8 +26,10 @@ type Tracker struct {
 	// API server returned them. With it, a survey decides as reconcile did.
 	unlabelled   map[object.Ref]*object.Digested
 	propagations map[PropagationKey]*ongoing
-	firstPass    firstPass
-	emitted      dedupe.Notes[EventKey]
+	// completed is the latest propagation of each rule that wrote a clone.
+	completed map[string]Completed
+	firstPass firstPass
+	emitted   dedupe.Notes[EventKey]
 }
 
 // NewTracker returns an empty Tracker.
@@ -35,6 +37,7 @@ func NewTracker() *Tracker {
 	return &Tracker{
 		failures: map[object.Ref]failure{}, due: map[object.Ref]time.Time{}, changes: map[object.Ref]ExternalChange{},
 		fights: map[object.Ref]fight{}, unlabelled: map[object.Ref]*object.Digested{}, propagations: map[PropagationKey]*ongoing{},
+		completed: map[string]Completed{},
 	}
 }
 

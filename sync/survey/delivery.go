@@ -16,6 +16,8 @@ import (
 // DeliveryState is how far the delivery of one source came.
 type DeliveryState struct {
 	Source object.Ref
+	// Recorded is false until the source's present content is recorded.
+	Recorded bool
 	// Latest is the candidate; or the revision with the source's content, if nothing is
 	// under way; or the newest one.
 	Latest *delivery.Revision
@@ -40,9 +42,12 @@ type StageState struct {
 	Healthy, Pending, Unhealthy int
 }
 
+// IsPinned reports whether somebody rolled back to Wanted.
+func (d DeliveryState) IsPinned() bool { return d.Wanted != nil && d.Wanted.Pinned != "" }
+
 // NeedsAttention reports whether a delivery is under way, failed or was rolled back.
 func (d DeliveryState) NeedsAttention() bool {
-	return d.Latest.UnderWay() || d.Latest.Verdict == delivery.Rejected || d.Wanted != nil && d.Wanted.Pinned != ""
+	return d.Latest.UnderWay() || d.Latest.Verdict == delivery.Rejected || d.IsPinned()
 }
 
 // Deliveries returns the deliveries of the sources of a rule with stages, at most most
@@ -75,17 +80,14 @@ func (o *Reader) Deliveries(rule *spec.Rule, most int, now time.Time) (states []
 // false if there are none.
 func (o *Reader) Delivery(key revisions.Key) (state DeliveryState, ok bool) {
 	history := o.Revisions.History(key)
-	state = DeliveryState{Source: key.Source, Latest: history.Candidate(), Stable: history.Stable(), Wanted: history.Pinned()}
-	for _, next := range []*delivery.Revision{state.Latest, state.Stable} {
-		if state.Wanted == nil {
-			state.Wanted = next
-		}
+	var current *delivery.Revision
+	if source, _ := o.Caches.Sources.Get(key.Source); source != nil {
+		current = history.Of(source.Content, source.Digests)
 	}
-	if source, _ := o.Caches.Sources.Get(key.Source); state.Latest == nil && source != nil {
-		state.Latest = history.Of(source.Content, source.Digests)
-	}
-	if state.Latest == nil {
-		state.Latest = history.Newest()
+	candidate, stable := history.Candidate(), history.Stable()
+	state = DeliveryState{
+		Source: key.Source, Recorded: current != nil, Latest: cmp.Or(candidate, current, history.Newest()),
+		Wanted: cmp.Or(history.Pinned(), candidate, stable), Stable: stable,
 	}
 	return state, state.Latest != nil
 }

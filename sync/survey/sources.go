@@ -8,7 +8,6 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // MissingSource returns a message if base has no source at all. It is empty if
@@ -35,19 +34,21 @@ func MissingSource(source string) string {
 type SourceState struct {
 	Ref    object.Ref
 	Exists bool
+	// Version is its resourceVersion.
+	Version string
 	// ChangedAt is when its data was last written, by the API server's clock; zero
 	// if unknown.
 	ChangedAt time.Time
 }
 
-// SourceStates returns the sources of rule by name. A source that the rule names is
+// SourceStates returns the sources of base by name. A source that base names is
 // listed even if it does not exist.
-func (o *Reader) SourceStates(rule spec.Rule) []SourceState {
+func (o *Reader) SourceStates(base rules.Base) []SourceState {
 	var states []SourceState
-	for _, ref := range o.Sources(rule.Base) {
+	for _, ref := range o.Sources(base) {
 		state := SourceState{Ref: ref}
 		if source, _ := o.Caches.Sources.Get(ref); source != nil {
-			state.Exists, state.ChangedAt = true, source.ChangedAt()
+			state.Exists, state.Version, state.ChangedAt = true, source.ResourceVersion, source.ChangedAt()
 		}
 		states = append(states, state)
 	}

@@ -29,6 +29,12 @@ const (
 // IsFine reports whether the clone needs no attention: it is in sync or retained.
 func (s Status) IsFine() bool { return s == Current || s == Retained }
 
+// NeedsAttention reports whether Headwater cannot put the clone right by itself, or
+// failed to.
+func (s Status) NeedsAttention() bool {
+	return s == Conflicting || s == Refused || s == Held || s == Fighting || s == Failed
+}
+
 // Statuses lists every Status, Current first.
 var Statuses = []Status{Current, Behind, Drifting, Conflicting, Refused, Held, Fighting, Failed, Removing, Retained}
 

@@ -49,17 +49,24 @@ func (o *Reader) Survey(maxFraction float64, lookup Lookup, report func(CloneSta
 	known := map[string]bool{}
 	for _, rule := range o.Live.Load().All() {
 		known[rule.Name] = true
-		held := o.HeldDecision(rule.Name, maxFraction)
-		for _, source := range o.Sources(rule.Base) {
-			for _, target := range o.Targets(rule, source) {
-				o.survey(rule.Name, target, held, lookup, report)
-			}
-		}
-		o.surveyLeftovers(rule.Name, held, report)
+		o.SurveyRule(rule.Name, maxFraction, lookup, report)
 	}
 	for _, rule := range o.formerRules(known) {
-		o.surveyLeftovers(rule, o.HeldDecision(rule, maxFraction), report)
+		o.SurveyRule(rule, maxFraction, lookup, report)
 	}
+}
+
+// SurveyRule is Survey for one rule, which need not be in force any more.
+func (o *Reader) SurveyRule(name string, maxFraction float64, lookup Lookup, report func(CloneStatus)) {
+	held := o.HeldDecision(name, maxFraction)
+	if rule, inForce := o.Live.Load().Named(name); inForce {
+		for _, source := range o.Sources(rule.Base) {
+			for _, target := range o.Targets(*rule, source) {
+				o.survey(name, target, held, lookup, report)
+			}
+		}
+	}
+	o.surveyLeftovers(name, held, report)
 }
 
 // HeldDecision returns the decision that replaces the removals of rule while they

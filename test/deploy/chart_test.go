@@ -197,6 +197,14 @@ func TestThePermissionsAreThoseOfTheChart(t *testing.T) {
 		"# `make chart UPDATE=1`. Change the chart instead.\n"+string(namespaceFile)+"---\n"+plain(rbac))
 }
 
+// Not in crds/ of the chart: Helm never upgrades what is there.
+func TestTheKindInstalledByHandIsThatOfTheChart(t *testing.T) {
+	crd := template(t, "--show-only", "templates/crd.yaml")
+	requireFile(t, deployDir+"/crd.yaml", "# The kind RuleStatus. Generated from the Helm chart by `make chart UPDATE=1`. Change\n"+
+		"# the chart instead.\n"+plain(crd))
+	require.NotContains(t, template(t, "--set", "crds.install=false"), "CustomResourceDefinition\n")
+}
+
 // objects are those of a stream of YAML documents, by kind, namespace and name.
 func objects(t *testing.T, stream string) map[string]any {
 	t.Helper()

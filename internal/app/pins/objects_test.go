@@ -23,7 +23,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
@@ -35,6 +37,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	"github.com/headwater-k8s/headwater/protect/register"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
@@ -54,7 +57,8 @@ func TestObjectsOfTheService(t *testing.T) {
 	metadata := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(metadata))
 	clients := &kube.Clients{
-		Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(metadata), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"},
+		Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(metadata),
+		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(metadata, map[schema.GroupVersionResource]string{rulestatus.GVR: "RuleStatusList"}), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"},
 	}
 	service := fxtest.New(t, app.Options(settings(), loaded, clients, zap.NewNop()))
 	service.RequireStart()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 // groupsMost bounds the groups that a List names.
@@ -129,35 +131,7 @@ func ranked(groups map[string]*Group, most int) List {
 func (p Place) key() string {
 	why := p.Why
 	for _, name := range []string{p.Source, p.Namespace, p.Name, p.Rule} {
-		why = withoutWord(why, name)
+		why = text.WithoutWord(why, name)
 	}
 	return p.State.word().Name + " " + p.Reason + " " + why
-}
-
-// withoutWord puts * in the place of name wherever it is a word of text.
-func withoutWord(text, name string) string {
-	if name == "" || !strings.Contains(text, name) {
-		return text
-	}
-	var out strings.Builder
-	for from := 0; ; {
-		found := strings.Index(text[from:], name)
-		if found < 0 {
-			_, _ = out.WriteString(text[from:])
-			return out.String()
-		}
-		begin, end := from+found, from+found+len(name)
-		_, _ = out.WriteString(text[from:begin])
-		if begin > 0 && isNamePart(text[begin-1]) || end < len(text) && isNamePart(text[end]) {
-			_, _ = out.WriteString(name)
-		} else {
-			_ = out.WriteByte('*')
-		}
-		from = end
-	}
-}
-
-// isNamePart reports whether c may be part of the name of an object.
-func isNamePart(c byte) bool {
-	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

@@ -18,6 +18,8 @@ import (
 
 const prober = "system:serviceaccount:" + harness.Namespace + ":headwater-prober"
 
+const ruleStatus = "deploy/rbac.yaml alone does not install the kind RuleStatus"
+
 // unusedByAnyJob are the grants that neither the main job nor the side jobs have
 // an occasion for, and what they are for.
 var unusedByAnyJob = map[string]string{
@@ -30,6 +32,11 @@ var unusedByAnyJob = map[string]string{
 	"patch deploymentconfigs.apps.openshift.io": "this is not OpenShift",
 	"get jobs.batch":                            "Jobs are read only for annotations of Reloader, which test/e2e/optin honours",
 	"patch secrets":                             "reports on the consumers of a delivery, which test/e2e/reload has",
+	"list rulestatuses.headwater.dev":           ruleStatus,
+	"watch rulestatuses.headwater.dev":          ruleStatus,
+	"create rulestatuses.headwater.dev":         ruleStatus,
+	"update rulestatuses.headwater.dev":         ruleStatus,
+	"delete rulestatuses.headwater.dev":         ruleStatus,
 	"patch configmaps":                          "reports on the consumers of a delivery, which test/e2e/reload has",
 }
 

@@ -1,0 +1,209 @@
+package rulestatus
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/plural"
+	"github.com/headwater-k8s/headwater/internal/text"
+	"github.com/headwater-k8s/headwater/sync/survey"
+)
+
+// The types of conditions. A rule has only those that concern it. Stalled and
+// Reconciling are those of kstatus: they are present only while they are true.
+const (
+	Ready              = "Ready"
+	ConfigurationValid = "ConfigurationValid"
+	SourceFound        = "SourceFound"
+	Synced             = "Synced"
+	Protected          = "Protected"
+	Reloaded           = "Reloaded"
+	Delivered          = "Delivered"
+	Reconciling        = "Reconciling"
+	Stalled            = "Stalled"
+)
+
+// The states of a delivery, which are also reasons of the condition Delivered.
+const (
+	DeliveryDelivered        = "Delivered"
+	DeliveryDelivering       = "Delivering"
+	DeliveryAwaitingApproval = "AwaitingApproval"
+	DeliveryPaused           = "Paused"
+	DeliveryPinned           = "Pinned"
+	DeliveryHeld             = "Held"
+	DeliveryRejected         = "Rejected"
+	DeliveryRecording        = "Recording"
+)
+
+// The values of Status.Protection for a rule that enforces, which are also reasons of
+// the condition Protected.
+const (
+	protectionVerified    = "Verified"
+	protectionNotVerified = "NotVerified"
+	protectionUnknown     = "Unknown"
+)
+
+const enforce = "Enforce"
+
+// urgency is what a condition means for Ready.
+type urgency int
+
+const (
+	// fine: it does not keep the rule from being ready.
+	fine urgency = iota
+	// progressing: it becomes true by itself.
+	progressing
+	// stuck: it may become true by itself, but not if it has been false for long.
+	stuck
+	// needsPerson: somebody has to do something.
+	needsPerson
+)
+
+// finding is one condition, and what it means for Ready.
+type finding struct {
+	metav1.Condition
+
+	urgency urgency
+}
+
+func found(name string, status metav1.ConditionStatus, reason, message string, urgency urgency) finding {
+	message = text.Truncate(message, maxMessage)
+	return finding{metav1.Condition{Type: name, Status: status, Reason: reason, Message: message}, urgency}
+}
+
+// findings returns the conditions that concern the rule, in the order in which they
+// explain why it is not ready.
+func (f *Facts) findings() []finding {
+	if f.Removed {
+		return []finding{f.synced()}
+	}
+	all := []finding{f.configurationValid(), f.sourceFound()}
+	if f.Clones != nil {
+		all = append(all, f.synced())
+	}
+	if f.Delivery != nil {
+		all = append(all, f.delivered())
+	}
+	if f.Protection != nil {
+		all = append(all, f.protected())
+	}
+	if f.Reloads {
+		all = append(all, f.reloaded())
+	}
+	return all
+}
+
+func (f *Facts) configurationValid() finding {
+	if f.InvalidAt != "" {
+		return found(ConfigurationValid, metav1.ConditionFalse, "Invalid",
+			"the configuration was changed and is not valid ("+f.InvalidAt+"); the last valid one stays in force", needsPerson)
+	}
+	return found(ConfigurationValid, metav1.ConditionTrue, "Valid", "the configuration is in force", fine)
+}
+
+func (f *Facts) sourceFound() finding {
+	if f.Missing != "" {
+		return found(SourceFound, metav1.ConditionFalse, "SourceMissing", f.Missing, stuck)
+	}
+	return found(SourceFound, metav1.ConditionTrue, "Found", plural.Of(f.Sources.Total-f.Sources.Missing, "source")+" found", fine)
+}
+
+func (f *Facts) synced() finding {
+	c := f.Clones
+	message := fmt.Sprintf("%d of %s in sync", c.counts[survey.Current], plural.Of(c.total(), "clone"))
+	var states []string
+	for _, status := range survey.Statuses {
+		if count := c.counts[status]; count > 0 && !status.IsFine() {
+			states = append(states, fmt.Sprintf("%d %s", count, status))
+		}
+	}
+	if len(states) > 0 {
+		message += ": " + strings.Join(states, ", ")
+	}
+	retained := c.counts[survey.Retained]
+	if retained > 0 {
+		message += fmt.Sprintf("; %d retained", retained)
+	}
+	for _, status := range attention {
+		if c.counts[status] == 0 {
+			continue
+		}
+		urgency := needsPerson
+		if status == survey.Failed {
+			urgency = stuck
+		}
+		return found(Synced, metav1.ConditionFalse, reasons[status], message, urgency)
+	}
+	if c.moving() > 0 {
+		return found(Synced, metav1.ConditionFalse, "Progressing", message, progressing)
+	}
+	if f.Removed {
+		return found(Synced, metav1.ConditionTrue, "Retained", fmt.Sprintf("the configuration no longer has the rule; %s retained: "+
+			"`headwater release` removes Headwater's marks from them, `headwater prune` deletes them", plural.Of(retained, "clone")), fine)
+	}
+	return found(Synced, metav1.ConditionTrue, "InSync", message, fine)
+}
+
+// reasons are those of the condition Synced, by the worst state of a clone.
+var reasons = map[survey.Status]string{
+	survey.Failed: "Failed", survey.Conflicting: "Conflict", survey.Refused: "Refused", survey.Held: "Held", survey.Fighting: "Fighting",
+}
+
+func (f *Facts) delivered() finding {
+	d := f.Delivery
+	message := fmt.Sprintf("%s, revision %d", d.Source, d.Revision)
+	if d.Stage != "" {
+		message += fmt.Sprintf(", stage %s (%d of %d)", d.Stage, d.Number, d.Stages)
+	}
+	if d.Message != "" {
+		message += ": " + d.Message
+	}
+	switch d.State {
+	case DeliveryDelivered:
+		return found(Delivered, metav1.ConditionTrue, d.State, message, fine)
+	case DeliveryDelivering, DeliveryAwaitingApproval, DeliveryPaused:
+		return found(Delivered, metav1.ConditionFalse, d.State, message, progressing)
+	case DeliveryRecording:
+		return found(Delivered, metav1.ConditionUnknown, d.State, d.Source+": not recorded yet", progressing)
+	default:
+		return found(Delivered, metav1.ConditionFalse, d.State, message, needsPerson)
+	}
+}
+
+func (f *Facts) protected() finding {
+	p := f.Protection
+	switch {
+	case p.Mode != enforce:
+		return found(Protected, metav1.ConditionFalse, p.Mode, "the rule denies nothing: its mode is "+p.Mode, fine)
+	case f.Missing != "":
+		return found(Protected, metav1.ConditionUnknown, protectionUnknown, "not tried, because no source exists", fine)
+	case !p.Known:
+		return found(Protected, metav1.ConditionUnknown, protectionUnknown, "not tried yet", progressing)
+	case p.Verified:
+		return found(Protected, metav1.ConditionTrue, protectionVerified, "the API server denies what the rule forbids", fine)
+	default:
+		return found(Protected, metav1.ConditionFalse, protectionNotVerified, p.Why, needsPerson)
+	}
+}
+
+// reloaded says which restarts wait. They do not keep the rule from being ready: a
+// window may open in days.
+func (f *Facts) reloaded() finding {
+	reason, total := "NothingWaits", 0
+	var whys []string
+	for _, wait := range f.Waits {
+		total += wait.Consumers
+		if wait.Held {
+			reason = "Held"
+		} else if reason != "Held" {
+			reason = "Waiting"
+		}
+		whys = append(whys, fmt.Sprintf("%d because %s (%s)", wait.Consumers, wait.Why, wait.First))
+	}
+	if total == 0 {
+		return found(Reloaded, metav1.ConditionTrue, reason, "no restart waits", fine)
+	}
+	return found(Reloaded, metav1.ConditionFalse, reason, fmt.Sprintf("%s waiting: %s", plural.Of(total, "restart"), strings.Join(whys, "; ")), fine)
+}
