@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headwater-k8s/headwater/internal/config"
-	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/output"
 )
 
 // checked is the result of checking a file.
@@ -22,7 +22,7 @@ type checked struct {
 	Notes []config.Problem `json:"notes,omitempty"`
 }
 
-func (c checked) Table(out io.Writer) {
+func (c checked) Table(out *output.Writer) {
 	_, _ = fmt.Fprintf(out, "%s is valid: %s\n", c.File, countOf(c.Rules, "rule"))
 }
 
@@ -95,7 +95,7 @@ Exits 0 if the file is valid, else 1.`,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
 	own := command.Flags().String("headwater-namespace", "headwater-system", "the namespace that Headwater runs in, which cannot contain a source; used if the file does not name it")
-	format := addOutput(command)
+	printing := addOutput(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		found := checked{File: args[0]}
 		if found.File == "-" {
@@ -105,10 +105,10 @@ Exits 0 if the file is valid, else 1.`,
 		switch {
 		case err == nil:
 			printNotes(command.ErrOrStderr(), found.Notes)
-		case *format == inspect.Table || !errors.As(err, &found.Problems):
+		case printing.Format.IsTable() || !errors.As(err, &found.Problems):
 			return err
 		}
-		return errors.Join(inspect.Print(command.OutOrStdout(), *format, found), err)
+		return errors.Join(printing.Print(command.OutOrStdout(), found), err)
 	}
 	return command
 }

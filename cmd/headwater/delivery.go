@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 )
 
@@ -45,7 +46,7 @@ or sync.delivery.`,
 	in := newInspection(command)
 	source := addSource(command)
 	command.RunE = func(_ *cobra.Command, args []string) error {
-		return in.open(func(_ context.Context, i *inspect.Inspector) (inspect.Printable, error) {
+		return in.open(func(_ context.Context, i *inspect.Inspector) (output.Printable, error) {
 			return i.History(args[0], *source)
 		})
 	}
@@ -76,7 +77,7 @@ only with --values.`,
 			}
 			numbers[at] = number
 		}
-		return in.open(func(_ context.Context, i *inspect.Inspector) (inspect.Printable, error) {
+		return in.open(func(_ context.Context, i *inspect.Inspector) (output.Printable, error) {
 			return i.Diff(args[0], *source, numbers[0], numbers[1], *values)
 		})
 	}
@@ -128,7 +129,7 @@ func steer(command *cobra.Command, verb delivery.Verb, to *int) {
 		if *to < 0 {
 			return fmt.Errorf("--to %d is not the number of a revision; see headwater history", *to)
 		}
-		return in.open(func(ctx context.Context, i *inspect.Inspector) (inspect.Printable, error) {
+		return in.open(func(ctx context.Context, i *inspect.Inspector) (output.Printable, error) {
 			return i.Steer(ctx, args[0], *source, verb, *to, *timeout)
 		})
 	}
@@ -139,8 +140,8 @@ func addSource(command *cobra.Command) *string {
 }
 
 // open is show for what an Inspector finds.
-func (in *inspection) open(find func(context.Context, *inspect.Inspector) (inspect.Printable, error)) error {
-	return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+func (in *inspection) open(find func(context.Context, *inspect.Inspector) (output.Printable, error)) error {
+	return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 		inspector, err := inspect.Open(ctx, options)
 		if err != nil {
 			return nil, err

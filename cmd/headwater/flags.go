@@ -11,8 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs with OIDC and other plugins
 
-	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/output"
 )
 
 const (
@@ -65,11 +65,11 @@ func addOwnNamespace(flags *pflag.FlagSet, namespace *string) {
 	flags.StringVar(namespace, "headwater-namespace", "headwater-system", "the namespace that Headwater runs in")
 }
 
-func addOutput(command *cobra.Command) *inspect.Format {
-	format := inspect.Table
-	command.Flags().VarP(&format, "output", "o", "output format: table, json or yaml")
-	offerValues(command, "output", inspect.Formats...)
-	return &format
+func addOutput(command *cobra.Command) *output.Options {
+	options := &output.Options{Format: output.Table}
+	command.Flags().VarP(&options.Format, "output", "o", "output format: "+strings.Join(output.Formats(), ", "))
+	offerValues(command, "output", output.Formats()...)
+	return options
 }
 
 // dashes replaces dashes by underscores, for names of environment variables.

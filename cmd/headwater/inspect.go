@@ -12,6 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/output"
 )
 
 // errChanges makes plan exit 2: the configuration would change something.
@@ -23,7 +24,7 @@ type inspection struct {
 	command *cobra.Command
 	cluster *genericclioptions.ConfigFlags
 	options inspect.Options
-	format  *inspect.Format
+	output  *output.Options
 }
 
 // newConnection returns an inspection for commands that need no configuration.
@@ -42,17 +43,18 @@ func newInspection(command *cobra.Command) *inspection {
 	flags := command.Flags()
 	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: key "+config.ConfigMapKey+" of ConfigMap "+config.ConfigMapName+" in Headwater's namespace)")
 	addOwnNamespace(flags, &in.options.Own)
-	in.format = addOutput(command)
+	in.output = addOutput(command)
+	flags.BoolVar(&in.output.NoHeaders, "no-headers", false, "do not print the headers of tables")
 	return in
 }
 
 // show prints the result of find in the requested format.
-func (in *inspection) show(find func(context.Context, inspect.Options) (inspect.Printable, error)) error {
+func (in *inspection) show(find func(context.Context, inspect.Options) (output.Printable, error)) error {
 	found, err := find(in.command.Context(), in.options)
 	if err != nil {
 		return err
 	}
-	return inspect.Print(in.command.OutOrStdout(), *in.format, found)
+	return in.output.Print(in.command.OutOrStdout(), found)
 }
 
 func planCommand() *cobra.Command {
@@ -73,7 +75,7 @@ Exits 0 if nothing would change, 2 if something would change, and 1 on failure.`
 	in := newInspection(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		var plan inspect.Plan
-		err := in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		err := in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
 			if err != nil {
 				return nil, err
@@ -111,7 +113,7 @@ the reason Approved when it uses the approval.`,
 	in := newInspection(command)
 	dryRun := command.Flags().Bool("dry-run", false, "only show what would be approved")
 	command.RunE = func(_ *cobra.Command, args []string) error {
-		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
 			if err != nil {
 				return nil, err
@@ -124,12 +126,12 @@ the reason Approved when it uses the approval.`,
 
 // objectCommand adds to command that it prints the result of answer for the one
 // object that its arguments name, in the namespace of --namespace unless they name one.
-func objectCommand[P inspect.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
+func objectCommand[P output.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
 	command.Args = oneObject
 	in := newInspection(command)
 	addNamespace(command, in.cluster)
 	command.RunE = func(_ *cobra.Command, args []string) error {
-		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			return answer(ctx, options, strings.Join(args, "/"))
 		})
 	}
@@ -151,7 +153,7 @@ Requires permission to list ClusterRoles and ClusterRoleBindings.`,
 	}
 	in := newInspection(command)
 	command.RunE = func(_ *cobra.Command, args []string) error {
-		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			return inspect.WhoCanEdit(ctx, options, args[0])
 		})
 	}

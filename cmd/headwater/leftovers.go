@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
@@ -70,7 +71,7 @@ func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Com
 	flags.StringVar(&asked.asOf, "as-of", "", "only clones that did not change since the dry run that printed this value")
 	flags.DurationVar(&asked.timeout, "timeout", time.Minute, "how long to wait for the service")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		return in.show(func(ctx context.Context, options inspect.Options) (inspect.Printable, error) {
+		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			inspector, err := inspect.Open(ctx, options)
 			if err != nil {
 				return nil, err

@@ -94,7 +94,7 @@ func statusCommand() *cobra.Command {
 func (in *inspection) status(ctx context.Context, inspector *inspect.Inspector, asked statusFlags) error {
 	out, progress := in.command.OutOrStdout(), in.command.ErrOrStderr()
 	if asked.watch {
-		return inspector.Watch(ctx, asked.scope, out, *in.format, term.IsTerminal(int(os.Stdout.Fd())))
+		return inspector.Watch(ctx, asked.scope, out, *in.output, term.IsTerminal(int(os.Stdout.Fd())))
 	}
 	var status inspect.Status
 	var err error
@@ -106,7 +106,7 @@ func (in *inspection) status(ctx context.Context, inspector *inspect.Inspector, 
 	if err != nil {
 		return err
 	}
-	if err := inspect.Print(out, *in.format, status); err != nil {
+	if err := in.output.Print(out, status); err != nil {
 		return err
 	}
 	switch {

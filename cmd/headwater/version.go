@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headwater-k8s/headwater/internal/app"
-	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/output"
 )
 
 // built is what the program was built from, for people.
@@ -17,7 +16,7 @@ func (b buildInfo) String() string {
 	return fmt.Sprintf("%s (commit %s, %s, %s)", b.Version, b.Commit, b.GoVersion, b.Platform)
 }
 
-func (b buildInfo) Table(out io.Writer) { _, _ = fmt.Fprintln(out, "headwater version", b) }
+func (b buildInfo) Table(out *output.Writer) { _, _ = fmt.Fprintln(out, "headwater version", b) }
 
 func versionCommand() *cobra.Command {
 	command := &cobra.Command{
@@ -26,9 +25,9 @@ func versionCommand() *cobra.Command {
 		Short:   "Print the version and the commit, Go version and platform of the build",
 		Args:    noArguments,
 	}
-	format := addOutput(command)
+	printing := addOutput(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		return inspect.Print(command.OutOrStdout(), *format, buildInfo{app.Build()})
+		return printing.Print(command.OutOrStdout(), buildInfo{app.Build()})
 	}
 	return command
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/plural"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -52,7 +53,7 @@ func (i *Inspector) notHeld(rule string) error {
 }
 
 // Table writes a line per approved change.
-func (a Approved) Table(out io.Writer) {
+func (a Approved) Table(out *output.Writer) {
 	verb := "approved"
 	if a.DryRun {
 		verb = "would approve"
@@ -204,7 +205,7 @@ func (l Leftovers) done() string {
 }
 
 // Table writes what was done, and the names of the first clones.
-func (l Leftovers) Table(out io.Writer) {
+func (l Leftovers) Table(out *output.Writer) {
 	if !l.DryRun {
 		l.list(out, l.done())
 		return
@@ -225,3 +226,6 @@ func (l Leftovers) list(out io.Writer, done string) {
 		_, _ = fmt.Fprintf(out, "left alone, since changed meanwhile: %s\n", andMore(l.Skipped[:min(len(l.Skipped), shownNames)], len(l.Skipped)))
 	}
 }
+
+// Names lists the affected clones.
+func (l Leftovers) Names() []string { return l.Clones }

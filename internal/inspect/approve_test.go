@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
@@ -37,7 +38,7 @@ func TestLeftoversAreNamedBeforeAnythingIsDone(t *testing.T) {
 	require.Equal(t, "to be deleted"+names+"\nIs that meant? Type yes: ", left.Question())
 	shown := func(l Leftovers) string {
 		var out strings.Builder
-		l.Table(&out)
+		l.Table(output.Options{}.Writer(&out))
 		return out.String()
 	}
 	require.Equal(t, "deleted"+names, shown(left))

@@ -3,13 +3,14 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"io"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/reload/explain"
 )
 
@@ -48,17 +49,27 @@ func FindConsumers(ctx context.Context, options Options, object string) (Consume
 }
 
 // Table writes a row per consumer.
-func (c Consumers) Table(out io.Writer) {
+func (c Consumers) Table(out *output.Writer) {
 	if len(c.Consumers) == 0 {
 		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it"+c.norClones())
 	} else {
-		rows := [][]string{append(c.names("CONSUMER", "OBJECT"), "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY")}
+		var rows [][]string
 		for _, use := range c.Consumers {
 			rows = append(rows, append(c.names(use.Consumer, use.Object), cells(use)...))
 		}
-		writeTable(out, rows)
+		out.Rows(rows, append(c.names("CONSUMER", "OBJECT"), useColumns...), "CHANGED")
 	}
 	writeNotes(out, c.Notes)
+}
+
+// Names lists the consumers, each once.
+func (c Consumers) Names() []string {
+	var names []string
+	for _, use := range c.Consumers {
+		names = append(names, use.Consumer)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // names omits the object if it is the same in every row.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -128,9 +128,8 @@ func (i *Inspector) only(rule, source string) (recorded, error) {
 }
 
 // Table writes a line per revision.
-func (h History) Table(out io.Writer) {
-	table := tabwriter.NewWriter(out, 0, 4, 3, ' ', 0)
-	_, _ = fmt.Fprintln(table, "SOURCE\tREVISION\tAGE\tBY\tVERDICT\tSTAGE\tCLONES\tREASON")
+func (h History) Table(out *output.Writer) {
+	var rows [][]string
 	for _, source := range h.Sources {
 		for _, r := range source.Revisions {
 			reason := r.Reason
@@ -139,11 +138,13 @@ func (h History) Table(out io.Writer) {
 					reason = strings.TrimPrefix(reason+"; "+asked.what+asked.by, "; ")
 				}
 			}
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", source.Source, r.Number,
-				duration.HumanDuration(time.Since(r.Recorded)), orDash(r.EditedBy), r.Verdict, orDash(r.Stage), r.Clones, reason)
+			rows = append(rows, []string{
+				source.Source, strconv.Itoa(r.Number), duration.HumanDuration(time.Since(r.Recorded)), orDash(r.EditedBy),
+				string(r.Verdict), orDash(r.Stage), strconv.Itoa(r.Clones), reason,
+			})
 		}
 	}
-	_ = table.Flush()
+	out.Rows(rows, []string{"SOURCE", "REVISION", "AGE", "BY", "VERDICT", "STAGE", "CLONES", "REASON"})
 }
 
 func orDash(text string) string {
@@ -249,7 +250,7 @@ func keysOf(values map[string][]byte) map[string]string {
 }
 
 // Table writes a line per key that differs.
-func (d Diff) Table(out io.Writer) {
+func (d Diff) Table(out *output.Writer) {
 	_, _ = fmt.Fprintf(out, "%s: revision %d to %d of rule %s\n", d.Source, d.From, d.To, d.Rule)
 	if len(d.Keys) == 0 {
 		_, _ = fmt.Fprintln(out, "no key differs")
@@ -370,7 +371,7 @@ func aim(history delivery.History, verb delivery.Verb, to int) (delivery.Request
 }
 
 // Table writes what was asked.
-func (s Steered) Table(out io.Writer) {
+func (s Steered) Table(out *output.Writer) {
 	for _, source := range slices.Sorted(maps.Keys(s.Revisions)) {
 		_, _ = fmt.Fprintf(out, "%s: %s of revision %d; `headwater history %s` shows what comes of it\n", source, s.Verb, s.Revisions[source], s.Rule)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
@@ -179,20 +179,30 @@ func reasonText(reason reloadspec.Reason) string {
 }
 
 // Table writes what the service would do now, and a row per consumed object.
-func (e Explanation) Table(out io.Writer) {
+func (e Explanation) Table(out *output.Writer) {
 	_, _ = fmt.Fprintln(out, e.headline())
 	if len(e.Uses) > 0 {
-		rows := [][]string{{"OBJECT", "CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY"}}
+		var rows [][]string
 		for _, use := range e.Uses {
 			rows = append(rows, append([]string{use.Object}, cells(use)...))
 		}
 		_, _ = fmt.Fprintln(out)
-		writeTable(out, rows)
+		out.Rows(rows, append([]string{"OBJECT"}, useColumns...), "CHANGED")
 	}
 	for _, ignored := range e.Ignored {
 		_, _ = fmt.Fprintln(out, "\nignored:", ignored)
 	}
 	writeNotes(out, e.Notes)
+}
+
+// Names lists the consumed objects, each once.
+func (e Explanation) Names() []string {
+	var names []string
+	for _, use := range e.Uses {
+		names = append(names, use.Object)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // headline says what the service would do now.
@@ -280,7 +290,11 @@ func waitText(reason reloaddecide.WaitReason) string {
 	return cmp.Or(known[reason], string(reason))
 }
 
-// cells returns the columns that both tables have in common.
+// useColumns are the columns that the tables of explain and consumers have in common.
+// When the data changed is shown only if the user asked for more columns.
+var useColumns = []string{"CONSUMED", "IN", "BY", "ON CHANGE", "STANDING", "WHY"}
+
+// cells returns the cells of useColumns, and when the data changed.
 func cells(use explain.Use) []string {
 	consumed := string(use.Mode)
 	if use.Keys != nil {
@@ -302,6 +316,10 @@ func cells(use explain.Use) []string {
 		status = fmt.Sprintf("%s (%s)", status, strings.TrimSuffix(
 			fmt.Sprintf("%d of %d pods, %s", use.Pods-use.PodsBehind, use.Pods, use.Kept), ", "))
 	}
+	changed := "-"
+	if use.ChangedAt != nil {
+		changed = ago(*use.ChangedAt)
+	}
 	in := cmp.Or(strings.Join(use.Containers, ", "), use.Through, "-")
-	return []string{consumed, in, by, string(use.OnChange), status, reasonText(use.Reason)}
+	return []string{consumed, in, by, string(use.OnChange), status, reasonText(use.Reason), changed}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/explain"
 	"github.com/headwater-k8s/headwater/reload/refs"
@@ -66,7 +67,7 @@ func TestConsumersOfClonesAreToldWithTheirObject(t *testing.T) {
 	found := Consumers{Object: "Secret/platform/s", Clones: 2}
 	table := func() string {
 		var out strings.Builder
-		found.Table(&out)
+		found.Table(output.Options{}.Writer(&out))
 		return out.String()
 	}
 	require.Equal(t, "Secret/platform/s: nobody consumes it, nor any of its 2 clones\n", table())
@@ -87,7 +88,7 @@ func TestWhatIsDoneNowInWords(t *testing.T) {
 		e := Explanation{Explanation: explain.Explanation{Consumer: "Deployment/team/web", Step: step, Objects: []string{"Secret/team/s"}, Uses: uses}}
 		require.Equal(t, "Deployment/team/web: "+want, e.headline())
 		var table strings.Builder
-		e.Table(&table)
+		e.Table(output.Options{}.Writer(&table))
 		require.Regexp(t, `Secret/team/s +Env k +app, setup \(init\) +annotation of Reloader +Restart +a restart is asked for`, table.String())
 	}
 }

@@ -1,80 +1,26 @@
 package inspect
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/plural"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Format is an output format.
-type Format string
-
-// The output formats.
-const (
-	Table Format = "table"
-	JSON  Format = "json"
-	YAML  Format = "yaml"
-)
-
-// Formats lists all output formats.
-var Formats = []string{string(Table), string(JSON), string(YAML)}
-
-// Set implements pflag.Value.
-func (f *Format) Set(s string) error {
-	if !slices.Contains(Formats, s) {
-		return fmt.Errorf("use one of %s", strings.Join(Formats, ", "))
-	}
-	*f = Format(s)
-	return nil
-}
-
-// Type implements pflag.Value.
-func (f *Format) Type() string { return "format" }
-
-func (f *Format) String() string { return string(*f) }
-
-// Printable can be printed in every format: as JSON and YAML by its fields.
-type Printable interface {
-	Table(out io.Writer)
-}
-
-// Print writes what to out in that format.
-func Print(out io.Writer, format Format, what Printable) error {
-	var text []byte
-	var err error
-	switch format {
-	case JSON:
-		text, err = json.MarshalIndent(what, "", "  ")
-	case YAML:
-		text, err = yaml.Marshal(what)
-	default:
-		var table strings.Builder
-		what.Table(&table)
-		text = []byte(table.String())
-	}
-	if err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	_, err = fmt.Fprintln(out, strings.Trim(string(text), "\n"))
-	return err
-}
-
 // shownNames is how many names a table lists before it only counts the rest.
 const shownNames = 5
 
 // Table writes a row per rule, the first problems of each, and a row per protection.
-func (s Status) Table(out io.Writer) {
+func (s Status) Table(out *output.Writer) {
 	if s.Leader.noLeader() {
 		_, _ = fmt.Fprintln(out, s.Leader.describe()+"\n")
 	}
@@ -100,26 +46,26 @@ func (s Status) Table(out io.Writer) {
 }
 
 // rules writes a row per rule.
-func (s Status) rules(out io.Writer) {
+func (s Status) rules(out *output.Writer) {
 	columns := []string{"RULE", "SOURCES", "CLONES"}
 	shown := []survey.Status{survey.Current, survey.Behind, survey.Drifting, survey.Conflicting, survey.Held, survey.Failed}
 	for _, status := range survey.Statuses {
-		if !slices.Contains(shown, status) && slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[status] > 0 }) {
+		if !slices.Contains(shown, status) && (out.Wide() || slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[status] > 0 })) {
 			shown = append(shown, status)
 		}
 	}
 	for _, status := range shown {
 		columns = append(columns, strings.ToUpper(string(status)))
 	}
-	rows := [][]string{append(columns, "LAST CHANGE")}
+	var rows [][]string
 	for _, rule := range s.Rules {
 		row := []string{rule.title(), rule.sourceCount(), fmt.Sprint(rule.Total())}
 		for _, status := range shown {
 			row = append(row, fmt.Sprint(rule.Clones[status]))
 		}
-		rows = append(rows, append(row, rule.lastChange()))
+		rows = append(rows, append(row, rule.lastChange(), rule.sourceNames()))
 	}
-	writeTable(out, rows)
+	out.Rows(rows, append(columns, "LAST CHANGE"), "SOURCE")
 }
 
 // retained writes a paragraph per rule with retained clones.
@@ -154,6 +100,24 @@ func (r *RuleStatus) sourceCount() string {
 	return fmt.Sprint(len(r.Sources))
 }
 
+// sourceNames lists the sources by kind, namespace and name.
+func (r *RuleStatus) sourceNames() string {
+	var names []string
+	for _, source := range r.Sources {
+		names = append(names, source.Source)
+	}
+	return orDash(strings.Join(names, ","))
+}
+
+// Names lists the rules.
+func (s Status) Names() []string {
+	var names []string
+	for _, rule := range s.Rules {
+		names = append(names, rule.Name)
+	}
+	return names
+}
+
 // lastChange describes the change of the source that changed last.
 func (r *RuleStatus) lastChange() string {
 	var last SourceStatus
@@ -175,8 +139,8 @@ func (r *RuleStatus) lastChange() string {
 }
 
 // Table writes a row per rule, action and reason.
-func (p Plan) Table(out io.Writer) {
-	rows := [][]string{{"RULE", "ACTION", "REASON", "COUNT", "CLONES"}}
+func (p Plan) Table(out *output.Writer) {
+	var rows [][]string
 	var messages []string
 	for rest := p.Steps; len(rest) > 0; {
 		first := rest[0]
@@ -186,14 +150,14 @@ func (p Plan) Table(out io.Writer) {
 		if end < 0 {
 			end = len(rest)
 		}
-		rows = append(rows, []string{first.Rule, string(first.Action), string(first.Reason), fmt.Sprint(end), stepNames(rest[:end])})
+		rows = append(rows, []string{first.Rule, string(first.Action), string(first.Reason), fmt.Sprint(end), stepNames(rest[:end], out.Wide())})
 		if first.Message != "" {
 			messages = append(messages, fmt.Sprintf("%s, %s: %s", first.Rule, first.Reason, first.Message))
 		}
 		rest = rest[end:]
 	}
 	if len(p.Steps) > 0 {
-		writeTable(out, rows)
+		out.Rows(rows, []string{"RULE", "ACTION", "REASON", "COUNT", "CLONES"})
 	}
 	for _, missing := range p.Missing {
 		messages = append(messages, missing.Rule+": "+missing.What)
@@ -225,9 +189,22 @@ func (p Plan) unchanged() string {
 	return "Nothing would change, but not all is well: " + strings.Join(left, ", ") + "."
 }
 
-func stepNames(steps []PlannedStep) string {
+// Names lists the clones that would be written, and those that need attention.
+func (p Plan) Names() []string {
+	var names []string
+	for _, step := range p.Steps {
+		names = append(names, object.Ref{Kind: step.Kind, Namespace: step.Namespace, Name: step.Name}.String())
+	}
+	return names
+}
+
+func stepNames(steps []PlannedStep, all bool) string {
+	first := min(len(steps), shownNames)
+	if all {
+		first = len(steps)
+	}
 	var shown []string
-	for _, step := range steps[:min(len(steps), shownNames)] {
+	for _, step := range steps[:first] {
 		shown = append(shown, step.Namespace+"/"+step.Name)
 	}
 	return andMore(shown, len(steps))
@@ -239,12 +216,4 @@ func writeNotes(out io.Writer, notes []string) {
 	for _, note := range notes {
 		_, _ = fmt.Fprintln(out, "\nnote:", note)
 	}
-}
-
-func writeTable(out io.Writer, rows [][]string) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	_ = table.Flush()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -23,7 +24,7 @@ func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
 				plan.Steps = append(plan.Steps, PlannedStep{Action: action})
 			}
 			var out strings.Builder
-			plan.Table(&out)
+			plan.Table(output.Options{}.Writer(&out))
 			require.True(t, strings.HasSuffix(out.String(), "\n\n"+want+"\n"), out.String())
 		})
 	}
@@ -31,7 +32,7 @@ func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
 
 func TestAPlanOfNoPlacesHasNoTable(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, Print(&out, "", Plan{}))
+	require.NoError(t, output.Options{}.Print(&out, Plan{}))
 	require.Equal(t, "Nothing would change.\n", out.String())
 }
 

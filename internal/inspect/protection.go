@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/prove"
@@ -72,16 +72,16 @@ func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protec
 	return all
 }
 
-func protections(out io.Writer, all []Protection, leader *Leadership) {
+func protections(out *output.Writer, all []Protection, leader *Leadership) {
 	if len(all) == 0 {
 		return
 	}
-	rows := [][]string{{"RULE", "MODE", "PROTECTED"}}
+	rows := make([][]string, 0, len(all))
 	for _, p := range all {
 		rows = append(rows, []string{p.Rule, string(p.Mode), p.describe(leader)})
 	}
 	_, _ = fmt.Fprintln(out)
-	writeTable(out, rows)
+	out.Rows(rows, []string{"RULE", "MODE", "PROTECTED"})
 }
 
 func (p Protection) describe(leader *Leadership) string {
@@ -212,11 +212,21 @@ func notes(rule protectspec.Rule, roles []rbacv1.ClusterRole) []string {
 }
 
 // Table writes a row per editor.
-func (e Editors) Table(out io.Writer) {
-	rows := [][]string{{"SUBJECT", "THROUGH"}}
+func (e Editors) Table(out *output.Writer) {
+	rows := make([][]string, 0, len(e.Editors))
 	for _, editor := range e.Editors {
 		rows = append(rows, []string{editor.Subject(), editor.Through()})
 	}
-	writeTable(out, rows)
+	out.Rows(rows, []string{"SUBJECT", "THROUGH"})
 	writeNotes(out, e.Notes)
+}
+
+// Names lists the editors, each once.
+func (e Editors) Names() []string {
+	var names []string
+	for _, editor := range e.Editors {
+		names = append(names, editor.Subject())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -40,7 +41,7 @@ func TestRetainedClonesAreCountedApartAndAreNoProblem(t *testing.T) {
 	status := Status{Rules: []*RuleStatus{rule}}
 	require.Empty(t, status.attention())
 	var out strings.Builder
-	status.Table(&out)
+	status.Table(output.Options{}.Writer(&out))
 	require.Regexp(t, `blog \(removed\) +0 +1 +1 .* 1 +-\n`, out.String())
 	require.Contains(t, out.String(), "blog: 1 clone retained (RuleRemoved): b/shared\n  the rule no longer exists: `headwater release blog`")
 }
@@ -74,7 +75,7 @@ func TestTheSameProblemIsShownOnce(t *testing.T) {
 	alone := plan.Decision{Action: plan.Create, Reason: plan.Missing, Message: "create Secret/zeta/shared: exceeded quota"}
 	status := Status{Rules: []*RuleStatus{ruleOf(append(findings, found("zeta", survey.Failed, alone))...)}}
 	var out strings.Builder
-	status.Table(&out)
+	status.Table(output.Options{}.Writer(&out))
 	_, problems, _ := strings.Cut(out.String(), "\n\n")
 	require.Equal(t, `blog: 300 clones failed (Missing): team-000/shared, team-001/shared, team-002/shared, team-003/shared, team-004/shared and 295 more
   create Secret: forbidden in namespace "NAMESPACE"

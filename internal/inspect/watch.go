@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
+
+	"github.com/headwater-k8s/headwater/internal/output"
 )
 
 const (
@@ -41,15 +43,15 @@ func (i *Inspector) follow(ctx context.Context, scope Scope, take func(Status) (
 // Watch writes the Status and the time whenever the Status changed, until ctx ends.
 // A terminal shows only the latest table. Other outputs get one after the other:
 // JSON as a line, YAML as a document.
-func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, format Format, terminal bool) error {
+func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, options output.Options, terminal bool) error {
 	last := ""
 	err := i.follow(ctx, scope, func(status Status) (bool, error) {
-		frame, err := status.frame(format, terminal, time.Now())
+		frame, err := status.frame(options, terminal, time.Now())
 		if err != nil {
 			return false, err
 		}
 		shown := frame
-		if !terminal || format != Table { // ignore changes of times alone
+		if !terminal || !options.Format.IsTable() { // ignore changes of times alone
 			if shown, err = status.facts(); err != nil {
 				return false, err
 			}
@@ -67,21 +69,23 @@ func (i *Inspector) Watch(ctx context.Context, scope Scope, out io.Writer, forma
 }
 
 // frame returns what Watch writes for s.
-func (s Status) frame(format Format, terminal bool, now time.Time) (string, error) {
-	switch format {
-	case JSON:
+func (s Status) frame(options output.Options, terminal bool, now time.Time) (string, error) {
+	switch {
+	case options.Format == output.JSON:
 		text, err := json.Marshal(s)
 		return string(text) + "\n", err
-	case YAML:
+	case options.Format == output.YAML:
 		text, err := yaml.Marshal(s)
 		return "---\n" + string(text), err
+	case !options.Format.IsTable():
+		return options.Text(s)
 	default:
 		var table strings.Builder
 		if terminal {
 			table.WriteString(clearScreen)
 		}
 		table.WriteString(now.Format(time.RFC3339) + "\n")
-		s.Table(&table)
+		s.Table(options.Writer(&table))
 		if !terminal {
 			table.WriteString("\n")
 		}

@@ -230,7 +230,7 @@ func TestStatusWaitsUntilAllIsInSync(t *testing.T) {
 		},
 		"the rule alone":                     {[]string{"wait"}, 2, []string{"wait-1/shared"}},
 		"a rule that does not exist":         {[]string{"wat"}, 1, []string{`no rule "wat" in the configuration, and no clone of such a rule; rules: wait`}},
-		"other namespaces are fine":          {[]string{"--target-namespace", "wait-0,wait-2", "--wait"}, 0, []string{"wait  1        2 "}},
+		"other namespaces are fine":          {[]string{"--target-namespace", "wait-0,wait-2", "--wait"}, 0, []string{"wait   1         2 "}},
 		"a glob finds it":                    {[]string{"--target-namespace", "wait-[1-2]"}, 2, []string{"wait-1/shared"}},
 		"a namespace that nobody has made":   {[]string{"--target-namespace", "wait-9"}, 2, []string{"namespace wait-9 does not exist"}},
 		"a namespace that no rule clones to": {[]string{"--target-namespace", "default"}, 0, []string{"no rule clones anything here"}},
