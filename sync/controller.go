@@ -17,6 +17,8 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -167,8 +169,12 @@ func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 
 func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
+	if rule.Stages != nil && change.Old != nil && change.New != nil &&
+		plan.DifferInContentAlone(rule, change.Old, change.New) && !delivery.TooLarge(source.Content, *rule.History) {
+		return // revisionChanged enqueues the targets of each stage
+	}
 	targets := c.Targets(rule, source.Ref())
-	if !change.Deleted && rule.Stages == nil { // else revisionChanged does so for each stage
+	if !change.Deleted && rule.Stages == nil {
 		c.beginPropagation(rule, source, targets)
 	}
 	c.enqueue(targets)
@@ -195,13 +201,23 @@ func (c *controller) revisionChanged(change informers.Change[*revisions.Stored])
 	source, _ := c.Caches.Sources.Get(key.Source)
 	switch {
 	case !inForce || source == nil || !c.working.Load():
-	case rule.Stages != nil:
+	case rule.Stages != nil && delivery.ChangesAssigned(c.Revisions.History(key), recordedBy(change.Old), recordedBy(change.New)):
 		targets := c.NotAtAssigned(*rule, key.Source)
 		c.beginPropagation(*rule, source, targets)
 		c.enqueue(targets)
+	case rule.Stages != nil && change.Deleted:
+		c.enqueue(c.TargetsAt(*rule, key.Source, change.Old.Number))
+	case rule.Stages != nil:
 	case change.Old == nil || change.New == nil || change.Old.Pinned != change.New.Pinned:
 		c.enqueue(c.Targets(*rule, key.Source))
 	}
+}
+
+func recordedBy(stored *revisions.Stored) *delivery.Revision {
+	if stored == nil {
+		return nil
+	}
+	return stored.Revision
 }
 
 // cloneChanged enqueues a clone that was edited or deleted, ahead of fan-outs. A

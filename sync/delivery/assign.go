@@ -26,3 +26,20 @@ func Assign(stages *spec.Stages, history History, stage, has int) *Revision {
 	}
 	return history.Stable()
 }
+
+// ChangesAssigned reports whether a change of a revision may change what Assign returns.
+// before is nil if the revision was recorded. now is the history after the change. If
+// the revision was deleted, after is nil, and ChangesAssigned is false where only clones
+// of the deleted revision get another one.
+func ChangesAssigned(now History, before, after *Revision) bool {
+	switch {
+	case before == nil:
+		return true
+	case after != nil:
+		return before.Verdict != after.Verdict || before.Stage != after.Stage || (before.Pinned == "") != (after.Pinned == "")
+	default:
+		stable := now.Stable()
+		wasStable := before.Verdict == Delivered && (stable == nil || stable.Number < before.Number)
+		return before.Pinned != "" || before.UnderWay() || wasStable
+	}
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,16 @@ func (c Candidate) desired(namespace string) *object.Full {
 		desired.Annotations[mark.Revision] = strconv.Itoa(c.Revision)
 	}
 	return desired
+}
+
+// DifferInContentAlone reports whether two versions of a source differ, as far as its
+// clones by rule are concerned, in nothing but their content.
+func DifferInContentAlone(rule spec.Rule, before, after *object.Full) bool {
+	copied := func(source *object.Full) map[string]string {
+		return chosen(source.Annotations, rule.Target.CopyAnnotations, nil)
+	}
+	return before.UID == after.UID && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
+		maps.Equal(before.Labels, after.Labels) && maps.Equal(copied(before), copied(after))
 }
 
 // chosen returns the entries of from that a glob allows, overwritten by more.

@@ -68,6 +68,13 @@ func (o *Reader) NotAtAssigned(rule spec.Rule, source object.Ref) []object.Ref {
 	})
 }
 
+// TargetsAt returns the targets of a rule's source whose clone has that revision.
+func (o *Reader) TargetsAt(rule spec.Rule, source object.Ref, number int) []object.Ref {
+	return slices.DeleteFunc(o.Targets(rule, source), func(target object.Ref) bool {
+		return o.RevisionOf(rule.Name, target) != number
+	})
+}
+
 // withContent returns source with the content of a revision of it.
 func withContent(source *object.Full, revision *delivery.Revision) *object.Full {
 	revised := *source
