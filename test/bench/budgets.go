@@ -19,6 +19,16 @@ const (
 	tailBudget  = 1.25
 	// startBudget is for the median.
 	startBudget = 5 * time.Second
+	// stagedFanOutBudget is how a delivery in stages may compare with one at once,
+	// stagedMemoryBudget how their memory may, and stagedWritesBudget what a delivery
+	// may write besides the clones: the revision, when each stage begins and when the
+	// last one passed, and the deletion of an old revision.
+	stagedFanOutBudget = 1.5
+	stagedMemoryBudget = 1.05
+	stagedWritesBudget = 8
+	// canaryBudget is for a p99, rollbackBudget a ratio to bare writes.
+	canaryBudget   = 50 * time.Millisecond
+	rollbackBudget = 1.25
 	// memoryBudget is in MiB.
 	memoryBudget = 100
 	// gracefulBudget and killedBudget are for the longest that it ever takes

@@ -83,6 +83,7 @@ func finishing() []phase {
 		{"failover", (*arena).failovers},
 		{"workloads", (*arena).workloads},
 		{"sections", (*arena).sections},
+		{"delivery", (*arena).deliveries},
 		{"admission", (*arena).admission},
 		{"refresh", (*arena).refreshes},
 	}

@@ -151,9 +151,20 @@ func (t *Table) Number(name Name, value float64, unit Unit) { t.Add(number(name,
 
 // Beside adds a row of a number beside another of its kind that is not judged.
 func (t *Table) Beside(name Name, value, floor float64, unit Unit) {
+	t.Add(beside(name, value, floor, unit))
+}
+
+// BesideWithin adds a row that is judged by how a number compares with another of its kind.
+func (t *Table) BesideWithin(name Name, value, floor, budget float64, unit Unit) {
+	r := beside(name, value, floor, unit)
+	r.Budget, r.Verdict = fmt.Sprintf("ratio %.2f", budget), judge(value/floor <= budget)
+	t.Add(r)
+}
+
+func beside(name Name, value, floor float64, unit Unit) Row {
 	r := number(name, value, unit)
 	r.Floor, r.Ratio = fmt.Sprintf("%.4g%s", floor, unit.shown), fmt.Sprintf("%.2f", value/floor)
-	t.Add(r)
+	return r
 }
 
 func number(name Name, value float64, unit Unit) Row {
