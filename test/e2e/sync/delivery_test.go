@@ -286,9 +286,9 @@ func TestARollbackToAnOlderRevisionLastsUntilTheNextEdit(t *testing.T) {
 
 // A rule without a delivery can keep revisions as well. Its clones follow the source.
 func TestAHistoryWithoutADeliveryIsForRollbacks(t *testing.T) {
-	f := newFleet(newEnv(t), "kept", 2, "")
+	f := newFleet(newEnv(t), "reverted", 2, "")
 	user := f.approver()
-	f.StartAlone(f.rule("namespaces: {selector: {matchLabels: {fleet: kept}}}, history: 2"))
+	f.StartAlone(f.rule("namespaces: {selector: {matchLabels: {fleet: reverted}}}, history: 2"))
 	f.have("v", "v")
 	f.verdict(1, delivery.Delivered)
 	f.edit("w")
@@ -300,7 +300,7 @@ func TestAHistoryWithoutADeliveryIsForRollbacks(t *testing.T) {
 	f.steer(user, "resume")
 	f.have("w", "w")
 
-	f.ConfigFile(f.rule("namespaces: {selector: {matchLabels: {fleet: kept}}}"))
+	f.ConfigFile(f.rule("namespaces: {selector: {matchLabels: {fleet: reverted}}}"))
 	f.Eventually(func(context.Context) error {
 		if left := len(f.revisions()); left > 0 {
 			return fmt.Errorf("%d revisions are left", left)

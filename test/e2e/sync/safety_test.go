@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -32,6 +33,12 @@ func newFleet(e *env, prefix string, n int, sync string) *fleet {
 		e.Namespace(f.name(i), "keep=yes", "fleet="+prefix)
 	}
 	f.rules = f.rule(fmt.Sprintf("namespaces: {selector: {matchLabels: {fleet: %s}}}, %s", prefix, sync))
+	// Otherwise the Headwater of a later test deletes them at a moment of its own.
+	e.Cleanup(func() {
+		revisions := metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + prefix}
+		err := e.Admin.CoreV1().Secrets(harness.Namespace).DeleteCollection(context.WithoutCancel(e.Context()), metav1.DeleteOptions{}, revisions)
+		require.NoError(e, err)
+	})
 	return f
 }
 
