@@ -26,9 +26,12 @@ const (
 	// Interval is the minimum time between two writes of one status, and how often facts
 	// that cost nothing are read.
 	Interval = 5 * time.Second
-	// probeInterval is how often to look for the kind while it is not installed.
-	probeInterval = time.Minute
-	syncedPoll    = 50 * time.Millisecond
+	// While the kind is not installed, the keeper looks for it after firstProbe, then after
+	// twice as long each time, up to maxProbe. The API server serves a new kind only
+	// seconds after it is created.
+	firstProbe = 10 * time.Second
+	maxProbe   = 10 * time.Minute
+	syncedPoll = 50 * time.Millisecond
 )
 
 // errNotInstalled ends follow: the kind is not installed any more.
@@ -85,34 +88,39 @@ func Permissions() []kube.Permission {
 // Run keeps the objects until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	k.client = k.dynamic.Resource(rulestatus.GVR)
+	probe := firstProbe
 	for ctx.Err() == nil {
-		k.attempt(ctx)
+		if k.attempt(ctx) {
+			probe = firstProbe
+		}
 		select {
 		case <-ctx.Done():
-		case <-k.clock.After(probeInterval):
+		case <-k.clock.After(probe):
 		}
+		probe = min(2*probe, maxProbe)
 	}
 	return nil
 }
 
-// attempt keeps the objects while the kind is installed.
-func (k *Keeper) attempt(ctx context.Context) {
+// attempt keeps the objects while the kind is installed. It reports whether it was.
+func (k *Keeper) attempt(ctx context.Context) (installed bool) {
 	_, err := k.client.List(ctx, metav1.ListOptions{Limit: 1})
-	if err == nil {
+	if installed = err == nil; installed {
 		k.said = ""
 		err = k.follow(ctx)
 	}
 	if ctx.Err() == nil {
 		k.say(err)
 	}
+	return installed
 }
 
 // say logs why no status is kept, unless it did so already.
 func (k *Keeper) say(err error) {
-	message := "the state of rules is not reported as RuleStatus; looking again every minute"
+	message := "the state of rules is not reported as RuleStatus; retrying, every 10 minutes at least"
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, errNotInstalled):
-		message = "the kind RuleStatus is not installed, so the state of rules is not reported; the chart and deploy/crd.yaml install it"
+		message = "the kind RuleStatus is not installed, so the state of rules is not reported; the chart and deploy/crd.yaml install it, which Headwater notices within 10 minutes"
 		err = nil
 	case apierrors.IsForbidden(err):
 		message = "permission to report the state of rules is missing; grant what deploy/rbac.yaml says of rulestatuses"

@@ -28,8 +28,12 @@ func keep(obj any) (*stored, error) {
 	}
 	var decoded rulestatus.RuleStatus
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &decoded); err != nil {
-		// The next write corrects it.
-		return &stored{ObjectMeta: metav1.ObjectMeta{Name: found.GetName(), UID: found.GetUID(), ResourceVersion: found.GetResourceVersion()}}, nil //nolint:nilerr // somebody else wrote it
+		// Somebody else wrote it. The next write corrects it.
+		meta := metav1.ObjectMeta{
+			Name: found.GetName(), UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
+			Labels: found.GetLabels(), Annotations: found.GetAnnotations(), OwnerReferences: found.GetOwnerReferences(), Finalizers: found.GetFinalizers(),
+		}
+		return &stored{ObjectMeta: meta}, nil //nolint:nilerr // see above
 	}
 	decoded.ManagedFields = nil
 	return &stored{decoded.ObjectMeta, decoded.Status}, nil

@@ -81,12 +81,8 @@ func (k *Keeper) markDirty(rules []string) {
 	}
 }
 
-// removed returns the stored objects of rules that are not in force, once it is known
-// which clones they have left.
+// removed returns the stored objects of rules that are not in force.
 func (k *Keeper) removed(rules []string) []string {
-	if !k.source.Settled() {
-		return nil
-	}
 	var names []string
 	for _, object := range k.view.List() {
 		if !slices.Contains(rules, object.Name) {
