@@ -115,7 +115,7 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err != nil {
 		return nil, err
 	}
-	if err := kube.CheckPermissions(ctx, clients.Typed, user, "headwater-view", needed); err != nil {
+	if err := kube.CheckPermissions(ctx, clients.Typed, user, "headwater-inspect", needed); err != nil {
 		return nil, err
 	}
 	return &connection{clients: clients, user: user, config: loaded, sets: sets}, nil

@@ -189,7 +189,7 @@ func TestTheChartsTestRunsHeadwaterItself(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, selector.Matches(labels.Set(pod.Labels)))
 	binding := object[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding//headwater-test")
-	require.Equal(t, "headwater-view", binding.RoleRef.Name)
+	require.Equal(t, "headwater-inspect", binding.RoleRef.Name)
 	require.Equal(t, pod.Spec.ServiceAccountName, binding.Subjects[0].Name)
 	for _, key := range []string{"Job/" + namespace + "/headwater-test", "ServiceAccount/" + namespace + "/headwater-test", "ClusterRoleBinding//headwater-test"} {
 		annotations := object[metav1.PartialObjectMetadata](t, metadataOf(t, rendered, key), key).Annotations

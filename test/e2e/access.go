@@ -18,7 +18,7 @@ import (
 // returns the user.
 func (e *Env) Viewer(user string) string {
 	e.Helper()
-	require.NoError(e, harness.Bind(e.Context(), e.Admin, "headwater-view", user))
+	require.NoError(e, harness.Bind(e.Context(), e.Admin, "headwater-inspect", user))
 	return user
 }
 

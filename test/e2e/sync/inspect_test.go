@@ -72,7 +72,7 @@ func TestStatusSaysHowTheClonesStand(t *testing.T) {
 
 	_, problem, exit = e.Command("stand-nobody", "status", "--config", file)
 	require.Equal(t, 1, exit)
-	require.Contains(t, problem, "missing permissions: bind ClusterRole headwater-view to stand-nobody (deploy/rbac.yaml)")
+	require.Contains(t, problem, "missing permissions: bind ClusterRole headwater-inspect to stand-nobody (deploy/rbac.yaml)")
 	require.Contains(t, problem, "configmaps cluster-wide: get")
 	_, problem, exit = e.Command(user, "status")
 	require.Equal(t, 1, exit)

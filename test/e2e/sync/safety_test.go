@@ -74,7 +74,7 @@ func (f *fleet) uids() func(context.Context) error {
 func (f *fleet) approver() string {
 	f.Helper()
 	user := f.prefix + "-approver"
-	require.NoError(f, harness.Bind(f.Context(), f.Admin, "headwater-view", user))
+	require.NoError(f, harness.Bind(f.Context(), f.Admin, "headwater-inspect", user))
 	require.NoError(f, harness.BindIn(f.Context(), f.Admin, harness.Namespace, "headwater-approve", user))
 	return user
 }
