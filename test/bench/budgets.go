@@ -8,10 +8,9 @@ const (
 	fanOutBudget = 1.25
 	// restartBudget is how restarts, and refreshes, may compare with bare patches.
 	restartBudget = 1.25
-	// newNamespaceBudget is for a p99, as all latencies' are.
-	newNamespaceBudget          = 50 * time.Millisecond
+	// oneCloneBudget is for the p99 until one clone is written while nothing else is.
+	oneCloneBudget              = 50 * time.Millisecond
 	newNamespaceMeanwhileBudget = time.Second
-	healBudget                  = 50 * time.Millisecond
 	refreshBudget               = time.Second
 	// addedBudget is what a call of the webhook may add to a write, tailBudget how
 	// its tail may compare with that of a webhook that does nothing.
@@ -26,8 +25,7 @@ const (
 	stagedFanOutBudget = 1.5
 	stagedMemoryBudget = 1.05
 	stagedWritesBudget = 8
-	// canaryBudget is for a p99, rollbackBudget a ratio to bare writes.
-	canaryBudget   = 50 * time.Millisecond
+	// rollbackBudget is how a rollback may compare with as many bare writes.
 	rollbackBudget = 1.25
 	// memoryBudget is in MiB.
 	memoryBudget = 100

@@ -140,7 +140,7 @@ func (a *arena) canaries(ctx context.Context) error {
 		return err
 	}
 	defer own.Stop()
-	return a.latency(ctx, measure.Name{Key: "delivery/canary", What: "edit of a staged source to the clone in its canary"}, canaryBudget,
+	return a.latency(ctx, measure.Name{Key: "delivery/canary", What: "edit of a staged source to the clone in its canary"},
 		func(ctx context.Context) (time.Duration, error) {
 			version := a.version()
 			if err := a.edit(canary, version)(ctx); err != nil {

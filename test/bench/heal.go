@@ -26,13 +26,13 @@ func (a *arena) heals(ctx context.Context) error {
 		return err
 	}
 	defer own.Stop()
-	err = a.latency(ctx, measure.Name{Key: "heal/deleted", What: "clone deleted to restored"}, healBudget,
+	err = a.latency(ctx, measure.Name{Key: "heal/deleted", What: "clone deleted to restored"},
 		a.healing(a.deletes(shared), clones.Restored(watch.Added)),
 		a.healing(a.deletes(bare), own.Mended(watch.Deleted, a.recreates, watch.Added)))
 	if err != nil {
 		return err
 	}
-	return a.latency(ctx, measure.Name{Key: "heal/edited", What: "clone edited to restored"}, healBudget,
+	return a.latency(ctx, measure.Name{Key: "heal/edited", What: "clone edited to restored"},
 		a.healing(a.edits(shared), clones.Restored(watch.Modified)),
 		a.healing(a.edits(bare), own.Mended(watch.Modified, a.rewrites, watch.Modified)))
 }

@@ -79,7 +79,7 @@ func (a *arena) newNamespaces(ctx context.Context) error {
 		return err
 	}
 	defer n.stop()
-	return a.latency(ctx, measure.Name{Key: "new-namespace/idle", What: "new namespace to its clone, idle"}, newNamespaceBudget, n.cloned, n.bare)
+	return a.latency(ctx, measure.Name{Key: "new-namespace/idle", What: "new namespace to its clone, idle"}, n.cloned, n.bare)
 }
 
 // newNamespacesMeanwhile measures them while every clone is written. The
