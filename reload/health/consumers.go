@@ -28,8 +28,9 @@ type Consumer struct {
 	// clone without a restart.
 	Pods, Refreshed []*workload.Pod
 	// FailedBefore is true if the consumer is known to have failed before the clone
-	// was written.
-	FailedBefore bool
+	// was written. Blamed is true if it may only have failed since an earlier revision
+	// that was not delivered, which excuses nothing.
+	FailedBefore, Blamed bool
 }
 
 const (
@@ -133,29 +134,69 @@ func (c Consumer) lostPod(writtenAt, now time.Time) (name, reason string, again 
 
 // failedBefore reports whether c is known to have failed before the clone was written.
 func (c Consumer) failedBefore(writtenAt time.Time) bool {
-	return c.FailedBefore || c.Workload != nil && c.Workload.Rollout != nil &&
+	return c.FailedBefore || !c.Blamed && c.Workload != nil && c.Workload.Rollout != nil &&
 		c.Workload.Rollout.UnavailableAt != 0 && c.Workload.Rollout.UnavailableAt < writtenAt.Unix()
 }
 
 // FailsNow returns the names of those consumers that have a failing pod from before
 // the clone was written. Call it right after the write, before the clone can have made
-// a pod fail.
-func FailsNow(consumers []Consumer, writtenAt, now time.Time) []string {
+// a pod fail. last is the report on the clone by then: a consumer that failed since an
+// earlier revision does not count.
+func FailsNow(consumers []Consumer, last mark.ConsumersReport, writtenAt, now time.Time) []string {
 	var names []string
 	for _, c := range consumers {
-		old, _ := splitByRestart(slices.Concat(c.Pods, c.Refreshed), writtenAt)
-		if failing, _ := firstFailing(old, now); failing != nil {
+		if failing := c.failingOld(writtenAt, now); len(failing) > 0 && !c.blamedIn(last, failing) {
 			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
+// BlamedIn returns the names of those consumers that did not do well since an earlier
+// revision, by last, the report on the clone when it was written. A failing pod that
+// the report names must be there still.
+func BlamedIn(last mark.ConsumersReport, consumers []Consumer, writtenAt, now time.Time) []string {
+	var names []string
+	for _, c := range consumers {
+		if c.blamedIn(last, c.failingOld(writtenAt, now)) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// failingOld returns the names of the failing pods from before the clone was written.
+func (c Consumer) failingOld(writtenAt, now time.Time) []string {
+	var names []string
+	old, _ := splitByRestart(slices.Concat(c.Pods, c.Refreshed), writtenAt)
+	for _, pod := range old {
+		if pod.Failing(now) != "" {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// blamedIn reports whether last gives c as a cause. A cause that names a pod counts
+// only if that pod is among failing.
+func (c Consumer) blamedIn(last mark.ConsumersReport, failing []string) bool {
+	if last.Health != mark.ConsumersUnhealthy && last.Health != mark.ConsumersPending {
+		return false
+	}
+	return slices.ContainsFunc(strings.Split(last.Reason, separator), func(text string) bool {
+		cause, is := strings.CutPrefix(text, c.Name+": ")
+		_, pod, names := strings.Cut(cause, podBegins)
+		return is && (!names || slices.Contains(failing, strings.TrimSuffix(pod, podEnds)))
+	})
+}
+
+const podBegins, podEnds = " (pod ", ")"
+
 func named(reason, pod string) string {
 	if pod == "" {
 		return reason
 	}
-	return reason + " (pod " + pod + ")"
+	return reason + podBegins + pod + podEnds
 }
 
 func worst(all []found) mark.ConsumersHealth {

@@ -145,7 +145,45 @@ func TestWhatFailsWhenTheCloneIsWritten(t *testing.T) {
 		consumer("old", pods(boundPod(0, crashing))),
 		consumer("new", pods(boundPod(written, crashing))),
 	}
-	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, reloadtest.Birth.Add(written), reloadtest.Birth.Add(written)))
+	at := reloadtest.Birth.Add(written)
+	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, mark.ConsumersReport{}, at, at))
+}
+
+func TestWhatAnEarlierRevisionBrokeIsNoExcuse(t *testing.T) {
+	crashing := waitingFor("CrashLoopBackOff")
+	old := consumer("old", pods(boundPod(0, crashing)))
+	pod := old.Pods[0].Name
+	at := reloadtest.Birth.Add(written)
+	for sentence, test := range map[string]struct {
+		last   string
+		blamed bool
+	}{
+		"there is no report":                        {"", false},
+		"the earlier revision broke it":             {"6 Unhealthy: Deployment/old: CrashLoopBackOff (pod " + pod + ")", true},
+		"and another one":                           {"6 Unhealthy: Deployment/a: NotReady (pod x); Deployment/old: CrashLoopBackOff (pod " + pod + ")", true},
+		"another pod, which is gone":                {"6 Unhealthy: Deployment/old: CrashLoopBackOff (pod old-gone)", false},
+		"the earlier revision did not roll out":     {"6 Unhealthy: Deployment/old: ProgressDeadlineExceeded", true},
+		"the earlier revision was still on its way": {"6 Pending: Deployment/old: rollout in progress", true},
+		"it failed before the earlier one, too":     {"6 Healthy: Deployment/old failed before", false},
+		"the earlier one broke another consumer":    {"6 Unhealthy: Deployment/older: CrashLoopBackOff (pod " + pod + ")", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			last, _ := mark.ParseConsumersReport(test.last)
+			blamed := BlamedIn(last, []Consumer{old}, at, at)
+			require.Equal(t, test.blamed, len(blamed) > 0)
+			require.Equal(t, !test.blamed, len(FailsNow([]Consumer{old}, last, at, at)) > 0)
+		})
+	}
+
+	unavailable := consumer("web", restartedFor, rollout(func(r *workload.Rollout) {
+		progressing(r)
+		r.UnavailableAt = reloadtest.Birth.Unix()
+	}), pods(boundPod(restarted, crashing)))
+	report, _ := JudgeConsumers(7, []Consumer{unavailable}, at, reloadtest.Birth.Add(judged))
+	require.Equal(t, mark.ConsumersHealthy, report.Health)
+	unavailable.Blamed = true
+	report, _ = JudgeConsumers(7, []Consumer{unavailable}, at, reloadtest.Birth.Add(judged))
+	require.Equal(t, mark.ConsumersUnhealthy, report.Health)
 }
 
 func TestAReportSaysWhatFailedBefore(t *testing.T) {

@@ -15,12 +15,12 @@ type tracked struct {
 
 	id ID
 	// lookedAt is when the consumers were first looked at; zero before. writtenAt is
-	// when the clone was written, and failedBefore are the consumers that failed
-	// before; both are kept from that look, because later writes of the same revision
-	// are repairs.
-	lookedAt     time.Time
-	writtenAt    time.Time
-	failedBefore []string
+	// when the clone was written, failedBefore are the consumers that failed before, and
+	// blamed those that failed since an earlier revision. All are kept from that look,
+	// because later writes of the same revision are repairs.
+	lookedAt             time.Time
+	writtenAt            time.Time
+	failedBefore, blamed []string
 	// wrote is the report that was last written, while the cache shows the version
 	// that it was written on.
 	wrote mark.ConsumersReport
@@ -163,7 +163,7 @@ func (c *clones) look(ref object.Ref, one tracked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kept, known := c.byRef[ref]; known && kept.id == one.id {
-		kept.lookedAt, kept.writtenAt, kept.failedBefore = one.lookedAt, one.writtenAt, one.failedBefore
+		kept.lookedAt, kept.writtenAt, kept.failedBefore, kept.blamed = one.lookedAt, one.writtenAt, one.failedBefore, one.blamed
 	}
 }
 

@@ -188,7 +188,10 @@ func (r *Reporter) reconcileClone(ctx context.Context, clone *object.Digested, o
 	}
 	before, reported := reportOn(clone, one.id)
 	if one.lookedAt.IsZero() {
-		one.lookedAt, one.writtenAt, one.failedBefore = now, clone.ChangedAt, firstFailing(clone, before, found.Consumers, now)
+		last, _ := mark.ParseConsumersReport(clone.Annotations[mark.Consumers])
+		one.lookedAt, one.writtenAt = now, clone.ChangedAt
+		one.failedBefore = firstFailing(clone, last, one.id, found.Consumers, now)
+		one.blamed = health.BlamedIn(last, found.Consumers, clone.ChangedAt, now)
 		r.look(ref, one)
 	}
 	report := before
@@ -215,6 +218,7 @@ func (r *Reporter) reconcileClone(ctx context.Context, clone *object.Digested, o
 func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consumer, now time.Time) mark.ConsumersReport {
 	for i := range consumers {
 		consumers[i].FailedBefore = slices.Contains(one.failedBefore, consumers[i].Name)
+		consumers[i].Blamed = slices.Contains(one.blamed, consumers[i].Name)
 	}
 	report, again := health.JudgeConsumers(one.id.Number, consumers, one.writtenAt, now)
 	if !again.IsZero() {
@@ -224,13 +228,14 @@ func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consume
 }
 
 // firstFailing returns the consumers that failed before clone was written: those that
-// an earlier leader found, or those that fail right now, shortly after the write.
-func firstFailing(clone *object.Digested, before mark.ConsumersReport, consumers []health.Consumer, now time.Time) []string {
+// an earlier leader found, or those that fail right now, shortly after the write. last
+// is the report on clone.
+func firstFailing(clone *object.Digested, last mark.ConsumersReport, id ID, consumers []health.Consumer, now time.Time) []string {
 	switch {
-	case before.Revision != 0:
-		return health.FailedBeforeIn(before)
+	case last.Revision == id.Number:
+		return health.FailedBeforeIn(last)
 	case now.Sub(clone.ChangedAt) < firstLook:
-		return health.FailsNow(consumers, clone.ChangedAt, now)
+		return health.FailsNow(consumers, last, clone.ChangedAt, now)
 	default:
 		return nil
 	}
