@@ -307,6 +307,9 @@ func TestWhatAPersonMayAsk(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
+			if to := test.request.To; to != 0 {
+				require.Equal(t, to, changed[0].Number, "the clones must not go by way of another one")
+			}
 			got := map[int]delivery.Verdict{}
 			for _, one := range changed {
 				got[one.Number] = one.Verdict

@@ -65,7 +65,7 @@ func (r Request) Delivers() int {
 	return r.To
 }
 
-// Apply returns the revisions that the request changes. The error says why it
+// Apply returns the revisions that the request changes, in the order to write them. The error says why it
 // cannot be done. stages is nil for a rule without a delivery, and current for a
 // source whose content is not recorded.
 func (r Request) Apply(stages *spec.Stages, history History, current *Revision, now time.Time) ([]Revision, error) {
@@ -130,28 +130,26 @@ func (r *Revision) restart(now time.Time) {
 }
 
 // pin returns the revisions that change when everything goes back to revision: no
-// other one stays pinned, and a candidate is rejected.
+// other one stays pinned, and a candidate is rejected. revision is the first of them,
+// so that the clones go there directly.
 func (r Request) pin(history History, revision, current *Revision) ([]Revision, error) {
 	if revision.Verdict == Rejected {
 		return nil, fmt.Errorf("revision %d was rejected; edit the source to deliver its content again", revision.Number)
 	}
-	var changed []Revision
+	target := *revision
+	target.Pinned, target.PinnedOver = r.String(), 0
+	if current != nil {
+		target.PinnedOver = current.Number
+	}
+	changed := []Revision{target}
 	for _, other := range history {
-		next := *other
 		switch {
 		case other == revision:
-			next.Pinned, next.PinnedOver = r.String(), 0
-			if current != nil {
-				next.PinnedOver = current.Number
-			}
 		case other.UnderWay():
-			next = other.Settled(Rejected, fmt.Sprintf("rolled back to revision %d %s", revision.Number, r))
+			changed = append(changed, other.Settled(Rejected, fmt.Sprintf("rolled back to revision %d %s", revision.Number, r)))
 		case other.Pinned != "":
-			next = other.Unpinned()
-		default:
-			continue
+			changed = append(changed, other.Unpinned())
 		}
-		changed = append(changed, next)
 	}
 	return changed, nil
 }
