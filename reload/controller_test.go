@@ -76,12 +76,21 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	return newFixtureWith(t, spec.Settings{OptIn: new(false)}, objects...)
 }
 
+// newScopedFixture is newFixture with caches of a part of the cluster.
+func newScopedFixture(t *testing.T, scope kube.Scope, objects ...runtime.Object) *fixture {
+	return newFixtureOf(t, scope, spec.Settings{OptIn: new(false)}, objects...)
+}
+
 func newFixtureWith(t *testing.T, settings spec.Settings, objects ...runtime.Object) *fixture {
+	return newFixtureOf(t, kube.Scope{}, settings, objects...)
+}
+
+func newFixtureOf(t *testing.T, scope kube.Scope, settings spec.Settings, objects ...runtime.Object) *fixture {
 	settings = withDefaults(settings)
 	f := &fixture{t: t, client: fake.NewClientset(objects...), live: rules.NewLive(rules.NewSet[spec.Rule]())}
 	f.metadata = fakeMetadata(t, metadataOf(objects)...)
 	f.metadata.PrependReactor("patch", "*", f.patchesTyped())
-	f.clients = &kube.Clients{Typed: f.client, Metadata: f.metadata}
+	f.clients = &kube.Clients{Typed: f.client, Metadata: f.metadata, Scope: scope}
 	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	f.key = digestkey.New(f.client, "headwater")
 	var err error

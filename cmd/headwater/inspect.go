@@ -127,7 +127,7 @@ the reason Approved when it uses the approval.`,
 // objectCommand adds to command that it prints the result of answer for the one
 // object that its arguments name, in the namespace of --namespace unless they name one.
 func objectCommand[P output.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
-	command.Args = oneObject
+	command.Args, command.Long = oneObject, command.Long+aboutPermissions
 	in := newInspection(command)
 	addNamespace(command, in.cluster)
 	command.RunE = func(_ *cobra.Command, args []string) error {
@@ -176,13 +176,20 @@ too many other workloads are rolling out.`,
 	}, inspect.Explain)
 }
 
+// aboutPermissions is the end of the help of explain and consumers.
+const aboutPermissions = `
+
+Without permission to read the cluster, the command reads the object's namespace
+alone. ClusterRole view there is enough. The output says what you may not read.`
+
 // aboutNames is the part of the help that says how to name an object.
 const aboutNames = `The namespace is that
 of --namespace, by default that of the kubeconfig's context. KIND NAME and
 KIND/NAMESPACE/NAME work, too.`
 
 func consumersCommand() *cobra.Command {
-	return objectCommand(&cobra.Command{
+	everywhere := false
+	command := objectCommand(&cobra.Command{
 		Use: "consumers KIND/NAME",
 		Example: `  headwater consumers secret/blogsecret -n platform
   headwater consumers cm/settings -n team-a -o json`,
@@ -192,5 +199,9 @@ without a pod template; what a change would do to each; and whether each runs th
 current data. For a source, the list includes the consumers of its clones.
 
 KIND is Secret or ConfigMap; short names work. ` + aboutNames,
-	}, inspect.FindConsumers)
+	}, func(ctx context.Context, options inspect.Options, object string) (inspect.Consumers, error) {
+		return inspect.FindConsumers(ctx, options, object, everywhere)
+	})
+	command.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "fail if you may not read every namespace, instead of searching the object's namespace alone")
+	return command
 }

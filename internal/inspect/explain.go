@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
@@ -78,7 +81,7 @@ func parseObjectKind(text string) (object.Kind, error) {
 
 // Explain returns what the workload or pod KIND/NAME consumes, and what a change would do.
 func Explain(ctx context.Context, options Options, consumer string) (Explanation, error) {
-	c, err := connectToReload(ctx, options)
+	c, err := connectLeniently(ctx, options)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -88,7 +91,8 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 	if err != nil {
 		return Explanation{}, err
 	}
-	observer, notes, err := c.openReload(ctx, options)
+	resource := strings.ToLower(string(of.kind)) + "s"
+	observer, err := c.openReload(ctx, options, of.namespace, resource)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -96,38 +100,45 @@ func Explain(ctx context.Context, options Options, consumer string) (Explanation
 	switch {
 	case err != nil:
 		return Explanation{}, err
+	case !found && slices.Contains(observer.Unread(), of.kind):
+		return Explanation{}, fmt.Errorf("you may not list and watch %s", of.kind)
 	case !found:
 		return Explanation{}, fmt.Errorf("%s/%s/%s does not exist", of.kind, of.namespace, of.name)
 	}
-	return Explanation{explained, notes}, nil
+	return Explanation{explained, c.notes}, nil
 }
 
-func connectToReload(ctx context.Context, options Options) (*connection, error) {
-	return connect(ctx, options, append(permissions(), consumerPermissions()...))
-}
-
-// openReload reads all consumers. Optional kinds that the user may not read are left
-// out, with a note.
-func (c *connection) openReload(ctx context.Context, options Options) (*explain.Explainer, []string, error) {
-	key, notes, err := c.digestKey(ctx, options)
+// openReload reads the consumers in the cluster, or in namespace if the user may not read
+// the cluster. It fails if the user may not read pods and resource there. c.notes say what
+// else the user may not read.
+func (c *connection) openReload(ctx context.Context, options Options, namespace, resource string) (*explain.Explainer, error) {
+	needed := append(permissions(), consumerPermissions()...)
+	err := c.narrow(ctx, namespace, needed, func(permission kube.Permission) bool {
+		return permission.Resource == "pods" || permission.Resource == resource
+	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	key, err := c.digestKey(ctx, options)
+	if err != nil {
+		return nil, err
 	}
 	caches, err := informers.NewCaches(c.clients, key, zap.NewNop())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	observer, err := explain.NewExplainer(ctx, rules.NewLive(c.sets.Reload), c.config.Reload, c.clients, caches, key, zap.NewNop())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	observer.WithoutRules, observer.WithoutKey = c.withoutRules, c.withoutKey
 	if err := c.fill(ctx, caches); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, kind := range observer.Unread() {
-		notes = append(notes, fmt.Sprintf("what %s consume is not shown, because you may not list and watch them", kind))
+		c.notes = append(c.notes, fmt.Sprintf("what %s consume is not shown, because you may not list and watch them", kind))
 	}
-	return observer, notes, nil
+	return observer, nil
 }
 
 func consumerPermissions() []kube.Permission {
@@ -143,16 +154,16 @@ func consumerPermissions() []kube.Permission {
 }
 
 // digestKey returns the service's key, with which baselines can be compared. If it
-// cannot be read, digestKey returns an ephemeral key and a note.
-func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey.Key, []string, error) {
+// cannot be read, digestKey returns an ephemeral key and adds a note.
+func (c *connection) digestKey(ctx context.Context, options Options) (*digestkey.Key, error) {
 	key := digestkey.New(c.clients.Typed, options.Own)
 	err := key.Read(ctx)
 	if err == nil {
-		return key, nil, nil
+		return key, nil
 	}
-	note := "whether workloads run the current data is not shown: " + err.Error()
-	key, err = digestkey.NewEphemeral()
-	return key, []string{note}, err
+	c.withoutKey = true
+	c.notes = append(c.notes, "whether workloads run the current data is not shown: "+err.Error())
+	return digestkey.NewEphemeral()
 }
 
 // reasonText explains a reason in one phrase.
@@ -174,6 +185,7 @@ func reasonText(reason reloadspec.Reason) string {
 		reloadspec.ReasonOnlyRefresh: "only a restart would help, and the action is Refresh",
 		reloadspec.ReasonMounted:     "the kubelet rewrites the files",
 		reloadspec.ReasonKept:        "the rule keeps its fields at the values",
+		explain.ReasonRulesUnread:    "no annotation asks; whether a rule reloads it is not known",
 	}
 	return cmp.Or(known[reason], string(reason))
 }
@@ -214,6 +226,8 @@ func (e Explanation) headline() string {
 		return text + "never restarted itself; " + e.Stamped + " is, in its place"
 	case len(e.Uses) == 0:
 		return text + "consumes no Secret or ConfigMap that could be of interest"
+	case e.Step == explain.StepUnknown:
+		return text + "whether it is to be restarted is not known"
 	case e.Step == reloadspec.StepRestart:
 		text += "to be restarted, since this changed: " + objects
 	case e.Step == reloadspec.StepHold:
@@ -322,4 +336,99 @@ func cells(use explain.Use) []string {
 	}
 	in := cmp.Or(strings.Join(use.Containers, ", "), use.Through, "-")
 	return []string{consumed, in, by, string(use.OnChange), status, reasonText(use.Reason), changed}
+}
+
+// Consumers lists the consumers of an object.
+type Consumers struct {
+	Object string `json:"object"`
+	// Clones is how many clones the object has; Consumers includes theirs.
+	Clones    int           `json:"clones,omitempty"`
+	Consumers []explain.Use `json:"consumers"`
+	// Notes say what is not known, and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// FindConsumers returns the consumers of the object KIND/NAME and of its clones. If the
+// user may not read the cluster, it reads only the object's namespace, or fails if
+// everywhere is true.
+func FindConsumers(ctx context.Context, options Options, object string, everywhere bool) (Consumers, error) {
+	ref, err := parseObject(object, options.Kubeconfig.Namespace())
+	if err != nil {
+		return Consumers{}, err
+	}
+	c, err := connectLeniently(ctx, options)
+	if err != nil {
+		return Consumers{}, err
+	}
+	if everywhere {
+		if err := kube.CheckPermissions(ctx, c.clients.Typed, c.user, inspectRole, append(permissions(), consumerPermissions()...)); err != nil {
+			return Consumers{}, err
+		}
+	}
+	observer, err := c.openReload(ctx, options, ref.Namespace, "")
+	if err != nil {
+		return Consumers{}, err
+	}
+	if c.clients.Scope.Namespace != "" {
+		c.notes = append(c.notes, "only namespace "+ref.Namespace+" was searched, because you may not read the others; consumers of clones elsewhere are not shown")
+	}
+	if err := c.findObject(ctx, ref); err != nil {
+		return Consumers{}, err
+	}
+	uses, clones, err := observer.Consumers(ctx, ref, time.Now())
+	return Consumers{Object: ref.String(), Clones: clones, Consumers: uses, Notes: c.notes}, err
+}
+
+// findObject adds a note if ref does not exist, or if the user may not know.
+func (c *connection) findObject(ctx context.Context, ref object.Ref) error {
+	resource := c.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource(ref.Kind.Resource()))
+	_, err := resource.Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		c.notes = append(c.notes, fmt.Sprintf("there is no such %s; shown is who would consume it", ref.Kind))
+	case apierrors.IsForbidden(err):
+		c.notes = append(c.notes, fmt.Sprintf("whether this %s exists is not shown, because you may not get it", ref.Kind))
+	case err != nil:
+		return fmt.Errorf("get %s: %w", ref, err)
+	}
+	return nil
+}
+
+// Table writes a row per consumer.
+func (c Consumers) Table(out *output.Writer) {
+	if len(c.Consumers) == 0 {
+		_, _ = fmt.Fprintln(out, c.Object+": nobody consumes it"+c.norClones())
+	} else {
+		var rows [][]string
+		for _, use := range c.Consumers {
+			rows = append(rows, append(c.names(use.Consumer, use.Object), cells(use)...))
+		}
+		out.Rows(rows, append(c.names("CONSUMER", "OBJECT"), useColumns...), "CHANGED")
+	}
+	writeNotes(out, c.Notes)
+}
+
+// Names lists the consumers, each once.
+func (c Consumers) Names() []string {
+	var names []string
+	for _, use := range c.Consumers {
+		names = append(names, use.Consumer)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// names omits the object if it is the same in every row.
+func (c Consumers) names(consumer, object string) []string {
+	if c.Clones == 0 {
+		return []string{consumer}
+	}
+	return []string{consumer, object}
+}
+
+func (c Consumers) norClones() string {
+	if c.Clones == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", nor any of its %d clones", c.Clones)
 }

@@ -4,17 +4,12 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
@@ -26,9 +21,6 @@ import (
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
-
-// readTimeout bounds how long the initial read of the cluster may take.
-const readTimeout = 2 * time.Minute
 
 // Options select the cluster and the configuration.
 type Options struct {
@@ -87,63 +79,6 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	}, nil
 }
 
-// connection is a cluster and its configuration.
-type connection struct {
-	clients *kube.Clients
-	// user is the name of the user who runs the command.
-	user   string
-	config *config.Config
-	sets   config.Sets
-}
-
-// connect connects and loads the configuration. It fails if the user lacks one of
-// the needed permissions.
-func connect(ctx context.Context, options Options, needed []kube.Permission) (*connection, error) {
-	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
-	if err != nil {
-		return nil, err
-	}
-	user, err := kube.WhoAmI(ctx, clients)
-	if err != nil {
-		return nil, err
-	}
-	loaded, err := loadConfig(ctx, clients.Typed, options)
-	if err != nil {
-		return nil, err
-	}
-	sets, err := loaded.Compile(options.Own)
-	if err != nil {
-		return nil, err
-	}
-	if err := kube.CheckPermissions(ctx, clients.Typed, user, "headwater-inspect", needed); err != nil {
-		return nil, err
-	}
-	return &connection{clients: clients, user: user, config: loaded, sets: sets}, nil
-}
-
-// fill starts caches and waits until they are full; they run until ctx ends.
-func (c *connection) fill(ctx context.Context, caches *informers.Caches) error {
-	if err := caches.Sources.Track(ctx, c.sets.Places()); err != nil {
-		return err
-	}
-	caches.Start(ctx)
-	readCtx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if !caches.AwaitFull(readCtx, nil) {
-		return fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
-	}
-	return nil
-}
-
-func permissions() []kube.Permission {
-	read := []string{"get", "list", "watch"}
-	return []kube.Permission{
-		{Resource: "secrets", Verbs: read, For: "compare clones with their sources"},
-		{Resource: "configmaps", Verbs: read, For: "compare clones with their sources"},
-		{Resource: "namespaces", Verbs: read, For: "know which namespaces there are"},
-	}
-}
-
 func (i *Inspector) maxFraction() float64 { return *i.config.Safety.MaxDeleteFraction }
 
 // lookup returns a survey.Lookup that reads the object from the API server.
@@ -155,50 +90,6 @@ func (i *Inspector) lookup(ctx context.Context) survey.Lookup {
 		}
 		return found
 	}
-}
-
-// loadConfig reads options.ConfigFile, or else the ConfigMap in Headwater's
-// namespace. If the ConfigMap is not valid, loadConfig warns and returns the last
-// valid configuration that the service stored.
-func loadConfig(ctx context.Context, client kubernetes.Interface, options Options) (*config.Config, error) {
-	if options.ConfigFile != "" {
-		return config.Load(options.ConfigFile)
-	}
-	current, err := readConfigMap(ctx, client, options.Own, config.ConfigMapName)
-	var problems config.Problems
-	if !errors.As(err, &problems) {
-		return current, err
-	}
-	last, lastErr := readConfigMap(ctx, client, options.Own, config.LastValidName)
-	if lastErr != nil {
-		return nil, err
-	}
-	if options.Warn != nil {
-		options.Warn(fallbackWarning(options.Own, problems))
-	}
-	return last, nil
-}
-
-func fallbackWarning(namespace string, problems config.Problems) string {
-	more := ""
-	if rest := len(problems) - 1; rest > 0 {
-		more = fmt.Sprintf(" (and %d more)", rest)
-	}
-	return fmt.Sprintf("%s%s; the last valid configuration, ConfigMap %s/%s, is used instead",
-		problems[0], more, namespace, config.LastValidName)
-}
-
-func readConfigMap(ctx context.Context, client kubernetes.Interface, namespace, configMap string) (*config.Config, error) {
-	name := fmt.Sprintf("ConfigMap %s/%s, key %s", namespace, configMap, config.ConfigMapKey)
-	found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, configMap, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the configuration from %s: %w; or pass --config FILE", name, err)
-	}
-	text, exists := found.Data[config.ConfigMapKey]
-	if err != nil || !exists {
-		return nil, errors.New("no configuration: there is no " + name + "; pass --config FILE, or name the namespace that Headwater runs in with --headwater-namespace")
-	}
-	return config.Parse(name, []byte(text))
 }
 
 // Scope limits a Status to part of the cluster.

@@ -25,6 +25,8 @@ type Clients struct {
 	// Host is the API server's address, for messages.
 	Host string
 
+	// Scope is what caches read.
+	Scope Scope
 	// Config is the configuration of the clients.
 	Config *rest.Config
 }

@@ -67,6 +67,17 @@ const maxConcurrentReviews = 8
 // returns a FatalError that lists the missing ones and tells to bind the ClusterRole
 // role to user, the client's own user name.
 func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, role string, permissions []Permission) error {
+	missing, err := MissingPermissions(ctx, client, permissions)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return FatalError{fmt.Errorf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which grants all of them:\n  %s",
+		role, user, strings.Join(LinesOf(missing), "\n  "))}
+}
+
+// MissingPermissions asks the API server which of permissions the client lacks. Each has
+// the missing verbs.
+func MissingPermissions(ctx context.Context, client kubernetes.Interface, permissions []Permission) ([]Permission, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	verbs := splitVerbs(permissions)
@@ -78,14 +89,9 @@ func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, ro
 		verbs[i].missing = !allowed
 	})
 	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("check permissions: %w", err)
+		return nil, fmt.Errorf("check permissions: %w", err)
 	}
-	missing := lacking(verbs)
-	if len(missing) == 0 {
-		return nil
-	}
-	return FatalError{fmt.Errorf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which grants all of them:\n  %s",
-		role, user, strings.Join(missing, "\n  "))}
+	return lacking(verbs), nil
 }
 
 // permittedVerb is one verb of a Permission: the subject of one access review.
@@ -108,20 +114,30 @@ func splitVerbs(permissions []Permission) []permittedVerb {
 	return verbs
 }
 
-// lacking returns one sorted line per resource with missing verbs.
-func lacking(verbs []permittedVerb) []string {
-	type place struct{ resource, why string }
-	of := map[place][]string{}
+// lacking returns the permissions with missing verbs, with these verbs.
+func lacking(verbs []permittedVerb) []Permission {
+	var missing []Permission
 	for _, verb := range verbs {
-		if verb.missing {
-			at := place{verb.resource(), verb.For}
-			of[at] = append(of[at], verb.verb)
+		if !verb.missing {
+			continue
 		}
+		at := slices.IndexFunc(missing, func(known Permission) bool { return known.resource() == verb.resource() && known.For == verb.For })
+		if at < 0 {
+			at = len(missing)
+			missing = append(missing, verb.Permission)
+			missing[at].Verbs = nil
+		}
+		missing[at].Verbs = append(missing[at].Verbs, verb.verb)
 	}
+	return missing
+}
+
+// LinesOf returns a line per permission, sorted.
+func LinesOf(permissions []Permission) []string {
 	var lines []string
-	for at, lacks := range of {
-		slices.Sort(lacks)
-		lines = append(lines, fmt.Sprintf("%s: %s (to %s)", at.resource, strings.Join(slices.Compact(lacks), ", "), at.why))
+	for _, permission := range permissions {
+		verbs := slices.Sorted(slices.Values(permission.Verbs))
+		lines = append(lines, fmt.Sprintf("%s: %s (to %s)", permission.resource(), strings.Join(slices.Compact(verbs), ", "), permission.For))
 	}
 	slices.Sort(lines)
 	return lines

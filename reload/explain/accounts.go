@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -21,8 +21,11 @@ type accounts map[account][]corev1.LocalObjectReference
 
 type account struct{ namespace, name string }
 
-func readAccounts(ctx context.Context, client kubernetes.Interface) (accounts, error) {
-	list, err := client.CoreV1().ServiceAccounts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+func readAccounts(ctx context.Context, clients *kube.Clients) (accounts, error) {
+	if !clients.Scope.Reads("serviceaccounts") {
+		return accounts{}, nil
+	}
+	list, err := clients.Typed.CoreV1().ServiceAccounts(clients.Scope.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list ServiceAccounts: %w", err)
 	}

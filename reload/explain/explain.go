@@ -50,6 +50,11 @@ type Explanation struct {
 
 // Explainer explains consumers from outside the controller, by the same decisions.
 type Explainer struct {
+	// WithoutRules is true if the rules and settings are unknown, and WithoutKey if the
+	// key of baselines is. The caller may set them.
+	WithoutRules, WithoutKey bool
+
+	lacks     bool // some resource may not be read
 	consumers *gather.Consumers
 	fields    *informers.Optional[*fields.SetTarget]
 	caches    *informers.Caches
@@ -64,7 +69,7 @@ type Explainer struct {
 // NewExplainer adds the caches of consumers to caches. It lists all ServiceAccounts
 // once.
 func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings spec.Settings, clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, log *zap.Logger) (*Explainer, error) {
-	accounts, err := readAccounts(ctx, clients.Typed)
+	accounts, err := readAccounts(ctx, clients)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +86,7 @@ func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings 
 	limits.Default()
 	return &Explainer{
 		consumers: consumers, fields: fields, caches: caches, rules: inForce, settings: settings, limits: live.New(limits.Compile()),
-		kinds: kinds, key: key, reader: kube.NewReader(clients),
+		kinds: kinds, key: key, reader: kube.NewReader(clients), lacks: len(clients.Scope.Lacking) > 0,
 	}, nil
 }
 
@@ -152,14 +157,14 @@ func (o *Explainer) Explain(ctx context.Context, kind kinds.Kind, namespace, nam
 		if !found {
 			return e, false, nil
 		}
-		e = look.explainPod(pod)
+		e = o.hideUnread(look.explainPod(pod))
 		return e, true, look.failed
 	}
 	workload, found := o.consumers.Workload(kinds.Key{Kind: kind, Namespace: namespace, Name: name})
 	if !found {
 		return e, false, nil
 	}
-	e = look.explainWorkload(workload)
+	e = o.hideUnread(look.explainWorkload(workload))
 	return e, true, look.failed
 }
 
@@ -193,6 +198,9 @@ func (l *observation) explainWorkload(w *workload.Workload) Explanation {
 		e.Ignored = append(e.Ignored, fault.Annotation+": "+fault.Problem)
 	}
 	for _, tool := range w.ThirdParty.DisabledTools(l.settings) {
+		if l.WithoutRules {
+			break // the settings are in the same file
+		}
 		e.Ignored = append(e.Ignored, "annotations of "+string(tool)+": reload.compatibility does not name it")
 	}
 	return e

@@ -62,6 +62,7 @@ func (o *Explainer) Consumers(ctx context.Context, ref object.Ref, now time.Time
 		}
 	}
 	slices.SortStableFunc(uses, func(a, b Use) int { return strings.Compare(a.Consumer, b.Consumer) })
+	o.hideRules(uses)
 	return uses, clones, look.failed
 }
 

@@ -53,7 +53,7 @@ func NewConsumers(
 	optional func() []informers.OptionalKind[*workload.Workload], definitions *informers.View[*informers.Definition], keeps workload.KeptReferences, log *zap.Logger,
 ) (*Consumers, error) {
 	c := &Consumers{Workloads: map[kinds.Kind]*informers.View[*workload.Workload]{}}
-	for kind, informer := range workloadInformers(clients.Typed) {
+	for kind, informer := range workloadInformers(clients.Typed, clients.Scope.Namespace) {
 		view, err := informers.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log,
 			func(obj any) (*workload.Workload, error) { return workload.KeepRolling(obj, keeps) })
 		if err != nil {
@@ -65,11 +65,11 @@ func NewConsumers(
 			}
 		}
 		c.Workloads[kind] = view
-		caches.Add(view, needed)
+		caches.Add(view, clients.Scope.Needed(strings.ToLower(string(kind))+"s", needed))
 	}
 	c.Optional = informers.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
 	caches.Add(c.Optional, needed)
-	pods, err := informers.NewView("pods", podInformer(clients.Typed), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
+	pods, err := informers.NewView("pods", podInformer(clients.Typed, clients.Scope.Namespace), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
 	if err != nil {
 		return nil, err
 	}
@@ -131,24 +131,24 @@ func borrowedValues(w *workload.Workload) []string {
 	return []string{w.TemplateFrom.String()}
 }
 
-func workloadInformers(client kubernetes.Interface) map[kinds.Kind]cache.SharedIndexInformer {
+func workloadInformers(client kubernetes.Interface, namespace string) map[kinds.Kind]cache.SharedIndexInformer {
 	return map[kinds.Kind]cache.SharedIndexInformer{
-		kinds.KindDeployment:  appsinformers.NewDeploymentInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
-		kinds.KindStatefulSet: appsinformers.NewStatefulSetInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
-		kinds.KindDaemonSet:   appsinformers.NewDaemonSetInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
-		kinds.KindCronJob:     batchinformers.NewCronJobInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}),
+		kinds.KindDeployment:  appsinformers.NewDeploymentInformer(client, namespace, 0, cache.Indexers{}),
+		kinds.KindStatefulSet: appsinformers.NewStatefulSetInformer(client, namespace, 0, cache.Indexers{}),
+		kinds.KindDaemonSet:   appsinformers.NewDaemonSetInformer(client, namespace, 0, cache.Indexers{}),
+		kinds.KindCronJob:     batchinformers.NewCronJobInformer(client, namespace, 0, cache.Indexers{}),
 	}
 }
 
 // podInformer does not watch pods without volumes on a node, so finished jobs use no
 // memory.
-func podInformer(client kubernetes.Interface) cache.SharedIndexInformer {
+func podInformer(client kubernetes.Interface, namespace string) cache.SharedIndexInformer {
 	running := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("spec.nodeName", ""),
 		fields.OneTermNotEqualSelector("status.phase", "Succeeded"),
 		fields.OneTermNotEqualSelector("status.phase", "Failed"),
 	).String()
-	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{},
+	return coreinformers.NewFilteredPodInformer(client, namespace, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) { options.FieldSelector = running })
 }
 

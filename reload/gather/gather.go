@@ -129,7 +129,7 @@ func (g *Gatherer) Input(namespace string, reference refs.Reference, of optin.Pr
 		current = g.current(o, c)
 	}
 	if current == nil {
-		c.Absent = !o.Exists()
+		c.Absent = !o.Exists() && g.Caches.Reads(ref.Kind)
 		return c
 	}
 	if c = c.SelectedBy(current.Labels); !c.Governed() {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -45,11 +46,18 @@ func (g *Gatherer) rulesFor(o cachedObject) []spec.Rule {
 	}
 	var found []spec.Rule
 	for _, rule := range g.Rules.All() {
-		if rule.Source.Kind == o.ref.Kind && slices.Contains(g.objects(rule, o.ref.Namespace), o.ref) {
+		if rule.Source.Kind == o.ref.Kind && slices.Contains(g.objects(rule, o.ref.Namespace), o.ref) && g.mayClone(rule, o.ref) {
 			found = append(found, rule)
 		}
 	}
 	return found
+}
+
+// mayClone reports whether ref may be a clone of rule, if the caches do not hold ref: an
+// object that they would hold is missing, and belongs to the rule by its name.
+func (g *Gatherer) mayClone(rule spec.Rule, ref object.Ref) bool {
+	namespace, found := g.Caches.Namespaces.Get("", ref.Namespace)
+	return g.Caches.Reads(ref.Kind) || !found || ref.Namespace == rule.Source.Namespace || rule.ClonedTo.Matches(namespace.Name, namespace.Labels)
 }
 
 // markStartedWithout sets StartedWithout on each optional input that is absent while

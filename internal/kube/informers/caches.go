@@ -43,6 +43,7 @@ type Caches struct {
 	Clones     map[object.Kind]*View[*object.Digested]
 	Unmanaged  map[object.Kind]*View[*Unmanaged]
 
+	scope   kube.Scope
 	mu      sync.Mutex
 	members []*member
 	running sync.WaitGroup
@@ -65,31 +66,40 @@ type member struct {
 func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Caches, error) {
 	log = log.Named("caches")
 	c := &Caches{
+		scope:     clients.Scope,
 		Sources:   newSources(clients.Typed, key, log),
 		Clones:    map[object.Kind]*View[*object.Digested]{},
 		Unmanaged: map[object.Kind]*View[*Unmanaged]{},
 	}
 	var err error
 	namespaces := metadataInformer(clients, "namespaces", "")
+	if name := clients.Scope.Namespace; name != "" {
+		namespaces = kube.NamespaceInformer(clients.Metadata, name)
+	}
 	if c.Namespaces, err = NewView("namespaces", namespaces, log, keepNamespace); err != nil {
 		return nil, err
 	}
-	c.Add(c.Namespaces, Always)
+	c.Add(c.Namespaces, c.scope.Needed("namespaces", Always))
 	for _, kind := range object.Kinds {
 		c.Clones[kind], err = NewView("clones: "+kind.Resource(), cloneInformer(clients, kind), log, keepClone(key))
 		if err != nil {
 			return nil, err
 		}
-		c.Add(c.Clones[kind], Always)
+		needed := c.scope.Needed(kind.Resource(), Always)
+		c.Add(c.Clones[kind], needed)
 		unmanaged := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
 		c.Unmanaged[kind], err = NewView("other "+kind.Resource(), unmanaged, log, keepUnmanaged)
 		if err != nil {
 			return nil, err
 		}
-		c.Add(c.Unmanaged[kind], Always)
+		c.Add(c.Unmanaged[kind], needed)
 	}
 	return c, nil
 }
+
+// Reads reports whether the caches hold the objects of kind. If not, whether one exists
+// is not known.
+func (c *Caches) Reads(kind object.Kind) bool { return c.scope.Reads(kind.Resource()) }
 
 // Always is the argument of Add for a view that every configuration needs.
 func Always() bool { return true }
@@ -139,16 +149,16 @@ func (c *Caches) Pending() []string {
 
 func metadataInformer(clients *kube.Clients, resource, labelSelector string) cache.SharedIndexInformer {
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
-	return metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{},
+	return metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, clients.Scope.Namespace, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) { options.LabelSelector = labelSelector }).Informer()
 }
 
 func cloneInformer(clients *kube.Clients, kind object.Kind) cache.SharedIndexInformer {
 	selectClones := func(options *metav1.ListOptions) { options.LabelSelector = mark.CloneLabel + "=true" }
 	if kind == object.Secret {
-		return coreinformers.NewFilteredSecretInformer(clients.Typed, metav1.NamespaceAll, 0, cache.Indexers{}, selectClones)
+		return coreinformers.NewFilteredSecretInformer(clients.Typed, clients.Scope.Namespace, 0, cache.Indexers{}, selectClones)
 	}
-	return coreinformers.NewFilteredConfigMapInformer(clients.Typed, metav1.NamespaceAll, 0, cache.Indexers{}, selectClones)
+	return coreinformers.NewFilteredConfigMapInformer(clients.Typed, clients.Scope.Namespace, 0, cache.Indexers{}, selectClones)
 }
 
 func keepClone(key *digestkey.Key) func(any) (*object.Digested, error) {

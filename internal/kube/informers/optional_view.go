@@ -28,7 +28,7 @@ type optionalView[T metav1.Object] struct {
 
 func newOptionalView[T metav1.Object](o *Optional[T], kind OptionalKind[T], resource string) (*optionalView[T], error) {
 	v := &optionalView[T]{kind: kind, resource: resource, subscriptions: map[int]Subscription{}}
-	informer := dynamicinformer.NewFilteredDynamicInformer(o.clients.Dynamic, v.gvr(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(o.clients.Dynamic, v.gvr(), o.clients.Scope.Namespace, 0, cache.Indexers{}, nil).Informer()
 	view, err := NewView(o.name+": "+v.gvr().GroupResource().String(), informer, o.log, kind.Keep)
 	if err != nil {
 		return nil, err
