@@ -44,7 +44,7 @@ func (r reading) leader() *Leadership {
 	if r.lease == nil {
 		return nil
 	}
-	found := leadershipOf(r.lease, time.Now())
+	found := LeadershipOf(r.lease, time.Now())
 	return &found
 }
 

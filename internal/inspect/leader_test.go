@@ -24,12 +24,12 @@ func TestWhoLeadsIsReadFromTheLease(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			renewed := metav1.NewMicroTime(now.Add(-test.age))
-			got := leadershipOf(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &test.holder, RenewTime: &renewed}}, now)
+			got := LeadershipOf(&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &test.holder, RenewTime: &renewed}}, now)
 			require.Equal(t, test.leads, got.Leads)
 			if !test.leads {
 				require.Equal(t, renewed.Time, *got.Until)
 			}
 		})
 	}
-	require.False(t, leadershipOf(&coordinationv1.Lease{}, now).Leads, "nobody ever led")
+	require.False(t, LeadershipOf(&coordinationv1.Lease{}, now).Leads, "nobody ever led")
 }

@@ -21,8 +21,8 @@ const shownNames = 5
 
 // Table writes a row per rule, the first problems of each, and a row per protection.
 func (s Status) Table(out *output.Writer) {
-	if s.Leader.noLeader() {
-		_, _ = fmt.Fprintln(out, s.Leader.describe()+"\n")
+	if s.Leader.IsAbsent() {
+		_, _ = fmt.Fprintln(out, s.Leader.Describe()+"\n")
 	}
 	if len(s.Rules) == 0 {
 		_, _ = fmt.Fprintln(out, "no rule clones anything here")

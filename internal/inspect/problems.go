@@ -99,7 +99,7 @@ func andMore(names []string, total int) string {
 // command exits 2, and for which its flag --wait waits. Retained clones need none.
 func (s Status) attention() []string {
 	var all []string
-	if s.Leader.noLeader() {
+	if s.Leader.IsAbsent() {
 		all = append(all, "no replica leads")
 	}
 	for _, namespace := range s.MissingNamespaces {

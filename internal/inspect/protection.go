@@ -92,7 +92,7 @@ func (p Protection) describe(leader *Leadership) string {
 		return "refuses nothing"
 	case p.Proven == nil:
 		return p.untried(leader)
-	case *p.Proven && leader.noLeader() && leader.Until != nil:
+	case *p.Proven && leader.IsAbsent() && leader.Until != nil:
 		return "last proven " + ago(*leader.Until)
 	case *p.Proven:
 		return "proven, since " + ago(*p.Since) + p.stale()
@@ -106,7 +106,7 @@ func (p Protection) untried(leader *Leadership) string {
 	switch {
 	case p.Missing != "":
 		return "not tried: " + p.Missing
-	case leader.noLeader():
+	case leader.IsAbsent():
 		return "not tried: no replica leads"
 	default:
 		return "not tried yet"

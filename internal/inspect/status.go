@@ -201,9 +201,9 @@ func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, not
 	return lease, ""
 }
 
-// leadershipOf evaluates lease. A leader that stops releases it, so that it has no
+// LeadershipOf evaluates lease. A leader that stops releases it, so that it has no
 // holder; the lease of a killed leader expires.
-func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
+func LeadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 	spec := lease.Spec
 	if spec.RenewTime == nil {
 		return Leadership{}
@@ -215,11 +215,11 @@ func leadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 	return Leadership{Until: &until}
 }
 
-// noLeader reports whether it is known that no replica leads.
-func (l *Leadership) noLeader() bool { return l != nil && !l.Leads }
+// IsAbsent reports whether it is known that no replica leads.
+func (l *Leadership) IsAbsent() bool { return l != nil && !l.Leads }
 
-// describe returns the message for status if no replica leads.
-func (l *Leadership) describe() string {
+// Describe returns the message for status if no replica leads.
+func (l *Leadership) Describe() string {
 	text := "No replica leads"
 	if l.Until != nil {
 		text += ", since " + ago(*l.Until)

@@ -183,7 +183,7 @@ func TestTheChartsTestRunsHeadwaterItself(t *testing.T) {
 	deployment := object[appsv1.Deployment](t, rendered, "Deployment/"+namespace+"/headwater").Spec
 	require.Len(t, pod.Spec.Containers, 1)
 	require.Equal(t, deployment.Template.Spec.Containers[0].Image, pod.Spec.Containers[0].Image)
-	require.Equal(t, []string{"status", "--wait", "--timeout=2m", "--headwater-namespace=" + namespace}, pod.Spec.Containers[0].Args)
+	require.Equal(t, []string{"status", "--survey", "--wait", "--timeout=2m", "--headwater-namespace=" + namespace}, pod.Spec.Containers[0].Args)
 	require.Empty(t, refusals(t, pod))
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Selector)
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func TestCommandsFallBackToTheLastValidConfiguration(t *testing.T) {
 
 	viewer := e.Viewer("valid-viewer")
 	for _, command := range [][]string{
-		{"status"},
+		{"status", "--survey"},
 		{"plan"},
 		{"explain", "Deployment/valid-a/web"},
 		{"consumers", "Secret/valid-src/shared"},

@@ -253,6 +253,17 @@ func TestStatusWaitsUntilAllIsInSync(t *testing.T) {
 	f.allHave("v")
 }
 
+func TestStatusWithoutRuleStatusesLooksAtTheClusterItself(t *testing.T) {
+	e := newEnv(t)
+	user := e.Viewer("uninstalled-viewer")
+	_, problem, exit := e.Command(user, "status")
+	require.Equal(t, 1, exit, "there is no configuration")
+	require.Contains(t, problem, "RuleStatuses is not installed; looking at the cluster itself")
+	require.Contains(t, problem, "no configuration: there is no ConfigMap headwater-system/headwater")
+	_, problem, _ = e.Command(user, "status", "--survey")
+	require.NotContains(t, problem, "not installed")
+}
+
 // watched is what status --watch writes.
 type watched struct {
 	*fleet

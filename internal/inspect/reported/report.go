@@ -1,0 +1,169 @@
+package reported
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/output"
+	"github.com/headwater-k8s/headwater/internal/plural"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
+)
+
+// Report is the state of rules.
+type Report struct {
+	// Leader is nil if it is not known whether a replica leads.
+	Leader *inspect.Leadership `json:"leader,omitempty"`
+	Rules  []Rule              `json:"rules"`
+	// Attention lists what is not ready; empty if every rule is.
+	Attention []string `json:"attention,omitempty"`
+}
+
+// Rule is the state of one rule.
+type Rule struct {
+	Name string `json:"name"`
+	rulestatus.Status
+}
+
+// ready returns the condition Ready, which is unknown until the service has written it.
+func (r Rule) ready() metav1.Condition {
+	if condition := r.Condition(rulestatus.Ready); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{Type: rulestatus.Ready, Status: metav1.ConditionUnknown, Reason: "NotReported"}
+}
+
+func (r Report) attention() []string {
+	var all []string
+	if r.Leader.IsAbsent() {
+		all = append(all, "no replica leads")
+	}
+	for _, rule := range r.Rules {
+		if ready := rule.ready(); ready.Status != metav1.ConditionTrue {
+			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, cmp.Or(ready.Message, ready.Reason)))
+		}
+	}
+	return all
+}
+
+// Names lists the rules.
+func (r Report) Names() []string {
+	var names []string
+	for _, rule := range r.Rules {
+		names = append(names, rule.Name)
+	}
+	return names
+}
+
+// Table writes a row per rule, and what each rule that is not ready needs.
+func (r Report) Table(out *output.Writer) {
+	if r.Leader.IsAbsent() {
+		_, _ = fmt.Fprintln(out, r.Leader.Describe()+"\n")
+	}
+	if len(r.Rules) == 0 {
+		_, _ = fmt.Fprintln(out, "no rule has a RuleStatus")
+		return
+	}
+	rows := make([][]string, 0, len(r.Rules))
+	for _, rule := range r.Rules {
+		rows = append(rows, rule.row())
+	}
+	out.Rows(rows, []string{"RULE", "READY", "REASON", "SOURCES", "CLONES", "CURRENT", "ATTENTION", "PROTECTION", "DELIVERY", "LAST CHANGE"}, "SOURCE", "REVISION")
+	for _, rule := range r.Rules {
+		rule.details(out)
+	}
+}
+
+func (r Rule) row() []string {
+	ready := r.ready()
+	row := []string{r.title(), string(ready.Status), ready.Reason}
+	var names []string
+	if sources := r.Sources; sources != nil {
+		count := strconv.Itoa(sources.Total)
+		if sources.Missing > 0 {
+			count += fmt.Sprintf(" (%d missing)", sources.Missing)
+		}
+		row = append(row, count)
+		for _, source := range sources.First {
+			names = append(names, source.Kind+"/"+source.Namespace+"/"+source.Name)
+		}
+	} else {
+		row = append(row, none)
+	}
+	if clones := r.Clones; clones != nil {
+		row = append(row, strconv.Itoa(clones.Total), strconv.Itoa(clones.Current), strconv.Itoa(clones.NeedAttention))
+	} else {
+		row = append(row, none, none, none)
+	}
+	return append(row, cmp.Or(r.Protection, none), r.deliveryState(), r.changed(),
+		cmp.Or(strings.Join(names, ","), none), cmp.Or(r.ConfigurationRevision, none))
+}
+
+// none is the cell of what a rule does not have.
+const none = "-"
+
+func (r Rule) title() string {
+	if r.Removed {
+		return r.Name + " (removed)"
+	}
+	return r.Name
+}
+
+func (r Rule) deliveryState() string {
+	if r.Delivery == nil {
+		return none
+	}
+	return r.Delivery.State
+}
+
+func (r Rule) changed() string {
+	if r.LastChange == nil {
+		return none
+	}
+	text := duration.HumanDuration(time.Since(r.LastChange.Time)) + " ago"
+	if last := r.LastPropagation; last != nil && !last.Completed.Before(r.LastChange) {
+		text += fmt.Sprintf(", to %s in %s", plural.Of(last.Clones, "clone"), last.Duration)
+	}
+	return text
+}
+
+// details writes why the rule is not ready, how far its delivery is, and its problems.
+func (r Rule) details(out *output.Writer) {
+	if ready := r.ready(); ready.Status != metav1.ConditionTrue && ready.Message != "" {
+		_, _ = fmt.Fprintf(out, "\n%s: %s\n", r.Name, ready.Message)
+	}
+	if d := r.Delivery; d != nil && d.State != rulestatus.DeliveryDelivered {
+		text := fmt.Sprintf("%s, revision %d of %s", d.State, d.Revision, d.Source)
+		if d.Stage != "" {
+			text += fmt.Sprintf(", stage %s (%d of %d)", d.Stage, d.Number, d.Stages)
+		}
+		if d.Message != "" {
+			text += ": " + d.Message
+		}
+		_, _ = fmt.Fprintf(out, "\n%s: delivery: %s\n", r.Name, text)
+	}
+	for _, problem := range r.Problems {
+		_, _ = fmt.Fprintf(out, "\n%s: %s %s (%s): %s\n", r.Name, plural.Of(problem.Clones, "clone"), problem.State, problem.Reason, namespaces(problem))
+		if problem.Message != "" {
+			_, _ = fmt.Fprintf(out, "  %s\n", problem.Message)
+		}
+	}
+	if r.MoreProblems > 0 {
+		_, _ = fmt.Fprintf(out, "\n%s: %d more kinds of problems; `headwater status %s --survey` shows all\n", r.Name, r.MoreProblems, r.Name)
+	}
+}
+
+// namespaces lists the first namespaces of problem, and counts the other clones.
+func namespaces(problem rulestatus.Problem) string {
+	text := "in " + strings.Join(problem.Namespaces, ", ")
+	if more := problem.Clones - len(problem.Namespaces); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
