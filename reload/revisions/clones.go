@@ -30,6 +30,9 @@ type tracked struct {
 type delivery struct {
 	recorded object.Ref
 	clones   map[object.Ref]*tracked
+	// deleted are those whose clone was deleted: it may be recreated, and its consumers
+	// still run what they read.
+	deleted map[object.Ref]*tracked
 	// known is what was last written, or read at first; wroteAt is when.
 	known   string
 	wroteAt time.Time
@@ -63,7 +66,7 @@ func (c *clones) begin(revision *Revision) bool {
 	if _, known := c.deliveries[revision.ID]; known {
 		return false
 	}
-	c.deliveries[revision.ID] = &delivery{recorded: revision.Ref(), clones: map[object.Ref]*tracked{}, known: revision.Known}
+	c.deliveries[revision.ID] = &delivery{recorded: revision.Ref(), clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.Known}
 	c.count.Store(int64(len(c.deliveries)))
 	return true
 }
@@ -96,7 +99,10 @@ func (c *clones) add(clone *object.Digested, id ID, now time.Time) bool {
 	one := to.clones[ref]
 	if one == nil {
 		c.drop(ref)
-		one = &tracked{id: id}
+		if one = to.deleted[ref]; one == nil {
+			one = &tracked{id: id}
+		}
+		delete(to.deleted, ref)
 		to.clones[ref], c.byRef[ref] = one, one
 		if c.byNamespace[ref.Namespace] == nil {
 			c.byNamespace[ref.Namespace] = map[object.Ref]bool{}
@@ -108,6 +114,17 @@ func (c *clones) add(clone *object.Digested, id ID, now time.Time) bool {
 		one.seen, one.wrote = seen{version: clone.ResourceVersion}, mark.ConsumersReport{}
 	}
 	return true
+}
+
+// recreatable forgets the clone ref, which was deleted, until it is recreated from the
+// same revision.
+func (c *clones) recreatable(ref object.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one, known := c.byRef[ref]; known {
+		c.deliveries[one.id].deleted[ref] = one
+		c.drop(ref)
+	}
 }
 
 // remove forgets the clone ref.

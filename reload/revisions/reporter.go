@@ -150,8 +150,12 @@ func (r *Reporter) cloneChanged(change informers.Change[*object.Digested]) {
 		return
 	}
 	clone := change.Latest()
+	if change.Deleted {
+		r.recreatable(clone.Ref())
+		return
+	}
 	id, ok := idOf(clone)
-	if change.Deleted || !ok || !r.add(clone, id, r.now()) {
+	if !ok || !r.add(clone, id, r.now()) {
 		r.remove(clone.Ref())
 		return
 	}
@@ -164,7 +168,7 @@ func (r *Reporter) reconcile(ctx context.Context, ref object.Ref) error {
 	}
 	clone, found := r.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
 	if !found || clone.DeletionTimestamp != nil {
-		r.remove(ref)
+		r.recreatable(ref)
 		return nil
 	}
 	id, ok := idOf(clone)
