@@ -48,6 +48,7 @@ func (s *storm) judgeHistory(ctx context.Context) error {
 	for _, one := range s.fleet.replicas {
 		names[one.address] = one.name
 	}
+	s.report.staged = len(s.world.stages.passed)
 	changes, wrong := judgeLeaders(requests, names)
 	s.report.leaders = changes
 	for _, each := range wrong {

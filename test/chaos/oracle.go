@@ -62,6 +62,9 @@ func (w *world) expected(ctx context.Context) (map[string]map[string]string, err
 		}
 		sources["ConfigMap/"+name] = configMap.Data
 	}
+	if sources["ConfigMap/"+staged], err = w.stable(ctx); err != nil {
+		return nil, err
+	}
 	namespaces, err := w.admin.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

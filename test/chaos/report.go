@@ -17,6 +17,8 @@ type report struct {
 	converged     []time.Duration
 	writes        int
 	leaders       int
+	// staged is how many values came to a later stage.
+	staged int
 
 	mu         sync.Mutex
 	violations []string
@@ -38,6 +40,7 @@ func (r *report) print(to io.Writer) error {
 	slices.Sort(r.converged)
 	lines = append(lines, "",
 		fmt.Sprintf("%8d writes by Headwater, the lease taken %d times", r.writes, r.leaders),
+		fmt.Sprintf("%8d revisions passed a stage", r.staged),
 		fmt.Sprintf("%8s from the last fault to rest, p50; p99 %s (%d rounds)", at(r.converged, 50), at(r.converged, 99), len(r.converged)),
 		fmt.Sprintf("%8d violations", len(r.violations)))
 	for _, line := range append(lines, r.violations...) {

@@ -42,7 +42,8 @@ func newStorm(ctx context.Context, c *cluster.Cluster, o options) (*storm, error
 	if err := harness.Apply(ctx, c.Config(), o.rbac); err != nil {
 		return nil, err
 	}
-	w, err := newWorld(ctx, c, o)
+	r := &report{seed: o.seed, began: time.Now(), faults: map[string]int{}, steps: map[string]int{}}
+	w, err := newWorld(ctx, c, o, r)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +51,6 @@ func newStorm(ctx context.Context, c *cluster.Cluster, o options) (*storm, error
 	if err != nil {
 		return nil, err
 	}
-	r := &report{seed: o.seed, began: time.Now(), faults: map[string]int{}, steps: map[string]int{}}
-	w.report = r
 	return &storm{
 		options: o, cluster: c, world: w, fleet: f, report: r,
 		rand: rand.New(rand.NewPCG(o.seed, 1)),
@@ -64,6 +63,7 @@ func (s *storm) end() { s.fleet.end() }
 func (s *storm) blow(ctx context.Context) error {
 	say("seed %d", s.options.seed)
 	go s.world.rollouts.follow(ctx)
+	go s.world.stages.follow(ctx)
 	for round := 1; s.more(round); round++ {
 		say("round %d", round)
 		if err := s.round(ctx); err != nil {
@@ -109,6 +109,9 @@ func (s *storm) round(ctx context.Context) error {
 	}
 	s.report.converged = append(s.report.converged, time.Since(began))
 	say("at rest after %s", time.Since(began).Round(time.Millisecond))
+	if err := until(ctx, s.world.stages.read); err != nil {
+		return err
+	}
 	after, err := s.world.look(ctx)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ func (w *world) steps() []step {
 		{6, "the owner edits the key that is consumed", func(ctx context.Context) error { return w.editShared(ctx, "k") }},
 		{3, "the owner edits another key", func(ctx context.Context) error { return w.editShared(ctx, "other") }},
 		{6, "somebody edits the flags", w.editFlags},
+		{2, "somebody edits what is delivered in stages", w.editStaged},
 		{10, "mallory edits the source", w.attack},
 		{6, "mallory strips a clone of its mark", w.strip},
 		{10, "a stranger edits a clone", w.scribble},
@@ -116,12 +117,22 @@ func (w *world) scribble(ctx context.Context) error {
 			[]byte(`{"stringData":{"k":"scribbled"}}`), metav1.PatchOptions{})
 		return harness.IgnoreGone(err)
 	}
-	_, err := w.stranger.CoreV1().ConfigMaps(namespace).Patch(ctx, flags, types.MergePatchType,
-		[]byte(`{"data":{"k":"scribbled","more":"x"}}`), metav1.PatchOptions{})
+	name := flags
+	if w.rand.IntN(2) == 0 {
+		name = staged
+	}
+	_, err := w.stranger.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType,
+		[]byte(`{"data":{"k":"`+scribbled+`","more":"x"}}`), metav1.PatchOptions{})
 	return harness.IgnoreGone(err)
 }
 
+// scribbled is what a stranger writes to a clone.
+const scribbled = "scribbled"
+
 func (w *world) snatch(ctx context.Context) error {
+	if w.rand.IntN(2) == 0 {
+		return harness.IgnoreGone(w.stranger.CoreV1().ConfigMaps(w.anyHome()).Delete(ctx, staged, metav1.DeleteOptions{}))
+	}
 	return harness.IgnoreGone(w.stranger.CoreV1().Secrets(w.anyHome()).Delete(ctx, shared, metav1.DeleteOptions{}))
 }
 

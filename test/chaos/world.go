@@ -47,7 +47,7 @@ rules:
 - name: flags
   source: {kind: ConfigMap, namespace: chaos-src, name: flags}
   sync: {namespaces: {include: ["chaos-home-*", "chaos-crowd-*"]}}
-`
+` + stagedRule
 
 const extraRule = `- name: extra
   source: {kind: ConfigMap, namespace: chaos-src, name: extra}
@@ -63,6 +63,7 @@ type world struct {
 	admin, owner, stranger, mallory kubernetes.Interface
 
 	rollouts *rollouts
+	stages   *stages
 
 	file   string
 	crowd  int
@@ -77,10 +78,10 @@ type world struct {
 	attempts, scribbled map[string]int
 }
 
-func newWorld(ctx context.Context, c *cluster.Cluster, o options) (*world, error) {
+func newWorld(ctx context.Context, c *cluster.Cluster, o options, r *report) (*world, error) {
 	w := &world{
 		file: filepath.Join(c.Dir(), "headwater.yaml"), crowd: o.namespaces,
-		rand: rand.New(rand.NewPCG(o.seed, 2)), attempts: map[string]int{}, scribbled: map[string]int{},
+		rand: rand.New(rand.NewPCG(o.seed, 2)), report: r, attempts: map[string]int{}, scribbled: map[string]int{},
 	}
 	for to, config := range map[*kubernetes.Interface]*rest.Config{
 		&w.admin: c.Config(), &w.owner: c.ConfigFor(owner), &w.stranger: c.ConfigFor(stranger), &w.mallory: c.ConfigFor(mallory),
@@ -99,6 +100,7 @@ func newWorld(ctx context.Context, c *cluster.Cluster, o options) (*world, error
 	if w.rollouts, err = newRollouts(ctx, c, w.admin); err != nil {
 		return nil, err
 	}
+	w.stages = newStages(c, w.rollouts.next, r)
 	return w, w.populate(ctx)
 }
 
@@ -134,7 +136,7 @@ func (w *world) populate(ctx context.Context) error {
 		harness.Secret(sourceNamespace, shared, map[string]string{"k": "0", "other": "0"}), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	for _, name := range []string{flags, extra} {
+	for _, name := range []string{flags, extra, staged} {
 		if _, err := w.admin.CoreV1().ConfigMaps(sourceNamespace).Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"k": "0"},
 		}, metav1.CreateOptions{}); err != nil {
