@@ -111,18 +111,16 @@ func (r *Reader) leader(ctx context.Context) *inspect.Leadership {
 // Wait returns the first Report that needs no attention, or the last one after timeout
 // or when ctx ends. A timeout of 0 means no limit. Wait writes to progress what it waits
 // for. It also waits for the RuleStatus of rule, or of any rule if rule is empty.
-func (r *Reader) Wait(ctx context.Context, rule string, timeout time.Duration, progress io.Writer) (last Report, err error) {
+func (r *Reader) Wait(ctx context.Context, rule string, timeout time.Duration, progress io.Writer) (Report, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	said := ""
-	err = wait.PollUntilContextCancel(ctx, waitInterval, true, func(ctx context.Context) (bool, error) {
+	said, last := "", Report{Attention: []string{"the first answer of the API server"}}
+	err := wait.PollUntilContextCancel(ctx, waitInterval, true, func(ctx context.Context) (bool, error) {
 		read, err := r.Read(ctx, rule)
 		switch {
-		case ctx.Err() != nil:
-			return false, nil
 		case errors.Is(err, errUnknownRule):
 			read.Attention = []string{err.Error()}
 		case err != nil:
@@ -138,8 +136,8 @@ func (r *Reader) Wait(ctx context.Context, rule string, timeout time.Duration, p
 		}
 		return text == "", nil
 	})
-	if ctx.Err() != nil {
-		return last, nil //nolint:nilerr // the last Report says what is missing
+	if ctx.Err() != nil { // whatever failed: the last Report says what is missing
+		err = nil
 	}
 	return last, err
 }
