@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/headwater-k8s/headwater/internal/config"
 )
 
 // oneArgument requires the argument that the command's usage names.
@@ -59,25 +57,4 @@ func flagError(command *cobra.Command, err error) error {
 
 func seeHelp(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
-}
-
-// offerRules returns a shell completion of the rules in the file of --config for
-// which meant returns true. It does not read the cluster: the shell would wait.
-func offerRules(meant func(config.Rule) bool) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, _ string) (names []string, directive cobra.ShellCompDirective) {
-		directive = cobra.ShellCompDirectiveNoFileComp
-		if len(args) > 0 || readEnvironment(command.Flags()) != nil {
-			return nil, directive
-		}
-		loaded, err := config.Load(command.Flag("config").Value.String())
-		if err != nil {
-			return nil, directive
-		}
-		for _, rule := range loaded.Rules {
-			if meant(rule) {
-				names = append(names, rule.Name)
-			}
-		}
-		return names, directive
-	}
 }

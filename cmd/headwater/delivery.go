@@ -39,11 +39,11 @@ func historyCommand() *cobra.Command {
 		Long: `List the recorded revisions of a rule's sources: number, age, field manager of
 the edit, verdict, stage, and how many clones have it. The rule needs sync.history
 or sync.delivery.`,
-		Example:           "  headwater history app-settings",
-		Args:              oneArgument,
-		ValidArgsFunction: offerRules(historied),
+		Example: "  headwater history app-settings",
+		Args:    oneArgument,
 	}
 	in := newInspection(command)
+	in.completeRules(historied)
 	source := addSource(command)
 	command.RunE = func(_ *cobra.Command, args []string) error {
 		return in.open(func(_ context.Context, i *inspect.Inspector) (output.Printable, error) {
@@ -62,10 +62,10 @@ last delivered one and the newest one. Values are shown only for ConfigMaps, and
 only with --values.`,
 		Example: `  headwater diff app-settings
   headwater diff app-settings 3 5 --values`,
-		Args:              cobra.RangeArgs(1, 3),
-		ValidArgsFunction: offerRules(historied),
+		Args: cobra.RangeArgs(1, 3),
 	}
 	in := newInspection(command)
+	in.completeRules(historied)
 	source := addSource(command)
 	values := command.Flags().Bool("values", false, "show the values of a ConfigMap")
 	command.RunE = func(_ *cobra.Command, args []string) error {
@@ -93,12 +93,11 @@ reason DeliverySteered on the source.`
 
 func steerCommand(verb delivery.Verb, short, long string) *cobra.Command {
 	command := &cobra.Command{
-		Use:               string(verb) + " RULE",
-		Short:             short,
-		Long:              short + ".\n\n" + long + aboutSteering,
-		Example:           "  headwater " + string(verb) + " app-settings",
-		Args:              oneArgument,
-		ValidArgsFunction: offerRules(historied),
+		Use:     string(verb) + " RULE",
+		Short:   short,
+		Long:    short + ".\n\n" + long + aboutSteering,
+		Example: "  headwater " + string(verb) + " app-settings",
+		Args:    oneArgument,
 	}
 	steer(command, verb, new(int))
 	return command
@@ -113,8 +112,7 @@ one again. With --to, every clone gets that revision, until you edit the source,
 run "headwater resume" or "headwater retry". A rejected revision is not accepted.` + aboutSteering,
 		Example: `  headwater rollback app-settings
   headwater rollback app-settings --to 3`,
-		Args:              oneArgument,
-		ValidArgsFunction: offerRules(historied),
+		Args: oneArgument,
 	}
 	steer(command, delivery.Rollback, command.Flags().Int("to", 0, "the number of the revision to go back to"))
 	return command
@@ -123,6 +121,7 @@ run "headwater resume" or "headwater retry". A rejected revision is not accepted
 // steer makes command ask the leader for verb. to is the revision to go back to.
 func steer(command *cobra.Command, verb delivery.Verb, to *int) {
 	in := newInspection(command)
+	in.completeRules(historied)
 	source := addSource(command)
 	timeout := command.Flags().Duration("timeout", time.Minute, "how long to wait for the service")
 	command.RunE = func(_ *cobra.Command, args []string) error {

@@ -34,6 +34,7 @@ func newConnection(command *cobra.Command) *inspection {
 		Warn:      func(text string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), "headwater: warning:", text) },
 	}}
 	in.cluster = addCluster(command)
+	in.completeContexts()
 	command.PreRun = func(*cobra.Command, []string) { in.options.Kubeconfig = kubeconfigFrom(in.cluster) }
 	return in
 }
@@ -43,6 +44,7 @@ func newInspection(command *cobra.Command) *inspection {
 	flags := command.Flags()
 	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: key "+config.ConfigMapKey+" of ConfigMap "+config.ConfigMapName+" in Headwater's namespace)")
 	addOwnNamespace(flags, &in.options.Own)
+	in.completeNamespaces("headwater-namespace")
 	in.output = addOutput(command)
 	flags.BoolVar(&in.output.NoHeaders, "no-headers", false, "do not print the headers of tables")
 	return in
@@ -107,10 +109,10 @@ in the ConfigMap headwater-approvals in Headwater's namespace. Headwater removes
 it some seconds after no deletion is due any more, or the source has changed. An
 approval of deletions expires after one hour. Headwater records an Event with
 the reason Approved when it uses the approval.`,
-		Args:              oneArgument,
-		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Sync != nil }),
+		Args: oneArgument,
 	}
 	in := newInspection(command)
+	in.completeRules(func(rule config.Rule) bool { return rule.Sync != nil })
 	dryRun := command.Flags().Bool("dry-run", false, "only show what would be approved")
 	command.RunE = func(_ *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
@@ -126,10 +128,12 @@ the reason Approved when it uses the approval.`,
 
 // objectCommand adds to command that it prints the result of answer for the one
 // object that its arguments name, in the namespace of --namespace unless they name one.
-func objectCommand[P output.Printable](command *cobra.Command, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
+func objectCommand[P output.Printable](command *cobra.Command, kinds []namedKind, answer func(context.Context, inspect.Options, string) (P, error)) *cobra.Command {
 	command.Args, command.Long = oneObject, command.Long+aboutPermissions
 	in := newInspection(command)
 	addNamespace(command, in.cluster)
+	in.completeNamespaces("namespace")
+	in.completeObjects(kinds)
 	command.RunE = func(_ *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			return answer(ctx, options, strings.Join(args, "/"))
@@ -148,10 +152,10 @@ rule allows, holders of a ClusterRole that it allows, holders of the verb overri
 (also by a wildcard), and Headwater itself.
 
 Requires permission to list ClusterRoles and ClusterRoleBindings.`,
-		Args:              oneArgument,
-		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Protect != nil }),
+		Args: oneArgument,
 	}
 	in := newInspection(command)
+	in.completeRules(func(rule config.Rule) bool { return rule.Protect != nil })
 	command.RunE = func(_ *cobra.Command, args []string) error {
 		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
 			return inspect.WhoCanEdit(ctx, options, args[0])
@@ -173,7 +177,7 @@ KIND is the kind of a workload, or Pod; short names work. ` + aboutNames + ` If 
 is due but postponed, the output shows why and until when: a window, minInterval,
 maxRestartsPerHour or a rollout that is already in progress. It does not show that
 too many other workloads are rolling out.`,
-	}, inspect.Explain)
+	}, workloadKinds, inspect.Explain)
 }
 
 // aboutPermissions is the end of the help of explain and consumers.
@@ -199,7 +203,7 @@ without a pod template; what a change would do to each; and whether each runs th
 current data. For a source, the list includes the consumers of its clones.
 
 KIND is Secret or ConfigMap; short names work. ` + aboutNames,
-	}, func(ctx context.Context, options inspect.Options, object string) (inspect.Consumers, error) {
+	}, objectKinds, func(ctx context.Context, options inspect.Options, object string) (inspect.Consumers, error) {
 		return inspect.FindConsumers(ctx, options, object, everywhere)
 	})
 	command.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "fail if you may not read every namespace, instead of searching the object's namespace alone")

@@ -90,11 +90,3 @@ Every command exits 0 on success and 1 on failure, with the reason on stderr.
 	}
 	return root
 }
-
-// offerValues registers the shell completion of a flag.
-func offerValues(command *cobra.Command, flag string, values ...string) {
-	// It fails only for an unknown flag or a second registration.
-	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err)
-	}
-}

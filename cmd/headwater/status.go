@@ -70,10 +70,10 @@ func statusCommand() *cobra.Command {
 		Example: `  headwater status
   headwater status blogsecret --survey --target-namespace 'payments-*'
   headwater status --wait --timeout 2m`,
-		Args:              optionalArgument,
-		ValidArgsFunction: offerRules(func(rule config.Rule) bool { return rule.Sync != nil || rule.Protect != nil }),
+		Args: optionalArgument,
 	}
 	in := newInspection(command)
+	in.completeRules(func(config.Rule) bool { return true })
 	var asked statusFlags
 	flags := command.Flags()
 	flags.BoolVar(&asked.survey, "survey", false, "look at the cluster itself, not at RuleStatuses")
@@ -81,6 +81,7 @@ func statusCommand() *cobra.Command {
 	flags.BoolVar(&asked.wait, "wait", false, "wait until every rule is ready and nothing needs attention")
 	flags.DurationVar(&asked.timeout, "timeout", defaultWait, "how long --wait waits; 0s means no limit")
 	flags.StringSliceVar(&asked.scope.Namespaces, "target-namespace", nil, "only clones in these namespaces; names or globs, repeatable")
+	in.completeNamespaces("target-namespace")
 	command.MarkFlagsMutuallyExclusive("watch", "wait")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
