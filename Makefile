@@ -20,6 +20,10 @@ UNIT       := ./cmd/... ./configs/... ./internal/... ./protect/... ./reload/... 
 # What a release publishes, and for which platforms.
 RELEASE    ?= bin/release
 PLATFORMS  ?= linux/amd64 linux/arm64
+MAN        ?= bin/man
+WRITTEN    := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# The same bytes for the same files.
+TAR        := tar --sort=name --mtime=@$(WRITTEN) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --use-compress-program='gzip -n' -cf
 HELM       := go -C test/deploy tool helm
 # In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
 FUZZ_TIME  ?= 200x
@@ -107,15 +111,26 @@ build: ## build bin/headwater
 	@$(GO_BUILD) -o bin/headwater ./cmd/headwater
 
 .PHONY: release-files
-release-files: ## build what a release publishes into bin/release, and publish nothing: binaries for PLATFORMS, chart, checksums, notes
+release-files: ## build what a release publishes into bin/release, and publish nothing: binaries for PLATFORMS, also as a kubectl plugin, man pages, chart, checksums, notes
 	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
 	@for platform in $(PLATFORMS); do \
 	  os=$${platform%/*} arch=$${platform#*/} suffix=; [ $$os = windows ] && suffix=.exe; \
 	  GOOS=$$os GOARCH=$$arch $(GO_BUILD) -o $(RELEASE)/headwater-$$os-$$arch$$suffix ./cmd/headwater || exit 1; \
+	  cp $(RELEASE)/headwater-$$os-$$arch$$suffix $(RELEASE)/kubectl-headwater$$suffix && cp LICENSE $(RELEASE)/ || exit 1; \
+	  $(TAR) $(RELEASE)/kubectl-headwater-$$os-$$arch.tar.gz -C $(RELEASE) LICENSE kubectl-headwater$$suffix || exit 1; \
+	  rm $(RELEASE)/LICENSE $(RELEASE)/kubectl-headwater$$suffix; \
 	done
+	@$(MAKE) --no-print-directory man MAN=$(abspath $(RELEASE))/man
+	@$(TAR) $(RELEASE)/headwater-man.tar.gz -C $(RELEASE)/man . && rm -r $(RELEASE)/man
 	@$(HELM) package $(CURDIR)/deploy/helm/headwater --destination $(abspath $(RELEASE)) >/dev/null
 	@VERSION=$(VERSION) .ci/notes > $(RELEASE)/NOTES.md
-	@cd $(RELEASE) && sha256sum -- headwater-* > SHA256SUMS
+	@cd $(RELEASE) && sha256sum -- headwater-* $$(ls | grep '^kubectl-') > SHA256SUMS
+	@[ -z "$(PLATFORMS)" ] || VERSION=$(VERSION) .ci/krew $(RELEASE) > $(RELEASE)/krew.yaml
+
+.PHONY: man
+man: ## write the man pages of the commands into MAN
+	@mkdir -p $(MAN)
+	@out=$$(SOURCE_DATE_EPOCH=$(WRITTEN) MAN=$(abspath $(MAN)) go test -count=1 ./cmd/headwater -run TestEveryCommandHasAManPage) || { echo "$$out"; exit 1; }
 
 .PHONY: release-check
 release-check: ## fail unless VERSION is the version of the chart
