@@ -59,7 +59,7 @@ func (w *deliveryWorld) stepOf(m *model) {
 		{weight(waits || held, 1), func() { w.ask(m, "rollback", m.reject) }},
 		{1, func() { w.rollbackTo(m) }},
 		{weight(rejected || held, 2), func() { w.ask(m, "retry", func() { m.retry(w) }) }},
-		{2, func() { w.deleteClone(m) }},
+		{weight(!held, 2), func() { w.deleteClone(m) }}, // its report says what the held revision broke
 		{2, func() { w.tamper(m) }},
 		{weight(m.hold && m.stages, 1), func() { m.setApproval(!m.approval); w.reconfigured(m) }},
 		{weight(m.stages, 1), func() { m.half = !m.half; w.reconfigured(m) }},

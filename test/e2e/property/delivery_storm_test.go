@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/delivery"
 )
 
 // stormSteps are done without a pause.
@@ -28,9 +27,7 @@ func (w *deliveryWorld) storm() {
 	var written []map[string]bool // good values, by model
 	for _, m := range w.models {
 		written = append(written, map[string]bool{})
-		if m.verdict != delivery.Held { // else a consumer of the first stage fails already
-			w.editTo(m, w.value(crashValue), false)
-		}
+		w.editTo(m, w.value(crashValue), false)
 	}
 	for range stormSteps {
 		for name, ring := range w.rings {
@@ -60,7 +57,8 @@ func (w *deliveryWorld) storm() {
 	}
 }
 
-// calm prepares for a storm: every rule has its stages, and no consumer fails.
+// calm prepares for a storm: every rule has its stages, no bad value is anywhere, and no
+// consumer fails.
 func (w *deliveryWorld) calm() {
 	for _, name := range moving {
 		if w.sick(name) {
@@ -68,6 +66,9 @@ func (w *deliveryWorld) calm() {
 		}
 	}
 	for _, m := range w.models {
+		if m.underWay() {
+			w.ask(m, "rollback", m.reject)
+		}
 		m.setStages(true)
 		m.half = true
 	}
