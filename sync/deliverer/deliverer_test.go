@@ -1,0 +1,241 @@
+package deliverer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/deliverer"
+	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/internal/synctest"
+	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
+)
+
+const ownNamespace = "headwater-system"
+
+// fixture is a Deliverer on a cluster with the source of the rule blog, and with no
+// namespace to deliver to.
+type fixture struct {
+	*testing.T
+
+	client *fake.Clientset
+	live   *rules.Live[spec.Rule]
+	// taken makes the next creation fail, as if another leader were faster.
+	taken atomic.Bool
+	// version is the last resourceVersion: a fake API server gives none.
+	version atomic.Int64
+}
+
+// staged is the rule blog, whose first stage passes only when somebody promotes it.
+func staged(t *testing.T) spec.Rule {
+	t.Helper()
+	return *synctest.Rule(t, func(c *spec.Config) {
+		c.Delivery = &spec.Delivery{Stages: []spec.Stage{{Name: "canary", Percent: 10, Approval: true}}}
+	})
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1"}, Data: map[string][]byte{"k": []byte("first")}}
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	f := &fixture{T: t, client: fake.NewClientset(source), live: rules.NewLive(rules.NewSet(staged(t)))}
+	clients := &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
+	key, err := digestkey.NewEphemeral()
+	require.NoError(t, err)
+	caches, err := informers.NewCaches(clients, key, zap.NewNop())
+	require.NoError(t, err)
+	reader, err := survey.NewReader(f.live, clients, caches, key, ownNamespace, zap.NewNop())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, caches.Sources.Track(ctx, []informers.Place{{Kind: object.Secret, Namespace: "platform"}}))
+	caches.Start(ctx)
+	require.True(t, caches.AwaitFull(ctx, nil))
+	registry := prometheus.NewRegistry()
+	d := deliverer.New(deliverer.Params{
+		Reader: reader, Client: f.client, OwnNamespace: ownNamespace, Writer: f.writer(),
+		Events: events.NewRecorder(f.client, registry, zap.NewNop()), Registry: registry, Log: zap.NewNop(),
+	})
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+		caches.Wait()
+	})
+	return f
+}
+
+// writer returns a Writer to the fake cluster.
+func (f *fixture) writer() *kube.Writer {
+	f.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if refused := apierrors.APIStatus(nil); errors.As(f.write(r), &refused) {
+			w.WriteHeader(int(refused.Status().Code))
+			_ = json.NewEncoder(w).Encode(refused.Status())
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind":"Secret","apiVersion":"v1"}`))
+	}))
+	f.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(f, err)
+	return kube.NewWriter(&kube.Clients{Typed: client})
+}
+
+func (f *fixture) write(r *http.Request) error {
+	secrets := f.client.CoreV1().Secrets(ownNamespace)
+	if r.Method == http.MethodDelete {
+		return secrets.Delete(r.Context(), path.Base(r.URL.Path), metav1.DeleteOptions{})
+	}
+	var secret corev1.Secret
+	if err := json.NewDecoder(r.Body).Decode(&secret); err != nil {
+		return err
+	}
+	secret.UID, secret.ResourceVersion = "uid", f.nextVersion()
+	if r.Method == http.MethodPut {
+		_, err := secrets.Update(r.Context(), &secret, metav1.UpdateOptions{})
+		return err
+	}
+	if f.taken.Swap(false) {
+		return apierrors.NewAlreadyExists(corev1.Resource("secrets"), secret.Name)
+	}
+	_, err := secrets.Create(r.Context(), &secret, metav1.CreateOptions{})
+	return err
+}
+
+func (f *fixture) nextVersion() string { return strconv.FormatInt(f.version.Add(1), 10) }
+
+func (f *fixture) edit(value string) {
+	f.Helper()
+	source, err := f.client.CoreV1().Secrets("platform").Get(f.Context(), "blogsecret", metav1.GetOptions{})
+	require.NoError(f, err)
+	source = source.DeepCopy()
+	source.ResourceVersion = f.nextVersion()
+	source.Data = map[string][]byte{"k": []byte(value)}
+	_, err = f.client.CoreV1().Secrets("platform").Update(f.Context(), source, metav1.UpdateOptions{})
+	require.NoError(f, err)
+}
+
+// verdicts returns the verdict on each recorded revision, and whether it is pinned.
+func (f *fixture) verdicts() map[int]string {
+	all, err := f.client.CoreV1().Secrets(ownNamespace).List(f.Context(), metav1.ListOptions{LabelSelector: mark.Revision})
+	require.NoError(f, err)
+	verdicts := map[int]string{}
+	for _, one := range all.Items {
+		number, err := strconv.Atoi(one.Labels[mark.Revision])
+		require.NoError(f, err)
+		verdicts[number] = one.Annotations[mark.Verdict]
+		if one.Annotations[mark.Pinned] != "" {
+			verdicts[number] += ", pinned"
+		}
+	}
+	return verdicts
+}
+
+// lazily formats the verdicts when a wait has failed.
+type lazily struct{ *fixture }
+
+func (l lazily) String() string { return fmt.Sprint(l.verdicts()) }
+
+// await waits until the revisions have these verdicts.
+func (f *fixture) await(want map[int]string) {
+	f.Helper()
+	require.Eventually(f, func() bool { return maps.Equal(want, f.verdicts()) }, 20*time.Second, 10*time.Millisecond, "want %v, have %v", want, lazily{f})
+}
+
+// ask stores a request, and waits until it is taken.
+func (f *fixture) ask(request delivery.Request) {
+	f.Helper()
+	request.By, request.At = "jane", time.Unix(1_800_000_000, 0).UTC()
+	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}
+	require.NoError(f, survey.SetApproval(f.Context(), f.client, ownNamespace, "blog", survey.Approval{
+		At: request.At, Deliveries: map[string]delivery.Request{source.String(): request},
+	}))
+	require.Eventually(f, func() bool {
+		stored, err := f.client.CoreV1().ConfigMaps(ownNamespace).Get(f.Context(), survey.ApprovalsName, metav1.GetOptions{})
+		return err == nil && stored.Data["blog"] == ""
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+func TestEachContentIsRecordedOnce(t *testing.T) {
+	f := newFixture(t)
+	f.await(map[int]string{1: "Delivered"})
+	f.edit("second")
+	f.await(map[int]string{1: "Delivered", 2: "Delivering"})
+	f.edit("first")
+	f.await(map[int]string{1: "Delivered", 2: "Superseded"})
+	f.edit("second")
+	f.await(map[int]string{1: "Delivered", 2: "Superseded", 3: "Delivering"})
+	f.ask(delivery.Request{Verb: delivery.Promote, Revision: 3})
+	f.await(map[int]string{1: "Delivered", 2: "Superseded", 3: "Delivered"})
+}
+
+func TestARequestThatIsDoneTwiceIsDoneOnce(t *testing.T) {
+	f := newFixture(t)
+	f.await(map[int]string{1: "Delivered"})
+	f.edit("second")
+	f.await(map[int]string{1: "Delivered", 2: "Delivering"})
+	f.ask(delivery.Request{Verb: delivery.Rollback, Revision: 2})
+	f.await(map[int]string{1: "Delivered", 2: "Rejected"})
+	f.ask(delivery.Request{Verb: delivery.Pause, Revision: 2}) // so that it is not the last one
+	f.ask(delivery.Request{Verb: delivery.Rollback, Revision: 2})
+	f.await(map[int]string{1: "Delivered", 2: "Rejected"})
+}
+
+func TestARollbackEndsWhenAnotherRevisionIsUnderWay(t *testing.T) {
+	f := newFixture(t)
+	f.await(map[int]string{1: "Delivered"})
+	f.edit("second")
+	f.await(map[int]string{1: "Delivered", 2: "Delivering"})
+	f.ask(delivery.Request{Verb: delivery.Rollback, To: 1})
+	f.await(map[int]string{1: "Delivered, pinned", 2: "Rejected"})
+	f.ask(delivery.Request{Verb: delivery.Retry, Revision: 2})
+	f.await(map[int]string{1: "Delivered", 2: "Delivering"})
+}
+
+func TestANumberThatAnotherLeaderTookIsTriedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.await(map[int]string{1: "Delivered"})
+	f.taken.Store(true)
+	f.edit("second")
+	f.await(map[int]string{1: "Delivered", 2: "Delivering"})
+}
+
+func TestTheRevisionsOfARuleThatKeepsNoneAreDeleted(t *testing.T) {
+	f := newFixture(t)
+	f.await(map[int]string{1: "Delivered"})
+	f.edit("second")
+	f.await(map[int]string{1: "Delivered", 2: "Delivering"})
+	f.live.Swap(rules.NewSet(*synctest.Rule(t, nil)))
+	f.await(map[int]string{})
+}
