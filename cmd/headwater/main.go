@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	_ "time/tzdata" // an image may have no time zones
 
@@ -55,6 +56,9 @@ func message(err error) string {
 	return "headwater: " + err.Error()
 }
 
+// calledAs matches the program at the start of an example, or after a pipe.
+var calledAs = regexp.MustCompile(`(?m)(^  (?:[A-Z_]+=\S+ )?|\| )headwater `)
+
 // rootCommand returns the command with all subcommands. called is the program's
 // name: as kubectl-headwater it is a kubectl plugin, and the help shows that.
 func rootCommand(called string) *cobra.Command {
@@ -84,6 +88,7 @@ Every command exits 0 on success and 1 on failure, with the reason on stderr.
 		whoCanEditCommand(), explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
 	root.AddCommand(deliveryCommands()...)
 	for _, command := range root.Commands() {
+		command.Example = calledAs.ReplaceAllString(command.Example, "${1}"+root.DisplayName()+" ")
 		if command.ValidArgsFunction == nil {
 			command.ValidArgsFunction = cobra.NoFileCompletions
 		}

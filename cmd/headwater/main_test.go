@@ -38,6 +38,8 @@ func TestTheHelpSpeaksTheNameThatItWasCalledBy(t *testing.T) {
 			require.Contains(t, says(t, called, "plan", "--help"), want)
 		})
 	}
+	require.Contains(t, says(t, "kubectl-headwater", "plan", "--help"), "\n  kubectl headwater plan --config headwater.yaml\n")
+	require.Contains(t, says(t, "kubectl-headwater", "check", "--help"), "deploy/helm/headwater --values values.yaml | kubectl headwater check -\n")
 	require.Contains(t, says(t, "headwater", "--help"), `"status" exits 2`)
 	require.Contains(t, says(t, "headwater", "status", "--help"), "  headwater status [RULE] [flags]")
 }
