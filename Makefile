@@ -27,8 +27,9 @@ TAR        := tar --sort=name --mtime=@$(WRITTEN) --owner=0 --group=0 --numeric-
 HELM       := go -C test/deploy tool helm
 # In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
 FUZZ_TIME  ?= 200x
-# The end-to-end tests mostly wait: run two more packages at a time than there are CPUs, the longest first.
-AT_ONCE    := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# The end-to-end tests mostly wait, and each package runs two at once: run one more package at a time than there
+# are CPUs, the longest first.
+AT_ONCE    := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 E2E        := $(addprefix ./test/e2e/,protect reload sync kinds) ./test/...
 # `make verify` vets.
 GO_TEST    := go test -vet=off

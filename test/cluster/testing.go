@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -9,51 +10,96 @@ import (
 	"testing"
 )
 
+// shared holds the clusters of the package: all that were started, those that a
+// test uses now, and those that are free.
 var shared struct {
-	once    sync.Once
+	sync.Mutex
+
 	options *Options
-	cluster *Cluster
-	err     error
+	started []*Cluster
+	used    map[testing.TB]*Cluster
+	free    []*Cluster
 }
+
+// parallelTests is how many parallel tests run at once unless -parallel says
+// otherwise. Each has a control plane, and they mostly wait, so the number of
+// CPUs matters little.
+const parallelTests = "2"
 
 // Run runs the tests of a package that call Shared. It is for TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{})) }
 //
-// The cluster's folder is kept, and its path told, when a test failed.
+// When a test failed, Run keeps the folders of the clusters and prints their paths.
 func Run(m *testing.M, options Options) int {
-	shared.options = &options
+	shared.options, shared.used = &options, map[testing.TB]*Cluster{}
+	if err := flag.Set("test.parallel", parallelTests); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
-	if shared.cluster == nil {
-		return code
+	var stopping sync.WaitGroup
+	stopped := make([]error, len(shared.started))
+	for i, c := range shared.started {
+		stopping.Go(func() { stopped[i] = c.Stop() })
 	}
-	if err := shared.cluster.Stop(); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	if err := discard(os.Stderr, shared.cluster.Dir(), code != 0); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
+	stopping.Wait()
+	for i, c := range shared.started {
+		if stopped[i] != nil {
+			_, _ = fmt.Fprintln(os.Stderr, stopped[i])
+			code = max(code, 1)
+		}
+		if err := discard(os.Stderr, c.Dir(), code != 0); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
 	}
 	return code
 }
 
-// Shared is the cluster that all tests of the package use, started by the first
-// of them. Tests that need it are skipped with -short.
+// Shared returns a cluster that no other test of the package uses until t ends.
+// It starts one only if all are in use, so tests that run one after the other
+// have the same cluster. With -short, t is skipped.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	skipShort(t)
 	if shared.options == nil {
-		t.Fatal("a shared cluster needs somebody to stop it: call cluster.Run in TestMain")
+		t.Fatal("a shared cluster must be stopped: call cluster.Run in TestMain")
 	}
-	shared.once.Do(func() {
-		//nolint:usetesting // the cluster outlives the test that starts it
-		shared.cluster, shared.err = Start(context.Background(), *shared.options)
+	shared.Lock()
+	defer shared.Unlock()
+	if c := shared.used[t]; c != nil {
+		return c
+	}
+	c, err := anyShared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.used[t] = c
+	t.Cleanup(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		delete(shared.used, t)
+		shared.free = append(shared.free, c)
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	return c
+}
+
+// anyShared returns a free cluster, or a new one. The caller holds the lock, except
+// while a cluster starts.
+func anyShared() (*Cluster, error) {
+	if last := len(shared.free) - 1; last >= 0 {
+		c := shared.free[last]
+		shared.free = shared.free[:last]
+		return c, nil
 	}
-	return shared.cluster
+	shared.Unlock()
+	c, err := Start(context.Background(), *shared.options)
+	shared.Lock()
+	if err == nil {
+		shared.started = append(shared.started, c)
+	}
+	return c, err
 }
 
 // ForTest is a cluster of the test's own, for tests that break it or want it empty.

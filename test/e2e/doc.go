@@ -2,8 +2,8 @@
 // cluster. They run the built binary, as a process of its own and with exactly the
 // permissions of deploy/rbac.yaml, against a real control plane.
 //
-// The tests are in the packages below, each with a control plane of its own, so
-// that go test runs several side by side. Within a package they run one after
-// the other, since Headwater works cluster-wide, but for those on a cluster of
-// their own; each brings its own namespaces and rules.
+// The tests are in the packages below. Headwater works cluster-wide, so a test
+// has a cluster to itself while it runs. A package starts a cluster for each test
+// that runs at the same time, two unless -parallel says otherwise, and uses it for
+// one test after the other. Each test has namespaces and rules of its own.
 package e2e

@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,7 +40,16 @@ type Env struct {
 	plain bool
 }
 
-// New is a test's view of the cluster that the package shares; see cluster.Run.
+// Parallel is New for a test that may run beside others of its package: each has
+// a cluster to itself.
+func Parallel(t *testing.T) *Env {
+	t.Helper()
+	t.Parallel()
+	return New(t)
+}
+
+// New is a test's view of a cluster that the tests of the package use in turn; see
+// cluster.Shared.
 func New(t *testing.T) *Env {
 	t.Helper()
 	return On(t, cluster.Shared(t))
@@ -90,7 +100,8 @@ func (e *Env) Client(user string, groups ...string) kubernetes.Interface {
 	return client
 }
 
-// Namespace creates a namespace that goes away with the test.
+// Namespace creates a namespace that is deleted when the test ends. If an earlier
+// test had one of that name, it waits until that one is gone.
 func (e *Env) Namespace(name string, labels ...string) string {
 	e.Helper()
 	set := map[string]string{}
@@ -98,6 +109,13 @@ func (e *Env) Namespace(name string, labels ...string) string {
 		key, value, _ := strings.Cut(label, "=")
 		set[key] = value
 	}
+	e.Eventually(func(ctx context.Context) error {
+		earlier, err := e.Admin.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if err == nil && earlier.DeletionTimestamp != nil {
+			return fmt.Errorf("an earlier namespace %s is being deleted", name)
+		}
+		return nil
+	})
 	require.NoError(e, harness.EnsureNamespace(e.Context(), e.Admin, name, set))
 	e.Cleanup(func() {
 		_ = e.Admin.CoreV1().Namespaces().Delete(context.WithoutCancel(e.Context()), name, metav1.DeleteOptions{})

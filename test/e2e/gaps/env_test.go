@@ -17,5 +17,5 @@ type env struct{ *e2e.Env }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	return &env{e2e.New(t)}
+	return &env{e2e.Parallel(t)}
 }

@@ -1,5 +1,5 @@
-// Package reload holds the end-to-end tests of restarts and refreshes: whom a
-// change reaches, when, and how often.
+// Package reload holds the end-to-end tests of restarts and refreshes: which
+// workloads a change reaches, when, and how often.
 package reload
 
 import (
@@ -17,5 +17,5 @@ type env struct{ *e2e.Env }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	return &env{e2e.New(t)}
+	return &env{e2e.Parallel(t)}
 }

@@ -17,5 +17,13 @@ type env struct{ *e2e.Env }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	return &env{e2e.New(t)}
+	return &env{e2e.Parallel(t)}
+}
+
+// ownCluster is newEnv for a test with hundreds of namespaces. The controller
+// manager takes half a minute to delete those, and other tests would have to wait.
+func ownCluster(t *testing.T) *env {
+	t.Helper()
+	t.Parallel()
+	return &env{e2e.On(t, cluster.ForTest(t, cluster.Options{}))}
 }

@@ -179,7 +179,7 @@ func TestWhateverHappensToWhatever(t *testing.T) {
 			}), "no situation has a %s %s", thing, event)
 		}
 	}
-	e := newEnv(t)
+	e := ownCluster(t)
 	e.Sections = e2e.EveryDelete
 	up, down := setUp(e, "mx-up", situations), setUp(e, "mx-down", situations)
 	h := e.Start(up.rulesBefore() + down.rulesBefore())

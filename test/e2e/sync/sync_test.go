@@ -292,8 +292,8 @@ func TestTypeImmutableAndBinaryDataAreKept(t *testing.T) {
 	}
 	e.Eventually(cloned(bundle, corev1.SecretTypeBasicAuth))
 
-	// Both changes are forbidden on the live object: the source is made anew, and
-	// so must the clones be.
+	// The API server allows neither change on a live object: the test recreates the
+	// source, and Headwater must recreate the clones.
 	require.NoError(t, configMaps.Delete(t.Context(), "bundle", metav1.DeleteOptions{}))
 	bundle.Data["text"] = "t2"
 	_, err = configMaps.Create(t.Context(), bundle, metav1.CreateOptions{})
@@ -417,7 +417,7 @@ func TestOneWritePerChangedClone(t *testing.T) {
 }
 
 func TestANewNamespaceGoesAheadOfAFanOut(t *testing.T) {
-	e := newEnv(t)
+	e := ownCluster(t)
 	const clones = 300
 	f := newFleet(e, "ahead", clones, "")
 	o := e.Options(f.rules)
