@@ -45,6 +45,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
   protect: {}
 `)
 	e.protected(mallory, "select-src", "shared")
+	e.Eventually(func(ctx context.Context) error { return harness.Refused(deletingNamespace("select-src")(ctx, mallory)) })
 	ctx := t.Context()
 	patch := func(name, body string) error {
 		_, err := secrets.Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
