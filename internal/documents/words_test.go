@@ -4,9 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,28 +14,6 @@ import (
 // literary are words that readers in a hurry stumble over. CONTRIBUTING.md asks
 // for plain English.
 var literary = regexp.MustCompile(`(?i)\b(anew|heed|heeds|heeded|whoever|whom|lest|thereby|for\s+want\s+of|be\s+it|of\s+late|hardly\s+meant)\b`)
-
-// unwritten are the folders whose Go code still contains such words; "/..." means
-// with subfolders. Rewrite a folder, then delete its line; add none.
-var unwritten = []string{
-	"test/bench/...",
-	"test/canary",
-	"test/cel",
-	"test/chaos",
-	"test/cluster",
-	"test/deploy",
-	"test/e2e/gaps",
-	"test/e2e/kinds",
-	"test/e2e/property",
-	"test/e2e/protect",
-	"test/e2e/reload",
-	"test/e2e/service",
-	"test/e2e/sync",
-	"test/node",
-	"test/page",
-	"test/rollouts",
-	"test/scenario",
-}
 
 func TestDocumentsUsePlainWords(t *testing.T) {
 	documents := 0
@@ -54,24 +30,11 @@ func TestDocumentsUsePlainWords(t *testing.T) {
 }
 
 func TestCodeUsesPlainWords(t *testing.T) {
-	used := map[string]bool{}
 	files(t, ".go", func(name, text string) {
-		words := literary.FindAllString(prose(t, name, text), -1)
-		if len(words) == 0 || name == "internal/documents/words_test.go" {
-			return
+		if name != "internal/documents/words_test.go" {
+			require.Empty(t, literary.FindAllString(prose(t, name, text), -1), name)
 		}
-		at := slices.IndexFunc(unwritten, func(entry string) bool { return covers(entry, path.Dir(name)) })
-		require.GreaterOrEqual(t, at, 0, "%s uses %s", name, strings.Join(words, ", "))
-		used[unwritten[at]] = true
 	})
-	for _, entry := range unwritten {
-		require.True(t, used[entry], "%s is rewritten: delete its line from unwritten", entry)
-	}
-}
-
-func covers(entry, folder string) bool {
-	top, below := strings.CutSuffix(entry, "/...")
-	return folder == top || below && strings.HasPrefix(folder, top+"/")
 }
 
 // prose returns the comments and the strings of a Go file.

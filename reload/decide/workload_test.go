@@ -414,9 +414,9 @@ func TestPodsThatMountedAnImmutableObjectAreRestartedForTheNextDifference(t *tes
 	again := look(restart.Baseline, volume("3"))
 	require.Equal(t, spec.StepRestart, again.Step, "the pods that were started then may have found it as it was before")
 
-	thawed := look(again.Baseline, volume("3").released())
-	require.Equal(t, spec.StepAdopt, thawed.Step)
-	require.Equal(t, spec.StepNothing, look(thawed.Baseline, volume("4")).Step, "pods that come after that are refreshed")
+	released := look(again.Baseline, volume("3").released())
+	require.Equal(t, spec.StepAdopt, released.Step)
+	require.Equal(t, spec.StepNothing, look(released.Baseline, volume("4")).Step, "pods that come after that are refreshed")
 }
 
 func TestWhatNoPodReadsIsImmutableNoMore(t *testing.T) {
@@ -426,10 +426,10 @@ func TestWhatNoPodReadsIsImmutableNoMore(t *testing.T) {
 	stored := look("", env("1").frozen()).Baseline
 	require.Equal(t, []string{"Secret/ns/s"}, look(stored, env("1")).Pinned)
 
-	thawed := look(stored, env("1").released())
-	require.Equal(t, spec.StepAdopt, thawed.Step)
-	require.Empty(t, look(thawed.Baseline, env("1")).Pinned)
-	require.Equal(t, spec.StepRestart, look(thawed.Baseline, env("2")).Step)
+	released := look(stored, env("1").released())
+	require.Equal(t, spec.StepAdopt, released.Step)
+	require.Empty(t, look(released.Baseline, env("1")).Pinned)
+	require.Equal(t, spec.StepRestart, look(released.Baseline, env("2")).Step)
 
 	onItsWay := look(stored, env("2").released())
 	require.Equal(t, spec.StepRestart, onItsWay.Step, "a pod that no cache has yet may have read what was")

@@ -22,7 +22,7 @@ func TestTheClaimantsOfAPlaceAreAllThatMayWantItInTheFilesOrder(t *testing.T) {
 		synctest.RuleNamed(t, "all once more", "", rules.Source{Kind: object.Secret, Selector: everything}),
 		synctest.RuleNamed(t, "a once more", "", rules.Source{Kind: object.Secret, Name: "a"}),
 	)
-	claimants := newRuleIndex(set)
+	index := newRuleIndex(set)
 	for target, want := range map[object.Ref][]string{
 		{Kind: object.Secret, Name: "a"}:    {"a by name", "all", "b as a", "all once more", "a once more"},
 		{Kind: object.Secret, Name: "b"}:    {"all", "all as b", "all once more"},
@@ -31,7 +31,7 @@ func TestTheClaimantsOfAPlaceAreAllThatMayWantItInTheFilesOrder(t *testing.T) {
 		{Kind: object.ConfigMap, Name: "b"}: nil,
 	} {
 		var found, asked []string
-		for _, rule := range claimants.Of(target) {
+		for _, rule := range index.Of(target) {
 			found = append(found, rule.Name)
 		}
 		for _, rule := range set.All() {

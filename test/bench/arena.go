@@ -90,8 +90,8 @@ func newArena(ctx context.Context, c *cluster.Cluster, o options, results *measu
 	return a, a.start(ctx)
 }
 
-// byPeer has the API server tell the peer from who made what it patches, as it
-// tells Headwater: whom each field belongs to takes it longer with every owner.
+// byPeer names the peer as field manager, so that the objects it patches have two
+// field managers, as with Headwater: more of them cost the API server more time.
 var byPeer = metav1.PatchOptions{FieldManager: "bench-peer"}
 
 // client speaks protobuf, as Headwater does.

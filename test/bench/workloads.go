@@ -75,8 +75,8 @@ func (a *arena) addWorkloads(ctx context.Context) error {
 	return err
 }
 
-// residentAfterStart starts Headwater anew, so that what was there before does
-// not count.
+// residentAfterStart restarts Headwater, so that memory of earlier measurements
+// does not count.
 func (a *arena) residentAfterStart(ctx context.Context, secrets, workloads int) error {
 	if _, _, err := a.restart(ctx); err != nil {
 		return err

@@ -69,9 +69,9 @@ func formsOf(mark string) map[string]string {
 	return forms
 }
 
-// Plant returns value with its tail: the same for the same value, whoever it is
-// of, so that equal values stay equal. Owner says in messages whose it is. An
-// empty value stays empty.
+// Plant returns value with its tail. Equal values get the same tail, also from
+// different owners, so that they stay equal. Messages name the owner. An empty value
+// stays empty.
 func (c *Cage) Plant(owner string, value []byte) []byte {
 	if len(value) == 0 || bytes.HasSuffix(value, []byte(c.tail(c.Strip(value)))) {
 		return value

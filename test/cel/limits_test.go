@@ -62,9 +62,9 @@ func many(count int) []string {
 	return all
 }
 
-// What the API server spends on one request is bounded, by what it calls cost:
-// the largest objects there can be, two hundred rules and a requester of a
-// hundred groups stay below it, so that no request is refused for want of it.
+// The API server limits the CEL cost of one request. Objects of the maximum size,
+// two hundred rules and a user in a hundred groups stay below the limit, so that it
+// refuses no request for its cost.
 func TestTheLargestRequestIsWithinTheBudget(t *testing.T) {
 	set, world, before := manyRules(t), quiet(protectspec.Settings{}), large("v")
 	policies, webhooks := compiled(t, set, world)

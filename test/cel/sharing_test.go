@@ -19,8 +19,8 @@ import (
 // count.
 const maxSharing = 20
 
-// The API server pays for few questions about permissions. Whoever holds the
-// override must be let pass all the same, by the webhooks and by the policies.
+// The CEL cost limit allows few permission checks per request. Users with the
+// override permission must pass all the same, with webhooks and with policies.
 func TestWhoHoldsTheOverridePassesHoweverManyRulesShareWhatTheyProtect(t *testing.T) {
 	edited := request{
 		operation: admission.Update, kind: object.Secret, inNamespace: "p", name: "a", user: user.DefaultInfo{Name: "breaker"},

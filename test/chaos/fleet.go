@@ -16,7 +16,7 @@ const size = 3
 // fleet are the replicas, each with a way of its own to the API server.
 type fleet struct{ replicas [size]*replica }
 
-// replica is one of them. Whoever breaks it holds it until it is whole.
+// replica is one of them. A fault that breaks it locks it until it works again.
 type replica struct {
 	sync.Mutex
 

@@ -23,8 +23,8 @@ func isLease(r cluster.Request) bool {
 	return r.Resource == "leases" && r.Name == leader.LeaseName && r.Namespace == harness.Namespace && r.IsWrite() && r.Code < 300
 }
 
-// isTheft reports whether r changed what is protected in the name of somebody
-// whom the rule does not let.
+// isTheft reports whether r is a successful write to the protected source by a user
+// that the rule does not allow.
 func isTheft(r cluster.Request) bool {
 	return r.IsWrite() && r.Code < 300 && r.Namespace == sourceNamespace && r.Name == shared &&
 		slices.Contains([]string{mallory, stranger}, r.User) && !strings.Contains(r.URI, "dryRun")

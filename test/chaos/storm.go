@@ -30,7 +30,7 @@ type storm struct {
 	cluster *cluster.Cluster
 	world   *world
 	fleet   *fleet
-	// controlPlane is held by whoever breaks it.
+	// controlPlane is locked by the fault that breaks the control plane.
 	controlPlane sync.Mutex
 	// rand is the faults' own, so that what is broken does not depend on how much
 	// work was done meanwhile.

@@ -70,8 +70,7 @@ func (w *world) next() string {
 	return strconv.Itoa(w.edits)
 }
 
-// editShared is a write that the rule allows; it may fail for want of an answer
-// alone.
+// editShared is a write that the rule allows. It may fail only if no answer comes.
 func (w *world) editShared(ctx context.Context, key string) error {
 	w.attempts[key]++
 	_, err := w.owner.CoreV1().Secrets(sourceNamespace).Patch(ctx, shared, types.MergePatchType,

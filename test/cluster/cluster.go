@@ -163,7 +163,7 @@ func (c *Cluster) Stop() error {
 		c.stopErr = c.failureLocked()
 		c.stopped = true
 		c.close()
-		// Whoever has clients goes after them, and need not wait for them then.
+		// A server stops after its clients, so that it need not wait for them.
 		for _, names := range [][]string{{ControllerManager, Scheduler}, {APIServer}, {Etcd}} {
 			var running sync.WaitGroup
 			for _, name := range names {

@@ -141,7 +141,7 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x60`),
 			want:   map[string]string{"HeadwaterSourceMissing": `{rule="r"}`},
 		},
-		"a source is made anew": {
+		"a source is recreated": {
 			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x5 0x55`),
 		},
 		"who does not lead sees no source yet": {

@@ -263,8 +263,9 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 	}
 }
 
-// Whoever sets values hears of a slip in a rule as early as whoever writes the
-// file. It is the last property, so that all that follows is made from it.
+// Helm reports a mistake in the values as early as Headwater reports one in the
+// file. The schema of the configuration is the last property of the file, so that
+// everything after it is generated.
 func TestTheConfigurationIsCheckedByItsOwnSchema(t *testing.T) {
 	const file, last = chartDir + "/values.schema.json", "\n    \"config\": "
 	service, err := os.ReadFile("../../configs/headwater.schema.json")

@@ -3,5 +3,5 @@
 // It is a module of its own, so that helm, kustomize and PromQL never reach the
 // product's go.mod.
 //
-// Files that are made from the chart are written anew with UPDATE=1.
+// UPDATE=1 rewrites the files that are generated from the chart.
 package deploy

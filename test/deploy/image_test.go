@@ -33,7 +33,7 @@ func build(t *testing.T, folder string) string {
 	return filepath.Join(folder, "bin", "headwater")
 }
 
-// Whoever builds a release anew, wherever, gets its bytes. They need nothing of
+// Builds of a release are identical in every folder. The binary needs nothing from
 // the image, which has no dynamic linker.
 func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	var sums []string

@@ -18,7 +18,7 @@ const tasks = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
 // Container is a running container, seen from outside with the eyes of its first
 // process.
 type Container struct {
-	// ID is containerd's; a container that was started anew has another.
+	// ID is containerd's. A restarted container has another one.
 	ID  string
 	dir string // its process in the node's /proc
 }

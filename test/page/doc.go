@@ -2,5 +2,5 @@
 // binary and a real control plane. It is a module of its own, so that what
 // drives the browser never reaches the product's go.mod.
 //
-// The picture of the page in the README is taken anew with UPDATE=1.
+// UPDATE=1 retakes the picture of the page in the README.
 package page

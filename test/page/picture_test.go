@@ -39,7 +39,7 @@ rules:
   sync: {namespaces: {include: ["team-*"], exclude: ["team-1*"]}}
 `
 
-// With UPDATE=1 it takes the pictures anew, of a real cluster.
+// With UPDATE=1 it retakes the pictures, of a real cluster.
 func TestThePageIsPictured(t *testing.T) {
 	if os.Getenv("UPDATE") != "" {
 		takePictures(t)

@@ -250,7 +250,7 @@ func (f *fleet) reloaded() {
 	f.within(func(ctx context.Context) error {
 		n, err := f.headwater.Metric(ctx, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 		if err == nil && n == 0 {
-			err = errors.New("the configuration has not been read anew")
+			err = errors.New("Headwater has not applied the changed configuration")
 		}
 		return err
 	})

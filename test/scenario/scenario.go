@@ -134,7 +134,7 @@ func (s *Story) Log() string {
 	return s.headwater.LogFile
 }
 
-// start starts Headwater anew and waits until it is ready.
+// start starts another Headwater and waits until it is ready.
 func (s *Story) start(ctx context.Context) error {
 	s.runs++
 	var err error

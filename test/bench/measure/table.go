@@ -49,7 +49,7 @@ type Table struct {
 	rows      []Row
 }
 
-// Add keeps r, and shows it to whoever waits for the table.
+// Add appends r and reports it as progress.
 func (t *Table) Add(r Row) {
 	t.rows = append(t.rows, r)
 	Progress("%s", strings.Join(slices.DeleteFunc(r.cells(), func(cell string) bool { return cell == "" }), " | "))

@@ -66,7 +66,7 @@ func (s *stage) templates(ctx context.Context) error {
 }
 
 // pods measures an edit of a Secret until the running pods that mount it have
-// other annotations: what has a kubelet write the files anew.
+// other annotations, on which the kubelet rewrites the files.
 func (s *stage) pods(ctx context.Context) error {
 	n := s.options.clones
 	name := measure.Name{Key: fmt.Sprintf("refresh/pods=%d", n), What: fmt.Sprintf("edit to the last of %d running pods refreshed", n)}

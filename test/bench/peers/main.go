@@ -1,6 +1,6 @@
-// Command peers times from outside what a controller does in any cluster: how
-// soon it clones and restores Secrets, and has those start anew that use them.
-// Which controller is no matter, as long as it runs there; see README.md.
+// Command peers times a controller from outside, in any cluster: how soon it clones
+// and restores Secrets, and how soon it restarts the workloads that use them. Any
+// controller that runs there will do; see README.md.
 package main
 
 import (

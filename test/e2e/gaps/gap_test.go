@@ -131,7 +131,7 @@ func (g *gap) closes(h *harness.Headwater) {
 	require.NoError(g, err)
 	for name, uid := range after {
 		if before, was := g.before[name]; was && !strings.HasPrefix(name, "lost/") {
-			require.Equal(g, before, uid, "%s was made anew", name)
+			require.Equal(g, before, uid, "%s was recreated", name)
 		}
 	}
 }

@@ -97,41 +97,42 @@ func expiry(e *env) {
 	proxy.Cut()
 	require.NoError(g, proxy.Restore())
 	g.closes(h)
-	g.startedAnew()
+	g.relisted()
 }
 
-// startedAnew waits until every watch that was resumed in vain has been begun
-// anew: the outcome does not need all of them.
-func (g *gap) startedAnew() {
+// relisted waits until Headwater has begun every watch again that it could not
+// resume. The test's outcome does not need all of them.
+func (g *gap) relisted() {
 	g.Helper()
 	g.Eventually(func(context.Context) error {
-		resumed, anew := g.watches()
-		if len(resumed) == 0 || !maps.Equal(resumed, anew) {
-			return fmt.Errorf("resumed were %v, begun anew %v", resumed, anew)
+		resumed, relisted := g.watches()
+		if len(resumed) == 0 || !maps.Equal(resumed, relisted) {
+			return fmt.Errorf("resumed: %v, listed again: %v", resumed, relisted)
 		}
 		return nil
 	})
 }
 
-// watches are what Headwater has watched since the gap began.
-func (g *gap) watches() (resumed, anew map[string]bool) {
+// watches returns what Headwater has watched since the gap began: what it tried to
+// resume, and what it listed again.
+func (g *gap) watches() (resumed, relisted map[string]bool) {
 	g.Helper()
 	watches, err := g.Cluster.Since(g.Context(), g.mark, func(r cluster.Request) bool {
 		return r.User == harness.ServiceAccount && r.Verb == "watch"
 	})
 	require.NoError(g, err)
-	resumed, anew = map[string]bool{}, map[string]bool{}
+	resumed, relisted = map[string]bool{}, map[string]bool{}
 	for _, w := range watches {
 		uri, err := url.Parse(w.URI)
 		require.NoError(g, err)
 		what := uri.Path + " " + uri.Query().Get("labelSelector")
 		if uri.Query().Get("sendInitialEvents") == "true" {
-			anew[what] = true
+			relisted[what] = true
 		} else {
 			resumed[what] = true
 		}
 	}
-	return resumed, anew
+	return resumed, relisted
 }
 
 // expired checks that nobody can go on from resourceVersion, by watch or list.
@@ -197,7 +198,7 @@ func interruption(e *env) {
 				return nil
 			})
 			require.NoError(t, restart())
-			require.Equal(t, uids, e.fannedOut(sentence), "a clone was made anew")
+			require.Equal(t, uids, e.fannedOut(sentence), "a clone was recreated")
 			require.Greater(t, failures(), before, "the fan-out was over before the API server was down")
 			accepted := map[string]int{}
 			for _, write := range e.Writes(mark) {

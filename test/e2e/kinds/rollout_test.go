@@ -180,8 +180,8 @@ func (k kind) withoutPods(namespace, name, hash string) {
 	k.bound(namespace, name, hash, 0)
 }
 
-// adoptedAnew waits until the baseline is another than before.
-func (k kind) adoptedAnew(namespace, name, before string) {
+// adoptedAgain waits until the baseline is another than before.
+func (k kind) adoptedAgain(namespace, name, before string) {
 	k.Helper()
 	k.Eventually(func(context.Context) error {
 		if k.adopted(namespace, name) == before {
@@ -226,7 +226,7 @@ func TestANewVersionOfWhateverKindWithItsConfigurationIsRolledOutOnce(t *testing
 	}
 	e.Waits(h, 0, "owner")
 	for name, kind := range workloads {
-		kind.adoptedAnew(namespace, name, adopted[name])
+		kind.adoptedAgain(namespace, name, adopted[name])
 	}
 	e.Settled(h)
 	for _, kind := range workloads {

@@ -151,7 +151,7 @@ func TestFieldOfARuleThatWasRenamedIsTakenOver(t *testing.T) {
 	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}")
 	h := e.Start(targetRule("renamed", setting))
 	buckets.hasField(namespace, "chosen", "1")
-	e.ConfigFile(strings.Replace(targetRule("renamed", setting), "- name: renamed", "- name: renamed-anew", 1))
+	e.ConfigFile(strings.Replace(targetRule("renamed", setting), "- name: renamed", "- name: renamed-again", 1))
 	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.Change("renamed", "used", "2")
 	buckets.hasField(namespace, "chosen", "2")

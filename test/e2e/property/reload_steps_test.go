@@ -93,11 +93,11 @@ func (w *reloadWorld) label() {
 	require.NoError(w, err)
 }
 
-// makeAnew deletes an object and makes it again with the same data.
-func (w *reloadWorld) makeAnew() {
+// recreate deletes an object and makes it again with the same data.
+func (w *reloadWorld) recreate() {
 	ref := w.data()
 	if found := w.find(ref); found != nil {
-		w.Logf("make anew %s", ref)
+		w.Logf("recreate %s", ref)
 		w.remove(ref)
 		w.putData(ref, &found.Content)
 	}

@@ -71,7 +71,7 @@ func (w *reloadWorld) step() {
 func (w *reloadWorld) quietStep() {
 	w.choose([]choice{
 		{6, w.label},
-		{4, w.makeAnew},
+		{4, w.recreate},
 		{4, w.deleteClone},
 		{3, w.kill},
 		{1, w.restartAPIServer},

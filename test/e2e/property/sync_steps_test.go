@@ -137,7 +137,7 @@ func (w *world) touch() {
 		return // Headwater was faster, or the object is immutable
 	}
 	require.NoError(w, err)
-	// Whoever replaces all that Headwater wrote has an object of their own.
+	// An object without any of what Headwater wrote is a stranger's.
 	if _, marked := mark.Of(written); marked || mark.MadeByUs(written.ManagedFields) {
 		delete(w.strangers, ref)
 	} else {

@@ -48,7 +48,7 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Len(t, written, 1, "the first writer wins, and nobody writes over it")
-	t.Run("emptied, it is made anew and the old CA stays trusted", func(t *testing.T) {
+	t.Run("emptied, it is recreated and the old CA stays trusted", func(t *testing.T) {
 		before := e.Get(harness.Namespace, certificateSecret)
 		e.Edit(harness.Namespace, certificateSecret, func(s *corev1.Secret) {
 			s.Data = map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}}

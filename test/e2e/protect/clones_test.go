@@ -112,7 +112,7 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 	for sentence, try := range refusals {
 		t.Run(sentence+" is refused", func(t *testing.T) {
 			require.NoError(t, harness.Refused(try(t.Context(), secrets)))
-			require.NoError(t, harness.Refused(try(t.Context(), keeper)), "whom the rule allows to change its source")
+			require.NoError(t, harness.Refused(try(t.Context(), keeper)), "a user that the rule allows to change its source")
 			require.NoError(t, try(t.Context(), e.Admin.CoreV1().Secrets("marks-a")), "a holder of the override permission")
 		})
 	}
@@ -201,7 +201,7 @@ func TestClonesMayBeDenied(t *testing.T) {
 			require.NoError(t, try(t.Context(), in(breaker)), "a holder of the override permission for this rule")
 		})
 	}
-	require.NoError(t, e2e.TryEdit(t.Context(), keeper, "deny-a", "shared", "x"), "whom the rule allows")
+	require.NoError(t, e2e.TryEdit(t.Context(), keeper, "deny-a", "shared", "x"), "a user that the rule allows")
 	for sentence, try := range map[string]attempt{
 		"a label of one's own":                patching("shared", `{"metadata":{"labels":{"team":"a"}}}`),
 		"a rewrite that changes nothing":      rewriting("shared", func(*corev1.Secret) {}),
@@ -268,7 +268,7 @@ func TestTheWebhookIsNeverAskedAboutHeadwatersOwnWrites(t *testing.T) {
 	require.Zero(t, asked)
 }
 
-// The policies of before let another name pass until they are registered anew.
+// The old policies let writes under the other name pass until Headwater updates them.
 func TestAStartUnderAnotherNameIsNoFailure(t *testing.T) {
 	e := newEnv(t)
 	for _, namespace := range []string{"rename-src", "rename-a", "rename-b"} {

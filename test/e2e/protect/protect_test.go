@@ -241,7 +241,7 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 			if engine == "Webhook" {
 				require.Error(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "nobody can tell who may")
 			} else {
-				require.NoError(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "whom the rule allows")
+				require.NoError(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "a user that the rule allows")
 			}
 			_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, harness.Secret("outage-src", "other", nil), metav1.CreateOptions{})
 			require.NoError(t, err, "creating in the source namespace")
@@ -293,7 +293,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 			e.HasNote("default", webhookConfiguration, "Tampered", tampering.told)
 		})
 	}
-	t.Run("a deleted certificate is made anew, and served without a restart", func(t *testing.T) {
+	t.Run("a deleted certificate is recreated, and served without a restart", func(t *testing.T) {
 		before := e.Get(harness.Namespace, certificateSecret)
 		require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
 		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {

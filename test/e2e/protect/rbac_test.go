@@ -49,7 +49,7 @@ func override(verb, group, resource string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names}
 }
 
-// holder is somebody of whom it is asked which ClusterRoles they hold.
+// holder is a user whose ClusterRoles the test compares.
 type holder struct {
 	name   string
 	groups []string
@@ -57,10 +57,11 @@ type holder struct {
 }
 
 // TestWhoHoldsAClusterRoleIsAsTheAPIServerSays binds ClusterRoles at random, and
-// compares whom each engine lets edit, and of whom who-can-edit says that they hold
-// the override, with the answers of SubjectAccessReviews.
+// compares the answers of SubjectAccessReviews with those of Headwater: which users
+// each engine lets edit, and which users hold the override according to
+// who-can-edit.
 //
-// HEADWATER_SEED plays the same bindings again.
+// HEADWATER_SEED repeats a run with the same bindings.
 func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
 	seed := e2e.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10))
 	t.Logf("HEADWATER_SEED=%d", seed)
@@ -104,8 +105,8 @@ func (e *env) breakers() {
 	}
 }
 
-// holders are users and service accounts, all of whom may edit Secrets. Some are
-// called as groups are.
+// holders returns users and service accounts that may edit Secrets. Some have the
+// name of a group.
 func (e *env) holders() []holder {
 	e.Helper()
 	var all []holder

@@ -66,7 +66,7 @@ func TestWithNoReplicaOnlyProtectedObjectsAreClosed(t *testing.T) {
 	e.failsOpen()
 	r.stop(one) // and not killed: the next leader would wait for the lease
 	for range 20 {
-		require.NoError(t, e2e.TryEdit(t.Context(), owner, "nopod-src", "shared", "x"), "whom the rule allows, by the policies")
+		require.NoError(t, e2e.TryEdit(t.Context(), owner, "nopod-src", "shared", "x"), "a user that the rule allows, by the policies")
 		require.Error(t, e2e.TryEdit(t.Context(), mallory, "nopod-src", "shared", "x"))
 		require.NoError(t, e2e.TryEdit(t.Context(), mallory, "nopod-src", "other", "x"))
 		require.NoError(t, e2e.TryEdit(t.Context(), e.Client("nopod-breaker"), "nopod-src", "shared", "x"))

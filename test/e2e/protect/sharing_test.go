@@ -47,8 +47,8 @@ func (e *env) sharers() map[string]kubernetes.Interface {
 	return clients
 }
 
-// Break-glass works among rules that share what they protect: whoever may
-// override them all passes, and nobody else.
+// Break-glass works if several rules protect the same object: a user needs the
+// override permission for each of them.
 func TestOverridesOfRulesThatShareASourceAndANamespace(t *testing.T) {
 	e := newEnv(t)
 	e.Namespace("sharing-src")
@@ -76,14 +76,13 @@ func TestOverridesOfRulesThatShareASourceAndANamespace(t *testing.T) {
 			}
 			e.passes(clients, may)
 			h.Stop()
-			may["sharing-both"] = engine != "Webhook" // with no pod running, nobody can tell whom a rule allows
+			may["sharing-both"] = engine != "Webhook" // without a pod, no webhook can tell which users a rule allows
 			e.passes(clients, may)
 		})
 	}
 }
 
-// passes checks whom a write to the source and the deletion of its namespace are
-// allowed.
+// passes checks which users may write to the source and delete its namespace.
 func (e *env) passes(clients map[string]kubernetes.Interface, may map[string]bool) {
 	e.Helper()
 	for user, allowed := range may {

@@ -52,15 +52,15 @@ func bursts() map[string]burst {
 		// After three, the least time between two doubles.
 		"flapping": {"debounce: 0s, minInterval: 1s", idle, times(60, used, toAndFro), 100 * time.Millisecond, 2, 6},
 
-		"another-key":    {unpaced, idle, times(3, unused, another), 0, 0, 0},
-		"all-keys":       {unpaced, idle, []edit{allKeys, unused("3")}, 0, 1, 1},
-		"objects":        {"debounce: 2s, minInterval: 0s", asking("own-a", "own-b"), []edit{used("2"), own("own-a")("2"), own("own-b")("2")}, 0, 1, 1},
-		"asked-for":      {unpaced, asking("own-a"), times(10, own("own-a"), another), 50 * time.Millisecond, 1, 1},
-		"asked-and-back": {unpaced, asking("own-a"), times(2, own("own-a"), toAndFro), 100 * time.Millisecond, 0, 0},
-		"anew-same":      {unpaced, idle, []edit{sourceAnew("1")}, 0, 0, 0},
-		"anew-other":     {unpaced, idle, []edit{sourceAnew("2")}, 0, 1, 1},
-		"own-anew-same":  {unpaced, asking("own-a"), []edit{ownAnew("1")}, 0, 0, 0},
-		"own-anew-other": {unpaced, asking("own-a"), []edit{ownAnew("2")}, 0, 1, 1},
+		"another-key":         {unpaced, idle, times(3, unused, another), 0, 0, 0},
+		"all-keys":            {unpaced, idle, []edit{allKeys, unused("3")}, 0, 1, 1},
+		"objects":             {"debounce: 2s, minInterval: 0s", asking("own-a", "own-b"), []edit{used("2"), own("own-a")("2"), own("own-b")("2")}, 0, 1, 1},
+		"asked-for":           {unpaced, asking("own-a"), times(10, own("own-a"), another), 50 * time.Millisecond, 1, 1},
+		"asked-and-back":      {unpaced, asking("own-a"), times(2, own("own-a"), toAndFro), 100 * time.Millisecond, 0, 0},
+		"recreated-same":      {unpaced, idle, []edit{recreateSource("1")}, 0, 0, 0},
+		"recreated-other":     {unpaced, idle, []edit{recreateSource("2")}, 0, 1, 1},
+		"own-recreated-same":  {unpaced, asking("own-a"), []edit{recreateOwn("1")}, 0, 0, 0},
+		"own-recreated-other": {unpaced, asking("own-a"), []edit{recreateOwn("2")}, 0, 1, 1},
 		// As kustomize does, whose objects have a hash of their data in their names.
 		"renamed": {unpaced, asking("config-1"), []edit{renamed}, 0, 1, 1},
 
@@ -103,14 +103,14 @@ func own(name string) func(value string) edit {
 	}
 }
 
-func sourceAnew(value string) edit {
+func recreateSource(value string) edit {
 	return func(e *env, prefix string) {
 		e.without(prefix+"-src", "shared")
 		e.Secret(prefix+"-src", "shared", map[string]string{"used": value, "unused": "1"})
 	}
 }
 
-func ownAnew(value string) edit {
+func recreateOwn(value string) edit {
 	return func(e *env, prefix string) {
 		e.without(prefix+"-a", "own-a")
 		e.Secret(prefix+"-a", "own-a", map[string]string{"k": value})

@@ -78,30 +78,30 @@ func TestARequiredObjectThatIsMissingHoldsTheRestart(t *testing.T) {
 
 func TestASourceMadeAnewWithTheSameDataRestartsNothing(t *testing.T) {
 	e := newEnv(t)
-	namespace := e.Stage("anew")
-	rule := strings.ReplaceAll(e2e.ReloadRule("anew"), "sync: {", "sync: {onSourceDeleted: Delete, ")
+	namespace := e.Stage("recreated")
+	rule := strings.ReplaceAll(e2e.ReloadRule("recreated"), "sync: {", "sync: {onSourceDeleted: Delete, ")
 	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
 	h := e.Start(rule)
-	e.Cloned("anew", "used", "1")
+	e.Cloned("recreated", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	remove := func() {
-		require.NoError(t, e.Admin.CoreV1().Secrets("anew-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+		require.NoError(t, e.Admin.CoreV1().Secrets("recreated-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
 		e.HasNone(namespace, "shared")
 	}
 
 	remove()
 	e.HasEvent(namespace, "by-env", "RestartHeld")
-	e.Secret("anew-src", "shared", map[string]string{"used": "1", "unused": "2"})
-	e.Cloned("anew", "unused", "2")
+	e.Secret("recreated-src", "shared", map[string]string{"used": "1", "unused": "2"})
+	e.Cloned("recreated", "unused", "2")
 	e.Restarted(namespace, before)
 
 	remove()
-	e.Secret("anew-src", "shared", map[string]string{"used": "2", "unused": "2"})
+	e.Secret("recreated-src", "shared", map[string]string{"used": "2", "unused": "2"})
 	e.Restarted(namespace, before, "Deployment/by-env")
 }
 
-// To whoever deletes a namespace nothing is missing in it.
+// Headwater reports nothing as missing in a namespace that is being deleted.
 func TestANamespaceThatGoesHoldsNoRestart(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Stage("going")

@@ -123,7 +123,7 @@ func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
 	e.Settled(h)
 }
 
-// Whoever leads has the key, so that nothing is lost with its Secret.
+// The leader keeps the key in memory, so that deleting its Secret loses nothing.
 func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 	e := newEnv(t)
 	namespace, h, before := e.onRecord("keptkey")
@@ -190,7 +190,7 @@ func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
 	e.Restarted(namespace, before)
 	for _, version := range versions {
 		e.HasEvent(namespace, version, "BaselineAdopted")
-		require.Equal(t, written[version], e.read(namespace, version).Annotations[mark.Baseline], "written anew")
+		require.Equal(t, written[version], e.read(namespace, version).Annotations[mark.Baseline], "written again")
 	}
 	e.Change("format", "used", "2")
 	e.Restarted(namespace, before, "Deployment/v0", "Deployment/v1", "Deployment/v3")

@@ -137,8 +137,8 @@ func (i *installation) hasPods(want int) {
 	})
 }
 
-// asksTheWebhook edits the source as one who may, whom no policy refuses, so that
-// the webhook is asked as well.
+// asksTheWebhook edits the source as an allowed user. No policy refuses that, so the
+// API server asks the webhook as well.
 func (i *installation) asksTheWebhook(h *harness.Headwater) {
 	i.Helper()
 	i.ClusterRole("installed-editor", e2e.SecretsEditor())
@@ -191,7 +191,7 @@ func TestWhatTheChartInstallsWorks(t *testing.T) {
 		return r.User == harness.ServiceAccount && r.Code == http.StatusForbidden && r.Namespace != "installed-full"
 	})
 	require.NoError(t, err)
-	require.Empty(t, requests, "refused for want of a permission")
+	require.Empty(t, requests, "refused because a permission is missing")
 
 	i.servedApart()
 

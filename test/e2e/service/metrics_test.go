@@ -59,7 +59,7 @@ func requireKnownMetrics(e *env, h *harness.Headwater) {
 		}
 		for _, line := range lines {
 			if !slices.Contains(documented, line) {
-				return fmt.Errorf("in Headwater, but not in deploy/METRICS.md (UPDATE=1 writes it anew): %s", line)
+				return fmt.Errorf("in Headwater, but not in deploy/METRICS.md (UPDATE=1 rewrites it): %s", line)
 			}
 		}
 		return nil

@@ -140,11 +140,11 @@ func TestAHeldRemovalEndsWithItsCause(t *testing.T) {
 	f.Holds(e2e.Settle, same)
 	f.Secret("cause-src", "shared", map[string]string{"k": "v2"})
 	f.allHave("v2")
-	require.NoError(t, same(t.Context()), "updated, not made anew")
+	require.NoError(t, same(t.Context()), "updated, not recreated")
 	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "cause", "state": "current"})
 }
 
-// Whoever relabels many namespaces does it one by one.
+// People relabel namespaces one at a time.
 func TestRemovalsOneAfterTheOtherAreOneMassRemoval(t *testing.T) {
 	f := newFleet(newEnv(t), "drip", 10, "")
 	h := f.Start(f.rules)
