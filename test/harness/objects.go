@@ -175,13 +175,36 @@ func CreateNode(ctx context.Context, client kubernetes.Interface, name string) e
 
 // SetRunning plays the kubelet of a pod that is bound to a node.
 func SetRunning(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	return setStatus(ctx, client, pod, corev1.ConditionTrue, nil)
+}
+
+// SetCrashing plays the kubelet of a pod whose container ends whenever it is
+// started.
+func SetCrashing(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	return setStatus(ctx, client, pod, corev1.ConditionFalse, []corev1.ContainerStatus{{
+		Name: "app", RestartCount: 2,
+		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: crashLoop}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.Now()}},
+	}})
+}
+
+const crashLoop = "CrashLoopBackOff"
+
+// InCrashLoop reports whether a kubelet says that the container crashes again and
+// again.
+func InCrashLoop(container corev1.ContainerStatus) bool {
+	return container.State.Waiting != nil && container.State.Waiting.Reason == crashLoop
+}
+
+func setStatus(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, isReady corev1.ConditionStatus, containers []corev1.ContainerStatus) error {
 	pod = pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
-	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	pod.Status.ContainerStatuses = containers
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: isReady, LastTransitionTime: metav1.Now()}
 	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ready.Type })
 	pod.Status.Conditions = append(pod.Status.Conditions, ready)
 	if _, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("set pod %s/%s running: %w", pod.Namespace, pod.Name, err)
+		return fmt.Errorf("set the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
 }

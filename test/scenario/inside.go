@@ -124,9 +124,13 @@ func (s *Story) untilAllRead(password string) func(context.Context) error {
 	})
 }
 
-// container is the one of a consumer.
+// container is the one of a consumer in team-a.
 func (s *Story) container(ctx context.Context, workload string) (*node.Container, error) {
-	pods, err := s.admin.CoreV1().Pods(teamA).List(ctx, metav1.ListOptions{})
+	return s.containerIn(ctx, teamA, workload)
+}
+
+func (s *Story) containerIn(ctx context.Context, namespace, workload string) (*node.Container, error) {
+	pods, err := s.admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}

@@ -1,11 +1,13 @@
 // Package scenario plays Headwater's main job on a real control plane: sync,
-// protect and reload of one Secret, a crash and a restart. It stops at the
-// first thing that is not as promised.
+// protect and reload of one Secret, delivery of a ConfigMap in stages, a crash and a
+// restart. It stops at the first thing that is not as promised.
 package scenario
 
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -71,6 +73,7 @@ type Story struct {
 	editor     kubernetes.Interface
 	operator   kubernetes.Interface
 	kubeconfig string
+	config     string // a copy, to which a chapter adds a rule
 	webhook    string
 	headwater  *harness.Headwater
 	runs       int
@@ -92,10 +95,25 @@ func New(options Options, tell *Narrator) (*Story, error) {
 	if err := options.Cluster.KubeconfigFor(s.kubeconfig, harness.ServiceAccount); err != nil {
 		return nil, err
 	}
+	if err := s.copyConfig(); err != nil {
+		return nil, err
+	}
 	if s.webhook, err = harness.FreeAddress(); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Story) copyConfig() error {
+	config, err := os.ReadFile(s.options.Config)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	s.config = filepath.Join(s.options.Cluster.Dir(), "headwater.yaml")
+	if err := os.WriteFile(s.config, config, 0o600); err != nil {
+		return fmt.Errorf("copy the configuration: %w", err)
+	}
+	return nil
 }
 
 // Play plays all chapters.
@@ -109,6 +127,7 @@ func (s *Story) Play(ctx context.Context) error {
 		{"Sync: clones stay right", s.heal},
 		{"Protect: only the right people touch the source", s.protect},
 		{"Reload: each consumer in the cheapest way that works", s.spread},
+		{"Delivery: a bad value stops at the canary", s.deliver},
 		{"Trust: a crash loses nothing, a restart does nothing", s.crash},
 	} {
 		s.tell.Chapter(chapter.title)
@@ -139,7 +158,7 @@ func (s *Story) start(ctx context.Context) error {
 	s.runs++
 	var err error
 	s.headwater, err = harness.Start(harness.Options{
-		Binary: s.options.Binary, Config: s.options.Config, Kubeconfig: s.kubeconfig,
+		Binary: s.options.Binary, Config: s.config, Kubeconfig: s.kubeconfig,
 		Webhook: s.webhook, Dir: s.options.Cluster.Dir(), Name: fmt.Sprintf("headwater-%d", s.runs),
 	})
 	if err != nil {

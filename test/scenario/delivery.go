@@ -1,0 +1,273 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/test/harness"
+)
+
+const (
+	settingsName = "shop-settings"
+	shopCanary   = "shop-canary"
+	shopEarly    = "shop-a"
+	shopLast     = "shop-b"
+)
+
+// stagedRule waits for nothing longer than it must, so that the story is short.
+const stagedRule = `
+- name: shop-settings
+  source: {kind: ConfigMap, namespace: platform, name: shop-settings}
+  validate:
+  - {key: limit, is: Regex, pattern: "[0-9]+"}
+  sync:
+    namespaces: {include: ["shop-*"]}
+    delivery:
+      stages:
+      - {name: canary, namespaces: {include: [shop-canary]}, soak: 5s}
+      - {name: early, namespaces: {include: [shop-a]}}
+  protect: {allow: {users: [jane]}}
+  reload: {debounce: 100ms, minInterval: 0s}
+`
+
+var shops = []string{shopCanary, shopEarly, shopLast}
+
+func (s *Story) deliver(ctx context.Context) error {
+	steps := []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"ConfigMap platform/shop-settings with limit: 100, and a rule for it: first shop-canary, then shop-a, then the rest", s.stage},
+		{"a Deployment in each of the three namespaces reads the limit, and cannot run with 0", s.openShops},
+		{"jane sets the limit to 200: every stage passes, and every namespace gets it", func(ctx context.Context) error {
+			return s.setLimit(ctx, "200", s.all(s.verdictOf(2, "Delivered"), s.limits("200", "200", "200")))
+		}},
+	}
+	for _, step := range steps {
+		if err := s.tell.Step(ctx, step.what, step.do); err != nil {
+			return err
+		}
+	}
+	if err := s.mistype(ctx); err != nil {
+		return err
+	}
+	return s.failAtCanary(ctx)
+}
+
+func (s *Story) mistype(ctx context.Context) error {
+	var denial error
+	err := s.tell.Step(ctx, "jane, whom the rule allows to edit, mistypes: \"lots\" is not a number, and she is denied", func(ctx context.Context) error {
+		err := harness.Eventually(ctx, func(ctx context.Context) error { // the webhook may not be registered yet
+			return harness.Refused(s.patchLimit(ctx, "lots", metav1.DryRunAll))
+		})
+		if err != nil {
+			return err
+		}
+		denial = s.patchLimit(ctx, "lots")
+		return harness.Refused(denial)
+	})
+	if err != nil {
+		return err
+	}
+	s.tell.Say("%s", denial)
+	return nil
+}
+
+// failAtCanary delivers a value that passes the validation, and that nothing can
+// run with.
+func (s *Story) failAtCanary(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	times, err := s.watchVerdict(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.tell.Step(ctx, "jane sets the limit to 0: the canary gets it, and its new pod crashes", func(ctx context.Context) error {
+		return s.setLimit(ctx, "0", func(ctx context.Context) error { return times.crashed.happened(ctx) })
+	})
+	if err != nil {
+		return err
+	}
+	err = s.tell.Step(ctx, "Headwater rejects the revision", s.eventuallyInShops(func(ctx context.Context) error {
+		return times.rejected.happened(ctx)
+	}))
+	if err != nil {
+		return err
+	}
+	s.tell.Say("from the crash loop that the kubelet reported to the verdict: %s", short(times.rejected.at.Sub(times.crashed.at)))
+	err = s.tell.Step(ctx, "and takes it back: every namespace has 200, and the canary is healthy again",
+		s.eventuallyInShops(s.all(s.limits("200", "200", "200"), s.shopsRun)))
+	if err != nil {
+		return err
+	}
+	if err := s.onlyCanaryHeld(ctx); err != nil {
+		return err
+	}
+	if err := s.tellWhatWasRead(ctx); err != nil {
+		return err
+	}
+	return s.tellCommands(ctx)
+}
+
+// stage creates the source and the namespaces, and adds the rule to the
+// configuration of the running Headwater.
+func (s *Story) stage(ctx context.Context) error {
+	for _, name := range shops {
+		if err := harness.EnsureNamespace(ctx, s.admin, name, nil); err != nil {
+			return err
+		}
+	}
+	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: settingsName}, Data: map[string]string{"limit": "100"}}
+	if _, err := s.operator.CoreV1().ConfigMaps(platform).Create(ctx, source, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the source: %w", err)
+	}
+	config, err := os.ReadFile(s.config)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := os.WriteFile(s.config, append(config, stagedRule...), 0o600); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return harness.Eventually(ctx, s.all(s.verdictOf(1, "Delivered"), s.limits("100", "100", "100")))
+}
+
+// setLimit edits the source, and waits for condition.
+func (s *Story) setLimit(ctx context.Context, limit string, condition func(context.Context) error) error {
+	if err := s.patchLimit(ctx, limit); err != nil {
+		return fmt.Errorf("change the source: %w", err)
+	}
+	return s.eventuallyInShops(condition)(ctx)
+}
+
+func (s *Story) patchLimit(ctx context.Context, limit string, dryRun ...string) error {
+	patch := fmt.Appendf(nil, `{"data":{"limit":%q}}`, limit)
+	_, err := s.editor.CoreV1().ConfigMaps(platform).Patch(ctx, settingsName, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun})
+	return err
+}
+
+// limits is a condition on the clones in shops, in that order.
+func (s *Story) limits(want ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for i, namespace := range shops {
+			clone, err := s.admin.CoreV1().ConfigMaps(namespace).Get(ctx, settingsName, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("read the clone: %w", err)
+			}
+			if got := clone.Data["limit"]; got != want[i] {
+				return fmt.Errorf("the limit in %s is %s, not %s", namespace, got, want[i])
+			}
+		}
+		return nil
+	}
+}
+
+// verdictOf is a condition on the revision of that number.
+func (s *Story) verdictOf(number int, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		list, err := s.admin.CoreV1().ConfigMaps(harness.Namespace).List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%d", mark.Revision, number)})
+		if err != nil {
+			return fmt.Errorf("list revisions: %w", err)
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("there are %d revisions %d", len(list.Items), number)
+		}
+		if got := list.Items[0].Annotations[mark.Verdict]; got != want {
+			return fmt.Errorf("revision %d is %s: %s", number, got, list.Items[0].Annotations[mark.Reason])
+		}
+		return nil
+	}
+}
+
+// all is the condition that each of conditions is true.
+func (s *Story) all(conditions ...func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, condition := range conditions {
+			if err := condition(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// onlyCanaryHeld tells what every edition of every clone had.
+func (s *Story) onlyCanaryHeld(ctx context.Context) error {
+	var held map[string][]string
+	err := s.tell.Step(ctx, "no namespace but the canary ever had the 0, by the history that etcd keeps", func(ctx context.Context) (err error) {
+		if held, err = s.limitsHeld(ctx); err != nil {
+			return err
+		}
+		for _, namespace := range shops {
+			if slices.Contains(held[namespace], "0") != (namespace == shopCanary) {
+				return fmt.Errorf("the clone in %s has had %v", namespace, held[namespace])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, namespace := range shops {
+		s.tell.Say("%s: %s", namespace, strings.Join(held[namespace], ", then "))
+	}
+	return nil
+}
+
+// limitsHeld are the limits that each namespace ever had, in order.
+func (s *Story) limitsHeld(ctx context.Context) (map[string][]string, error) {
+	editions, _, err := s.options.Cluster.History(ctx, 1, "configmaps")
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's history: %w", err)
+	}
+	held := map[string][]string{}
+	for _, edition := range editions {
+		if clone, ok := edition.Object.(*corev1.ConfigMap); ok && edition.Name == settingsName {
+			held[edition.Namespace] = slices.Compact(append(held[edition.Namespace], clone.Data["limit"]))
+		}
+	}
+	return held, nil
+}
+
+// tellCommands shows what olga sees.
+func (s *Story) tellCommands(ctx context.Context) error {
+	kubeconfig := filepath.Join(s.options.Cluster.Dir(), operator+".kubeconfig")
+	if err := s.options.Cluster.KubeconfigFor(kubeconfig, operator); err != nil {
+		return err
+	}
+	for _, command := range []string{"history " + settingsName, "diff " + settingsName + " 2 3 --values"} {
+		var out []byte
+		err := s.tell.Step(ctx, "headwater "+command, func(ctx context.Context) (err error) {
+			args := append(strings.Fields(command), "--config", s.config, "--kubeconfig", kubeconfig)
+			out, err = exec.CommandContext(ctx, s.options.Binary, args...).Output()
+			if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
+				return fmt.Errorf("%w: %s", err, exited.Stderr)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.tell.Say("%s", strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// notYet is nil where err is one that waiting heals.
+func notYet(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
