@@ -156,35 +156,45 @@ func meet(a, b Rule) bool {
 	return false
 }
 
-// noteStages reports stages that select nothing, or namespaces of an earlier stage.
+// noteStages reports stages that select nothing, namespaces of an earlier stage, or
+// too short a time to see that a revision does harm.
 func noteStages(doc *document, at *field.Path, rule Rule) {
 	if rule.Sync.Delivery == nil {
 		return
 	}
 	stages := rule.Sync.Delivery.Stages
 	for i, stage := range stages {
-		if stage.Namespaces == nil {
+		if stage.Namespaces != nil {
+			noteStageNamespaces(doc, at.Index(i).Child("namespaces"), rule, i)
+		}
+		if rule.Sync.Delivery.Gate.Consumers == syncspec.GateHealthy && stage.Soak.Duration == 0 && !stage.Approval {
+			doc.note(at.Index(i).Child("soak"), "the next stage starts as soon as the new pods are ready, "+
+				"which is before a crash loop shows; write a soak, for example 5m")
+		}
+	}
+}
+
+// noteStageNamespaces reports if the stage of that index has fewer namespaces than
+// it selects.
+func noteStageNamespaces(doc *document, at *field.Path, rule Rule, index int) {
+	stages := rule.Sync.Delivery.Stages
+	theirs := stageNamespaces(stages[index])
+	if !meet(Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(rule.Sync.Namespaces)}},
+		Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(theirs)}}) {
+		doc.note(at, "the stage selects nothing: the rule clones to none of these namespaces")
+		return
+	}
+	for _, earlier := range stages[:index] {
+		if earlier.Namespaces == nil {
 			continue
 		}
-		at := at.Index(i).Child("namespaces")
-		theirs := stageNamespaces(stage)
-		if !meet(Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(rule.Sync.Namespaces)}},
-			Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(theirs)}}) {
-			doc.note(at, "the stage selects nothing: the rule clones to none of these namespaces")
-			continue
+		first := stageNamespaces(earlier)
+		if covers(first, theirs) {
+			doc.note(at, fmt.Sprintf("the stage selects nothing: stage %s, which comes first, has all of these namespaces", earlier.Name))
+			return
 		}
-		for _, earlier := range stages[:i] {
-			if earlier.Namespaces == nil {
-				continue
-			}
-			first := stageNamespaces(earlier)
-			if covers(first, theirs) {
-				doc.note(at, fmt.Sprintf("the stage selects nothing: stage %s, which comes first, has all of these namespaces", earlier.Name))
-				break
-			}
-			if overlap(first, theirs) {
-				doc.note(at, fmt.Sprintf("a namespace that stage %s matches as well belongs to that stage, which comes first", earlier.Name))
-			}
+		if overlap(first, theirs) {
+			doc.note(at, fmt.Sprintf("a namespace that stage %s matches as well belongs to that stage, which comes first", earlier.Name))
 		}
 	}
 }

@@ -23,6 +23,9 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 		return file("rules:", "- name: a", "  source: {kind: Secret, namespace: p, name: s}", "  sync: {"+a+"}",
 			"- name: b", "  source: {kind: Secret, namespace: q, name: s}", "  sync: {"+b+"}")
 	}
+	soak := func(text string) []byte {
+		return oneRule("  sync: {delivery: {stages: [{name: a, percent: 5"+text+"}]}}", "  reload: {}")
+	}
 	for sentence, test := range map[string]struct {
 		raw  []byte
 		want []string
@@ -54,6 +57,13 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 		"stages by the same labels": {stages("", "{selector: {matchLabels: {a: b}}}", "{selector: {matchLabels: {a: b}}}"), []string{
 			"f.yaml:6: rules[0].sync.delivery.stages[1].namespaces: the stage selects nothing: stage s0, which comes first, has all of these namespaces",
 		}},
+
+		"a stage without a soak": {soak(""), []string{
+			"f.yaml:6: rules[0].sync.delivery.stages[0].soak: the next stage starts as soon as the new pods are ready, which is before a crash loop shows; write a soak, for example 5m",
+		}},
+		"a stage with a soak":                       {soak(", soak: 5m"), nil},
+		"a stage without a soak, with an approval":  {soak(", approval: true"), nil},
+		"a stage without a soak, of a lenient gate": {oneRule("  sync: {delivery: {stages: [{name: a, percent: 5}], gate: {consumers: Restarted}}}", "  reload: {}"), nil},
 
 		"two rules for all namespaces":           {two("", ""), []string{"f.yaml:9: " + shared}},
 		"a rule for some of another's":           {two("namespaces: {include: [team-*]}", "namespaces: {include: [x, team-a]}"), []string{"f.yaml:9: " + shared}},

@@ -68,7 +68,7 @@ func (s *Story) deliver(ctx context.Context) error {
 
 func (s *Story) mistype(ctx context.Context) error {
 	var denial error
-	err := s.tell.Step(ctx, "jane, whom the rule allows to edit, mistypes: \"lots\" is not a number, and she is denied", func(ctx context.Context) error {
+	err := s.tell.Step(ctx, "jane, an allowed user, mistypes: \"lots\" is not a number, and she is denied", func(ctx context.Context) error {
 		err := harness.Eventually(ctx, func(ctx context.Context) error { // the webhook may not be registered yet
 			return harness.Refused(s.patchLimit(ctx, "lots", metav1.DryRunAll))
 		})
