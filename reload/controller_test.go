@@ -270,6 +270,27 @@ func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
 	stop()
 }
 
+func TestPodsMissNoChangeWhenTheirOwnerTurnsReloadsOnAgain(t *testing.T) {
+	web, pod := reloadtest.Web(), mountingPod()
+	web.Spec.Template.Spec = pod.Spec
+	web.Annotations = map[string]string{mark.Reload: "Off"}
+	pod.Name, pod.CreationTimestamp = "web-6d4f5b7c9d-x2k8p", metav1.Now()
+	pod.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "6d4f5b7c9d"}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-6d4f5b7c9d", UID: "set-uid", Controller: new(true)}}
+	f := newFixture(t, cloneOf("1"), web, pod)
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	defer f.lead()()
+	f.write("2")
+	f.expect("its owner wants nothing")
+
+	again := f.deployment()
+	delete(again.Annotations, mark.Reload)
+	again.ResourceVersion = "2"
+	_, err := f.client.AppsV1().Deployments("team").Update(t.Context(), again, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	f.expect("its owner wants it again", "pods")
+}
+
 func TestAWorkloadThatNamesItselfAsItsControllerIsRestartedAsAnyOther(t *testing.T) {
 	own := reloadtest.Web()
 	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: own.Name, UID: own.UID, Controller: new(true)}}

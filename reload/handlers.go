@@ -34,10 +34,24 @@ func (c *controller) workloadChanged(change informers.Change[*workload.Workload]
 	for _, k := range c.consumers.AffectedKeys(change.Latest()) {
 		c.queue.Fresh(k)
 	}
+	c.requeueOwned(change)
+}
+
+// requeueOwned has what change's workload controls decided again, where a decision may
+// differ: its workloads when it comes or goes, its pods when what its owner asks for
+// changes, since they may have missed a change that they now want.
+func (c *controller) requeueOwned(change informers.Change[*workload.Workload]) {
 	if change.Added || change.Deleted {
 		for _, w := range c.consumers.Controlled(change.Latest()) {
 			c.queue.Fresh(w.Key())
 		}
+		return
+	}
+	if change.Old.SamePreferences(change.New) {
+		return
+	}
+	for _, pod := range c.consumers.PodsOf(change.New) {
+		c.queue.Fresh(pod.Key())
 	}
 }
 

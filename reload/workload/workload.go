@@ -179,6 +179,13 @@ func (w *Workload) SameInputs(other *Workload) bool {
 		slices.EqualFunc(w.References, other.References, refs.Reference.Equal)
 }
 
+// SamePreferences reports whether the owners of w and other ask for the same. What
+// Headwater records on a workload does not count.
+func (w *Workload) SamePreferences(other *Workload) bool {
+	return maps.Equal(w.Labels, other.Labels) && w.ThirdParty.Equal(other.ThirdParty) &&
+		!slices.ContainsFunc(mark.OwnerAnnotations(), func(a string) bool { return w.Annotations[a] != other.Annotations[a] })
+}
+
 // same reports whether both are nil or equal.
 func same[T comparable](a, b *T) bool {
 	return (a == nil) == (b == nil) && (a == nil || *a == *b)
