@@ -181,7 +181,7 @@ func (a *arena) rollbacks(ctx context.Context) error {
 		round++
 		back := recorded[round%2] // the newest one is what all have at first
 		took, err := a.untilAllHave(ctx, string(back.Data["version"]), func(ctx context.Context) error {
-			request := delivery.Request{Verb: delivery.Rollback, Revision: numberOf(back), At: time.Now()}
+			request := delivery.Request{Verb: delivery.Rollback, To: numberOf(back), At: time.Now()}
 			return survey.SetApproval(ctx, a.admin, harness.Namespace, stagedRule,
 				survey.Approval{At: request.At, Deliveries: map[string]delivery.Request{source: request}})
 		})
