@@ -239,7 +239,10 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 		e.judged(engine, by, wayRequests(dry()), few)
 		refused := wayRequests(nil)
 		maps.DeleteFunc(refused, func(_ string, r request) bool { return slices.Contains(r.may, "eng-nobody") })
-		e.judged(engine+", for real", by, refused, map[string]kubernetes.Interface{"eng-nobody": clients["eng-nobody"]})
+		for sentence, attempt := range refused {
+			e.HasClone("eng-a", "healed", map[string]string{"k": "v"}) // a replacement deletes it before it is refused
+			e.judged(engine+", for real", by, map[string]request{sentence: attempt}, map[string]kubernetes.Interface{"eng-nobody": clients["eng-nobody"]})
+		}
 		e.warns("eng-src", "warned", "mind the gap")
 		h.Stop()
 	}
