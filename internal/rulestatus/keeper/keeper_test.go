@@ -216,6 +216,27 @@ func TestANewLeaderRemovesNoStatusBeforeItKnowsTheClones(t *testing.T) {
 	})
 }
 
+func TestAnObjectOfSomebodyElseStaysAndGetsItsStatusWhenItsRuleIsInForce(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		var applied unstructured.Unstructured
+		applied.SetAPIVersion(rulestatus.GVR.GroupVersion().String())
+		applied.SetKind(rulestatus.Kind)
+		applied.SetName("shop")
+		applied.SetAnnotations(map[string]string{"tracked": "by a GitOps tool"})
+		_, err := f.client.Resource(rulestatus.GVR).Create(f.Context(), &applied, metav1.CreateOptions{})
+		require.NoError(f, err)
+		f.client.ClearActions()
+		f.run()
+		f.pass(time.Minute)
+		require.Equal(f, []string{"create"}, f.writes(), "that of the rule in force")
+		f.change(func() { f.rules, f.clones["shop"] = append(f.rules, "shop"), []survey.Status{survey.Current} })
+		f.pass(time.Minute)
+		require.Equal(f, []string{"update"}, f.writes())
+		require.Equal(f, "Ready", f.status("shop").Condition(rulestatus.Ready).Reason)
+		require.Equal(f, "by a GitOps tool", f.get("shop").GetAnnotations()["tracked"])
+	})
+}
+
 func TestMetadataOfOthersStaysAndTheirStatusDoesNot(t *testing.T) {
 	inVirtualTime(t, func(f *fixture) {
 		f.run()

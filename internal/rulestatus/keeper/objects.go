@@ -21,6 +21,10 @@ type stored struct {
 	Status rulestatus.Status
 }
 
+// isOurs reports whether the Keeper wrote the object. A GitOps tool may create one
+// before the rule is in force.
+func (s *stored) isOurs() bool { return s.Labels[mark.ManagedByLabel] == mark.ManagedBy }
+
 func keep(obj any) (*stored, error) {
 	found, ok := obj.(*unstructured.Unstructured)
 	if !ok {

@@ -122,7 +122,7 @@ func (k *Keeper) update(ctx context.Context, rule string, now time.Time) (again 
 	}
 	facts := k.source.Facts(rule, known.clones)
 	if facts.Removed && known.clones.Empty() {
-		if !exists {
+		if !exists || !object.isOurs() {
 			return 0, nil
 		}
 		known.written = now
