@@ -22,8 +22,8 @@ import (
 const (
 	CloneFailed = "CloneFailed"
 	Propagated  = "Propagated"
-	// SourceMissing is about a rule whose source does not exist.
-	SourceMissing  = "SourceMissing"
+	// sourceMissing is about a rule whose source does not exist.
+	sourceMissing  = "SourceMissing"
 	approvedReason = "Approved"
 )
 
@@ -153,7 +153,7 @@ func (c *controller) emitMissing(state plan.State) {
 			about = c.ownReference()
 		}
 		c.emit(events.Event{
-			Rule: candidate.Rule.Name, About: about, Warning: true, Reason: SourceMissing, Action: string(plan.Leave),
+			Rule: candidate.Rule.Name, About: about, Warning: true, Reason: sourceMissing, Action: string(plan.Leave),
 			Note: missingNote(candidate.Rule, survey.MissingSource(candidate.Ref.String())),
 		}, "")
 	}

@@ -27,7 +27,7 @@ import (
 // Module provides the sync controller as work for the leader.
 var Module = fx.Module("sync",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("sync") }),
-	fx.Provide(New),
+	fx.Provide(newResult),
 )
 
 // Options are the module's process settings.
@@ -41,8 +41,8 @@ type Options struct {
 	Policies []string
 }
 
-// Params is what New needs.
-type Params struct {
+// params is what newResult needs.
+type params struct {
 	fx.In
 
 	Options  Options
@@ -58,8 +58,8 @@ type Params struct {
 	Observer Observer `optional:"true"`
 }
 
-// Result is what New provides.
-type Result struct {
+// result is what newResult provides.
+type result struct {
 	fx.Out
 
 	View        *View
@@ -67,11 +67,11 @@ type Result struct {
 	Permissions []kube.Permission `group:"permissions,flatten"`
 }
 
-// New allocates the controller. The controller starts when the leader runs it.
-func New(p Params) (Result, error) {
+// newResult allocates the controller. The controller starts when the leader runs it.
+func newResult(p params) (result, error) {
 	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Key, p.Options.Namespace, p.Log)
 	if err != nil {
-		return Result{}, err
+		return result{}, err
 	}
 	maxFraction := func() float64 { return *p.Safety.Load().MaxDeleteFraction }
 	c := &controller{
@@ -89,9 +89,9 @@ func New(p Params) (Result, error) {
 	})
 	view := newView(c, deliveries)
 	if err := p.Registry.Register(view.metrics); err != nil {
-		return Result{}, fmt.Errorf("register metrics: %w", err)
+		return result{}, fmt.Errorf("register metrics: %w", err)
 	}
-	return Result{
+	return result{
 		View:        view,
 		Leader:      []leader.Runnable{{Name: "sync", Run: c.Run}, {Name: "delivery", Run: deliveries.Run}},
 		Permissions: permissions(len(p.Live.Load().All()) > 0),

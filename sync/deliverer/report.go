@@ -12,16 +12,16 @@ import (
 
 // Reasons of Events on the source.
 const (
-	Started    = "DeliveryStarted"
-	StageDone  = "StagePassed"
-	Delivered  = "Delivered"
-	Rejected   = "Rejected"
-	RolledBack = "DeliveryRolledBack"
-	Held       = "DeliveryHeld"
-	// Steered: a person promoted, paused, resumed, retried or rolled back.
-	Steered = "DeliverySteered"
-	// NotRecorded: the source is too large to keep revisions of.
-	NotRecorded = "NotRecorded"
+	started    = "DeliveryStarted"
+	stageDone  = "StagePassed"
+	delivered  = "Delivered"
+	rejected   = "Rejected"
+	rolledBack = "DeliveryRolledBack"
+	held       = "DeliveryHeld"
+	// steered: a person promoted, paused, resumed, retried or rolled back.
+	steered = "DeliverySteered"
+	// notRecorded: the source is too large to keep revisions of.
+	notRecorded = "NotRecorded"
 )
 
 func (w *work) report(reason, action, note string, warning bool) {
@@ -40,9 +40,9 @@ func (w *work) report(reason, action, note string, warning bool) {
 func (w *work) reportRecorded(revision delivery.Revision) {
 	switch revision.Verdict {
 	case delivery.Rejected:
-		w.report(Rejected, "Reject", fmt.Sprintf("revision %d is not delivered: %s", revision.Number, revision.Reason), true)
+		w.report(rejected, "Reject", fmt.Sprintf("revision %d is not delivered: %s", revision.Number, revision.Reason), true)
 	case delivery.Delivering:
-		w.report(Started, "Deliver", fmt.Sprintf("revision %d starts with stage %s", revision.Number, revision.Stage), false)
+		w.report(started, "Deliver", fmt.Sprintf("revision %d starts with stage %s", revision.Number, revision.Stage), false)
 	default:
 	}
 }
@@ -51,9 +51,9 @@ func (w *work) reportRecorded(revision delivery.Revision) {
 func (w *work) reportStep(before, after delivery.Revision, step delivery.Step) {
 	switch step.Outcome {
 	case delivery.NextStage:
-		w.report(StageDone, "Deliver", fmt.Sprintf("revision %d passed stage %s; stage %s starts", before.Number, before.Stage, after.Stage), false)
+		w.report(stageDone, "Deliver", fmt.Sprintf("revision %d passed stage %s; stage %s starts", before.Number, before.Stage, after.Stage), false)
 	case delivery.Passed:
-		w.report(Delivered, "Deliver", fmt.Sprintf("revision %d passed every stage", before.Number), false)
+		w.report(delivered, "Deliver", fmt.Sprintf("revision %d passed every stage", before.Number), false)
 	case delivery.Failed:
 		w.reportFailure(before, step)
 	default:
@@ -63,7 +63,7 @@ func (w *work) reportStep(before, after delivery.Revision, step delivery.Step) {
 func (w *work) reportFailure(before delivery.Revision, step delivery.Step) {
 	w.metrics.failures.WithLabelValues(w.rule.Name).Inc()
 	if w.rule.Delivery.OnFailure == spec.Hold {
-		w.report(Held, "Hold", fmt.Sprintf("revision %d is held in stage %s: %s; correct the source, or run `headwater retry %s` or `headwater rollback %s`",
+		w.report(held, "Hold", fmt.Sprintf("revision %d is held in stage %s: %s; correct the source, or run `headwater retry %s` or `headwater rollback %s`",
 			before.Number, before.Stage, step.Reason, w.rule.Name, w.rule.Name), true)
 		return
 	}
@@ -71,15 +71,15 @@ func (w *work) reportFailure(before delivery.Revision, step delivery.Step) {
 	if stable := w.history.Stable(); stable != nil {
 		note += fmt.Sprintf("; every clone gets revision %d again", stable.Number)
 	}
-	w.report(RolledBack, "Rollback", note, true)
+	w.report(rolledBack, "Rollback", note, true)
 }
 
 func (w *work) reportRequest(request delivery.Request, refused error) {
 	if refused != nil {
-		w.report(Steered, "Deliver", fmt.Sprintf("%s asked for %s: %v", request, request.Verb, refused), true)
+		w.report(steered, "Deliver", fmt.Sprintf("%s asked for %s: %v", request, request.Verb, refused), true)
 		return
 	}
-	w.report(Steered, "Deliver", fmt.Sprintf("%s %s", request.What(), request), false)
+	w.report(steered, "Deliver", fmt.Sprintf("%s %s", request.What(), request), false)
 }
 
 // reportTooLarge is repeated at most once while the source stays as it is.
@@ -87,6 +87,6 @@ func (w *work) reportTooLarge() {
 	if w.memory.reportedTooLarge(w.key, w.source.ResourceVersion) {
 		return
 	}
-	w.report(NotRecorded, "Deliver", fmt.Sprintf("the source is too large to keep %d revisions of; it is delivered to every namespace at once. "+
+	w.report(notRecorded, "Deliver", fmt.Sprintf("the source is too large to keep %d revisions of; it is delivered to every namespace at once. "+
 		"Keep fewer revisions (history), or split the source", *w.rule.History), true)
 }

@@ -60,11 +60,11 @@ func (h History) last(accept func(*Revision) bool) *Revision {
 // candidate's. Rejected content stays rejected: it is delivered again only when
 // somebody asks for it.
 func (h History) Of(content object.Content, digests object.Digests) *Revision {
-	if stable := h.Stable(); stable != nil && stable.SameContent(content, digests) {
+	if stable := h.Stable(); stable != nil && stable.sameContent(content, digests) {
 		return stable
 	}
 	return h.last(func(r *Revision) bool {
-		return (r.UnderWay() || r.Verdict == Rejected) && r.SameContent(content, digests)
+		return (r.UnderWay() || r.Verdict == Rejected) && r.sameContent(content, digests)
 	})
 }
 

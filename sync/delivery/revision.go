@@ -66,8 +66,8 @@ type Revision struct {
 	Digests object.Digests
 }
 
-// SameContent reports whether the revision is of this content.
-func (r *Revision) SameContent(content object.Content, digests object.Digests) bool {
+// sameContent reports whether the revision is of this content.
+func (r *Revision) sameContent(content object.Content, digests object.Digests) bool {
 	return r.Content.Type == content.Type && r.Content.Immutable == content.Immutable && slices.Equal(r.Digests, digests)
 }
 

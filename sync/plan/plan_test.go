@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
+	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -20,297 +21,297 @@ const invalidUser = `key "user" is missing`
 // cloneOf is what the cache shows after rule's clone of source was written.
 func cloneOf(t *testing.T, rule *spec.Rule, source *object.Full, namespace string) *object.Digested {
 	t.Helper()
-	clone := Desired(*rule, source, namespace).Digested(synctest.Hasher(t))
+	clone := plan.Desired(*rule, source, namespace).Digested(synctest.Hasher(t))
 	clone.UID, clone.ResourceVersion = "clone-1", "7"
 	return clone
 }
 
 func TestPlan(t *testing.T) {
 	data := map[string]string{"user": "blog", "password": "s3cret"}
-	teamA := &Namespace{Name: "team-a"}
+	teamA := &plan.Namespace{Name: "team-a"}
 	for sentence, test := range map[string]struct {
 		rule   func(*spec.Config)
-		state  func(*testing.T, *State)
-		action Action
-		reason Reason
+		state  func(*testing.T, *plan.State)
+		action plan.Action
+		reason plan.Reason
 	}{
-		"a namespace without the clone gets it":        {action: Create, reason: Missing},
-		"a clone that is right needs no write":         {state: inSync, action: Leave, reason: InSync},
-		"another version of the source is no reason":   {state: ofAnotherVersion, action: Leave, reason: InSync},
-		"a terminating namespace is left alone":        {state: func(_ *testing.T, s *State) { s.Namespace = &Namespace{Name: "team-a", Terminating: true} }, action: Leave, reason: NamespaceGone},
-		"a namespace that is gone is left alone":       {state: func(_ *testing.T, s *State) { s.Namespace = nil }, action: Leave, reason: NamespaceGone},
-		"kube-* is excluded unless the rule says so":   {state: inNamespace("kube-public"), action: Leave, reason: NotSelected},
-		"the source namespace never gets a clone":      {state: inNamespace("platform"), action: Leave, reason: NotSelected},
-		"Headwater's own namespace never gets a clone": {state: inNamespace("headwater-system"), action: Leave, reason: NotSelected},
-		"a rule that is gone leaves its clones":        {state: withoutRule, action: Leave, reason: RuleRemoved},
+		"a namespace without the clone gets it":        {action: plan.Create, reason: plan.Missing},
+		"a clone that is right needs no write":         {state: inSync, action: plan.Leave, reason: plan.InSync},
+		"another version of the source is no reason":   {state: ofAnotherVersion, action: plan.Leave, reason: plan.InSync},
+		"a terminating namespace is left alone":        {state: func(_ *testing.T, s *plan.State) { s.Namespace = &plan.Namespace{Name: "team-a", Terminating: true} }, action: plan.Leave, reason: plan.NamespaceGone},
+		"a namespace that is gone is left alone":       {state: func(_ *testing.T, s *plan.State) { s.Namespace = nil }, action: plan.Leave, reason: plan.NamespaceGone},
+		"kube-* is excluded unless the rule says so":   {state: inNamespace("kube-public"), action: plan.Leave, reason: plan.NotSelected},
+		"the source namespace never gets a clone":      {state: inNamespace("platform"), action: plan.Leave, reason: plan.NotSelected},
+		"Headwater's own namespace never gets a clone": {state: inNamespace("headwater-system"), action: plan.Leave, reason: plan.NotSelected},
+		"a rule that is gone leaves its clones":        {state: withoutRule, action: plan.Leave, reason: plan.RuleRemoved},
 		"a rule that is gone takes its clones if it said so": {
-			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: withoutRule, action: Remove, reason: RuleRemoved,
+			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: withoutRule, action: plan.Remove, reason: plan.RuleRemoved,
 		},
-		"a rule that names another source leaves its old clones": {state: withoutClaim(anotherSource), action: Leave, reason: RuleChanged},
+		"a rule that names another source leaves its old clones": {state: withoutClaim(anotherSource), action: plan.Leave, reason: plan.RuleChanged},
 		"a rule that names another source takes its old clones if told": {
 			rule:  func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
-			state: withoutClaim(anotherSource), action: Remove, reason: RuleChanged,
+			state: withoutClaim(anotherSource), action: plan.Remove, reason: plan.RuleChanged,
 		},
 		"a rule that names its clones otherwise takes its old clones if told": {
 			rule:  func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
-			state: withoutClaim(func(r *spec.Rule) { r.Target.Name = "other" }), action: Remove, reason: RuleChanged,
+			state: withoutClaim(func(r *spec.Rule) { r.Target.Name = "other" }), action: plan.Remove, reason: plan.RuleChanged,
 		},
 		"a source that lost its label takes its clones if told": {
 			rule:  func(c *spec.Config) { c.OnSourceDeleted = spec.Delete },
-			state: withoutClaim(bySelector), action: Remove, reason: SourceDeleted,
+			state: withoutClaim(bySelector), action: plan.Remove, reason: plan.SourceDeleted,
 		},
-		"a source that lost its label leaves its clones": {state: withoutClaim(bySelector), action: Leave, reason: SourceDeleted},
-		"a source that is gone leaves its clones":        {state: withoutSource, action: Leave, reason: SourceDeleted},
-		"a source that never was calls for nothing":      {state: func(_ *testing.T, s *State) { s.Candidates[0].Source = nil }, action: Leave, reason: SourceDeleted},
+		"a source that lost its label leaves its clones": {state: withoutClaim(bySelector), action: plan.Leave, reason: plan.SourceDeleted},
+		"a source that is gone leaves its clones":        {state: withoutSource, action: plan.Leave, reason: plan.SourceDeleted},
+		"a source that never was calls for nothing":      {state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Source = nil }, action: plan.Leave, reason: plan.SourceDeleted},
 		"a source that is gone takes its clones if told": {
 			rule:  func(c *spec.Config) { c.OnSourceDeleted = spec.Delete },
-			state: withoutSource, action: Remove, reason: SourceDeleted,
+			state: withoutSource, action: plan.Remove, reason: plan.SourceDeleted,
 		},
 		"a rule that is gone takes its clone from another whose source is not there": {
-			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: behindAnother(withoutRule), action: Remove, reason: RuleRemoved,
+			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: behindAnother(withoutRule), action: plan.Remove, reason: plan.RuleRemoved,
 		},
 		"a source that is gone takes its clone from another rule whose source is not there": {
-			rule: func(c *spec.Config) { c.OnSourceDeleted = spec.Delete }, state: behindAnother(withoutSource), action: Remove, reason: SourceDeleted,
+			rule: func(c *spec.Config) { c.OnSourceDeleted = spec.Delete }, state: behindAnother(withoutSource), action: plan.Remove, reason: plan.SourceDeleted,
 		},
 		"a clone stays for as long as the rule that has its place lacks a source": {
 			rule: func(c *spec.Config) {
 				c.OnSourceDeleted, c.OnRuleRemoved, c.OnNamespaceUnmatched = spec.Delete, spec.Delete, spec.Delete
 			},
-			state: behindAnother(inSync), action: Leave, reason: OtherRule,
+			state: behindAnother(inSync), action: plan.Leave, reason: plan.OtherRule,
 		},
 		"a namespace that no longer matches loses its clone": {
 			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
-			state: inSync, action: Remove, reason: NamespaceUnmatched,
+			state: inSync, action: plan.Remove, reason: plan.NamespaceUnmatched,
 		},
 		"a namespace that no longer matches keeps its clone if told": {
 			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"}; c.OnNamespaceUnmatched = spec.Retain },
-			state: inSync, action: Leave, reason: NamespaceUnmatched,
+			state: inSync, action: plan.Leave, reason: plan.NamespaceUnmatched,
 		},
 		"another rule's clone is not deleted where this rule does not match": {
 			rule: func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.Annotations[mark.Rule] = "other"
 				s.Former = nil
-			}, action: Leave, reason: RuleRemoved,
+			}, action: plan.Leave, reason: plan.RuleRemoved,
 		},
 		"an edited value is put right": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				edited := synctest.Source(t, map[string]string{"user": "mallory", "password": "s3cret"})
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, edited, "team-a")
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"an added key is drift": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				more := synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "extra": "x"})
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, more, "team-a")
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a lost annotation of ours is drift": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.MadeByUs = true
 				delete(s.Clone.Annotations, mark.Source)
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a clone from before the label of its rule gets it": {
-			state: func(t *testing.T, s *State) { inSync(t, s); delete(s.Clone.Labels, mark.Rule) }, action: Update, reason: Outdated,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); delete(s.Clone.Labels, mark.Rule) }, action: plan.Update, reason: plan.Outdated,
 		},
 		"a label that names another rule is drift": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels[mark.Rule] = "other" }, action: Update, reason: Outdated,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Labels[mark.Rule] = "other" }, action: plan.Update, reason: plan.Outdated,
 		},
 		"a label that somebody else added is theirs to keep": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Labels["team"] = "a" },
-			action: Leave, reason: InSync,
+			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Labels["team"] = "a" },
+			action: plan.Leave, reason: plan.InSync,
 		},
 		"a source that was recreated is noted on its clones": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source.UID = "source-2" },
-			action: Update, reason: Outdated,
+			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source.UID = "source-2" },
+			action: plan.Update, reason: plan.Outdated,
 		},
 		"an object that is not ours is a conflict": {
-			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
+			state: func(_ *testing.T, s *plan.State) { s.Taken = true }, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"a rule that adopts what is equal takes over an equal object": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictAdoptIfEqual },
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				s.Taken, s.Found = true, foreign(t, s.Candidates[0].Source)
-			}, action: Update, reason: TakenOver,
+			}, action: plan.Update, reason: plan.TakenOver,
 		},
 		"a rule that adopts what is equal leaves what differs": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictAdoptIfEqual },
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				s.Taken, s.Found = true, foreign(t, synctest.Source(t, map[string]string{"user": "other"}))
-			}, action: Refuse, reason: Conflict,
+			}, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"a rule that overwrites takes over anything": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				s.Taken, s.Found = true, foreign(t, synctest.Source(t, map[string]string{"user": "other"}))
-			}, action: Update, reason: TakenOver,
+			}, action: plan.Update, reason: plan.TakenOver,
 		},
 		"a rule that overwrites recreates an object of another type": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				s.Taken, s.Found = true, foreign(t, s.Candidates[0].Source)
 				s.Found.Type = "kubernetes.io/basic-auth"
-			}, action: Recreate, reason: TakenOver,
+			}, action: plan.Recreate, reason: plan.TakenOver,
 		},
 		"a rule that overwrites waits until it knows what": {
 			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
-			state: func(_ *testing.T, s *State) { s.Taken = true }, action: Refuse, reason: Conflict,
+			state: func(_ *testing.T, s *plan.State) { s.Taken = true }, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"a clone that lost its label is known by its field manager": {
-			state: func(_ *testing.T, s *State) { s.Taken, s.MadeByUs = true, true }, action: Update, reason: Unmarked,
+			state: func(_ *testing.T, s *plan.State) { s.Taken, s.MadeByUs = true, true }, action: plan.Update, reason: plan.Unmarked,
 		},
 		"a clone that lost its label is put right": {
-			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Digests = nil }, action: Update, reason: Unmarked,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Digests = nil }, action: plan.Update, reason: plan.Unmarked,
 		},
 		"what only its field manager says is ours is not deleted, to change what cannot be": {
-			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Refuse, reason: Conflict,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"what only its field manager says is ours is not deleted, to change its type": {
-			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Type = "example.org/own" }, action: Refuse, reason: Conflict,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Type = "example.org/own" }, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"nor is it with the label and without readable marks": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.MadeByUs, s.Clone.Type, s.Clone.Annotations = true, "example.org/own", nil
-			}, action: Refuse, reason: Conflict,
+			}, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"a rule that overwrites recreates it": {
 			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
-			state: func(t *testing.T, s *State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: Recreate, reason: TakenOver,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: plan.Recreate, reason: plan.TakenOver,
 		},
 		"a rule whose name cannot be marks nothing": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "not a rule's name" },
-			action: Refuse, reason: Conflict,
+			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "not a rule's name" },
+			action: plan.Refuse, reason: plan.Conflict,
 		},
 		"a clone is no source": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				mark.Stamp(&s.Candidates[0].Source.ObjectMeta, mark.Clone{Rule: "other", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "first"}})
-			}, action: Refuse, reason: SourceIsClone,
+			}, action: plan.Refuse, reason: plan.SourceIsClone,
 		},
 		"a clone of another source, in the place of ours, is written over": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.Annotations[mark.Source], s.Clone.Annotations[mark.SourceUID] = "Secret/platform/other", "other-1"
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a clone that lost its label and got it back needs no write": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
-			}, action: Leave, reason: InSync,
+			}, action: plan.Leave, reason: plan.InSync,
 		},
 		"a clone that lost its label is not emptied with its source": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				unlabel(s)
 				s.Candidates[0].Source = synctest.Source(t, nil)
-			}, action: Hold, reason: SourceEmptied,
+			}, action: plan.Hold, reason: plan.SourceEmptied,
 		},
 		"the label alone does not make an object ours": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.Annotations = nil
-			}, action: Refuse, reason: Conflict,
+			}, action: plan.Refuse, reason: plan.Conflict,
 		},
 		"the first rule in the file wins a place from another's clone": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "later" }, action: Update, reason: Outdated,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "later" }, action: plan.Update, reason: plan.Outdated,
 		},
 		"a label that the rule no longer adds goes": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.Labels["once"], s.Clone.LabelsByUs = "added", []string{"once"}
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a mark that no longer applies goes": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: Update, reason: Outdated,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: plan.Update, reason: plan.Outdated,
 		},
 		"a clone that is being deleted is recreated afterwards": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Clone.DeletionTimestamp = &metav1.Time{} }, action: Leave, reason: CloneTerminating,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.DeletionTimestamp = &metav1.Time{} }, action: plan.Leave, reason: plan.CloneTerminating,
 		},
 		"a change of type needs a new object": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Candidates[0].Source.Content.Type = "kubernetes.io/basic-auth"
 			},
-			action: Recreate, reason: TypeChanged,
+			action: plan.Recreate, reason: plan.TypeChanged,
 		},
 		"an immutable clone that differs needs a new object": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				old := synctest.Source(t, map[string]string{"user": "blog"})
 				old.Content.Immutable = true
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, old, "team-a")
-			}, action: Recreate, reason: WasImmutable,
+			}, action: plan.Recreate, reason: plan.WasImmutable,
 		},
 		"a mutable clone of a source made immutable is updated": {
-			state:  func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source.Content.Immutable = true },
-			action: Update, reason: Outdated,
+			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source.Content.Immutable = true },
+			action: plan.Update, reason: plan.Outdated,
 		},
 		"an emptied source is not propagated": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Source = synctest.Source(t, nil) }, action: Hold, reason: SourceEmptied,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source = synctest.Source(t, nil) }, action: plan.Hold, reason: plan.SourceEmptied,
 		},
 		"an emptied source is propagated once that is approved": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Candidates[0].Source, s.Candidates[0].Approved = synctest.Source(t, nil), true
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a source being deleted is no longer the truth": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				s.Candidates[0].Source.DeletionTimestamp = &metav1.Time{}
-			}, action: Leave, reason: SourceTerminating,
+			}, action: plan.Leave, reason: plan.SourceTerminating,
 		},
 		"a key that the source lacks holds the clone": {
-			rule: func(c *spec.Config) { c.Target.Keys = []spec.KeyMapping{{From: "tls.crt"}} }, action: Hold, reason: KeyMissing,
+			rule: func(c *spec.Config) { c.Target.Keys = []spec.KeyMapping{{From: "tls.crt"}} }, action: plan.Hold, reason: plan.KeyMissing,
 		},
 		"invalid content reaches no clone": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Candidates[0].Source, s.Candidates[0].Invalid = synctest.Source(t, map[string]string{"user": "other"}), invalidUser
-			}, action: Hold, reason: Invalid,
+			}, action: plan.Hold, reason: plan.Invalid,
 		},
 		"invalid content reaches no namespace without a clone": {
-			state: func(_ *testing.T, s *State) { s.Candidates[0].Invalid = invalidUser }, action: Hold, reason: Invalid,
+			state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Invalid = invalidUser }, action: plan.Hold, reason: plan.Invalid,
 		},
 		"invalid content is held even if emptying the clones was approved": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
-				s.Candidates[0] = Candidate{
+				s.Candidates[0] = plan.Candidate{
 					Rule: s.Candidates[0].Rule, Ref: s.Candidates[0].Ref, Source: synctest.Source(t, nil), Approved: true, Invalid: invalidUser,
 				}
-			}, action: Hold, reason: Invalid,
+			}, action: plan.Hold, reason: plan.Invalid,
 		},
 		"a clone that has the invalid content already is in sync": {
-			state: func(t *testing.T, s *State) { inSync(t, s); s.Candidates[0].Invalid = invalidUser }, action: Leave, reason: InSync,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Invalid = invalidUser }, action: plan.Leave, reason: plan.InSync,
 		},
 		"a clone that has the invalid content already follows the metadata": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Clone.Annotations[mark.Rule] = "former"
 				s.Candidates[0].Invalid = invalidUser
-			}, action: Update, reason: Outdated,
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a terminating namespace needs no valid source": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
-				s.Namespace = &Namespace{Name: s.Namespace.Name, Terminating: true}
+				s.Namespace = &plan.Namespace{Name: s.Namespace.Name, Terminating: true}
 				s.Candidates[0].Invalid = invalidUser
-			}, action: Leave, reason: NamespaceGone,
+			}, action: plan.Leave, reason: plan.NamespaceGone,
 		},
 		"a service account token is never cloned": {
-			state: func(_ *testing.T, s *State) {
+			state: func(_ *testing.T, s *plan.State) {
 				s.Candidates[0].Source.Content.Type = "kubernetes.io/service-account-token"
 			},
-			action: Refuse, reason: ForbiddenType,
+			action: plan.Refuse, reason: plan.ForbiddenType,
 		},
 		"a source in kube-system stays there": {
-			state:  func(_ *testing.T, s *State) { s.Candidates[0].Source.Namespace = "kube-system" },
-			action: Refuse, reason: SystemNamespace,
+			state:  func(_ *testing.T, s *plan.State) { s.Candidates[0].Source.Namespace = "kube-system" },
+			action: plan.Refuse, reason: plan.SystemNamespace,
 		},
 		"a source in Headwater's own namespace stays there": {
-			state: func(t *testing.T, s *State) {
+			state: func(t *testing.T, s *plan.State) {
 				t.Helper()
 				base := s.Candidates[0].Rule.Base
 				base.Source.Namespace = "headwater-system"
@@ -318,21 +319,21 @@ func TestPlan(t *testing.T) {
 				require.NoError(t, err)
 				s.Candidates[0].Rule = &own
 			},
-			action: Refuse, reason: OwnNamespace,
+			action: plan.Refuse, reason: plan.OwnNamespace,
 		},
 		"a source in kube-system leaves it if told": {
-			state: func(_ *testing.T, s *State) {
+			state: func(_ *testing.T, s *plan.State) {
 				s.Candidates[0].Source.Namespace = "kube-system"
 				s.Candidates[0].Rule.Source.AllowSystemNamespace = true
-			}, action: Create, reason: Missing,
+			}, action: plan.Create, reason: plan.Missing,
 		},
 		"more annotations than the API server stores are refused": {
 			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
-			action: Refuse, reason: TooLarge,
+			action: plan.Refuse, reason: plan.TooLarge,
 		},
 		"what the API server just stores is cloned": {
 			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} },
-			action: Create, reason: Missing,
+			action: plan.Create, reason: plan.Missing,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -343,7 +344,7 @@ func TestPlan(t *testing.T) {
 			if len(state.Candidates) > 0 && state.Namespace != nil && !state.Candidates[0].Rule.Namespaces.Matches(state.Namespace.Name, nil) {
 				state.Candidates = nil
 			}
-			decision := Plan(state)
+			decision := plan.Plan(state)
 			require.Equal(t, test.action, decision.Action)
 			require.Equal(t, test.reason, decision.Reason)
 			require.NotContains(t, decision.Message, "s3cret")
@@ -352,26 +353,26 @@ func TestPlan(t *testing.T) {
 }
 
 // stateOf has rule claim its place in namespace.
-func stateOf(rule *spec.Rule, source *object.Full, namespace *Namespace) State {
-	return State{
+func stateOf(rule *spec.Rule, source *object.Full, namespace *plan.Namespace) plan.State {
+	return plan.State{
 		Target: rule.TargetRef(source.Ref(), namespace.Name), Namespace: namespace, Former: rule,
-		Candidates: []Candidate{{Rule: rule, Ref: source.Ref(), Source: source}},
+		Candidates: []plan.Candidate{{Rule: rule, Ref: source.Ref(), Source: source}},
 	}
 }
 
-func withoutRule(t *testing.T, s *State) {
+func withoutRule(t *testing.T, s *plan.State) {
 	t.Helper()
 	inSync(t, s)
 	s.Candidates, s.Former = nil, nil
 }
 
 // unlabel takes the label from the clone.
-func unlabel(s *State) {
+func unlabel(s *plan.State) {
 	delete(s.Clone.Labels, mark.CloneLabel)
 	s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
 }
 
-func withoutSource(t *testing.T, s *State) {
+func withoutSource(t *testing.T, s *plan.State) {
 	t.Helper()
 	inSync(t, s)
 	s.Candidates[0].Source = nil
@@ -379,8 +380,8 @@ func withoutSource(t *testing.T, s *State) {
 
 // withoutClaim changes the rule after the clone was written, so that it no
 // longer claims the place.
-func withoutClaim(change func(*spec.Rule)) func(*testing.T, *State) {
-	return func(t *testing.T, s *State) {
+func withoutClaim(change func(*spec.Rule)) func(*testing.T, *plan.State) {
+	return func(t *testing.T, s *plan.State) {
 		t.Helper()
 		inSync(t, s)
 		changed := *s.Candidates[0].Rule
@@ -391,14 +392,14 @@ func withoutClaim(change func(*spec.Rule)) func(*testing.T, *State) {
 
 // behindAnother lets a rule whose source is not there come first, whatever its
 // policies say.
-func behindAnother(change func(*testing.T, *State)) func(*testing.T, *State) {
-	return func(t *testing.T, s *State) {
+func behindAnother(change func(*testing.T, *plan.State)) func(*testing.T, *plan.State) {
+	return func(t *testing.T, s *plan.State) {
 		t.Helper()
 		s.Former = s.Candidates[0].Rule
 		change(t, s)
 		first := synctest.Rule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Retain })
 		first.Name, first.Source.Name, first.Target.Name = "first", "other", "blogsecret"
-		s.Candidates = append([]Candidate{{Rule: first, Ref: first.Source.Ref()}}, s.Candidates...)
+		s.Candidates = append([]plan.Candidate{{Rule: first, Ref: first.Source.Ref()}}, s.Candidates...)
 	}
 }
 
@@ -419,12 +420,12 @@ func foreign(t *testing.T, source *object.Full) *object.Digested {
 	return found
 }
 
-func inSync(t *testing.T, s *State) {
+func inSync(t *testing.T, s *plan.State) {
 	t.Helper()
 	s.Clone = cloneOf(t, s.Candidates[0].Rule, s.Candidates[0].Source, s.Namespace.Name)
 }
 
-func ofAnotherVersion(t *testing.T, s *State) {
+func ofAnotherVersion(t *testing.T, s *plan.State) {
 	t.Helper()
 	inSync(t, s)
 	source := *s.Candidates[0].Source
@@ -432,8 +433,8 @@ func ofAnotherVersion(t *testing.T, s *State) {
 	s.Candidates[0].Source = &source
 }
 
-func inNamespace(name string) func(*testing.T, *State) {
-	return func(_ *testing.T, s *State) { s.Namespace = &Namespace{Name: name} }
+func inNamespace(name string) func(*testing.T, *plan.State) {
+	return func(_ *testing.T, s *plan.State) { s.Namespace = &plan.Namespace{Name: name} }
 }
 
 func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
@@ -441,7 +442,7 @@ func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
 		c.Target.Name = "blog"
 		c.Target.Keys = []spec.KeyMapping{{From: "user"}, {From: "password", To: "PASSWORD"}}
 	})
-	desired := Desired(*rule, synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}), "team-a")
+	desired := plan.Desired(*rule, synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}), "team-a")
 	require.Equal(t, "blog", desired.Name)
 	require.Equal(t, map[string][]byte{"user": []byte("blog"), "PASSWORD": []byte("s3cret")}, desired.Content.Data)
 	require.Equal(t, object.Digest(synctest.Hasher(t), desired.Content), desired.Digests)
@@ -471,7 +472,7 @@ func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
 			})
 			source.Content.Type = string(test.source)
 			rule := synctest.Rule(t, func(c *spec.Config) { c.Target.Keys = test.keys })
-			require.Equal(t, string(test.want), Desired(*rule, source, "team-a").Content.Type)
+			require.Equal(t, string(test.want), plan.Desired(*rule, source, "team-a").Content.Type)
 		})
 	}
 }
@@ -486,7 +487,7 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 		c.Target.CopyAnnotations = []string{"*"}
 		c.Target.Labels = map[string]string{"added": "yes"}
 	})
-	desired := Desired(*rule, source, "team-a")
+	desired := plan.Desired(*rule, source, "team-a")
 	require.Equal(t, map[string]string{
 		"team": "platform", "tier.example.org/x": "1", "added": "yes", mark.CloneLabel: "true", mark.Rule: "blog",
 	}, desired.Labels)
@@ -500,8 +501,8 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 func TestCarryingOutAStepLeavesNothingToDo(t *testing.T) {
 	rule := synctest.Rule(t, nil)
 	source := synctest.Source(t, map[string]string{"user": "blog"})
-	state := stateOf(rule, source, &Namespace{Name: "team-a"})
-	require.Equal(t, Create, Plan(state).Action)
+	state := stateOf(rule, source, &plan.Namespace{Name: "team-a"})
+	require.Equal(t, plan.Create, plan.Plan(state).Action)
 	state.Clone = cloneOf(t, rule, source, "team-a")
-	require.False(t, Plan(state).Writes())
+	require.False(t, plan.Plan(state).Writes())
 }

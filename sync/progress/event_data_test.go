@@ -1,4 +1,4 @@
-package progress
+package progress_test
 
 import (
 	"maps"
@@ -7,26 +7,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestFiguresOfAPropagationAreReadFromAnnotations(t *testing.T) {
-	want := Propagation{Rule: "blog", Clones: 1000, Failing: 3, Took: 61500 * time.Millisecond}
-	got, ok := PropagationOf(want.Annotations())
+	want := progress.Propagation{Rule: "blog", Clones: 1000, Failing: 3, Took: 61500 * time.Millisecond}
+	got, ok := progress.PropagationOf(want.Annotations())
 	require.True(t, ok)
 	require.Equal(t, want, got)
 	for key := range want.Annotations() {
 		t.Run("without "+key, func(t *testing.T) {
 			incomplete := want.Annotations()
 			maps.DeleteFunc(incomplete, func(k, _ string) bool { return k == key })
-			_, ok := PropagationOf(incomplete)
+			_, ok := progress.PropagationOf(incomplete)
 			require.False(t, ok)
 		})
 	}
 }
 
 func TestAPropagationIsASentenceWithTheRightPlural(t *testing.T) {
-	for want, p := range map[string]Propagation{
+	for want, p := range map[string]progress.Propagation{
 		`rule "blog": 1 clone written in 1s`:             {Rule: "blog", Clones: 1, Took: time.Second},
 		`rule "blog": 2 clones written in 1s, 1 failing`: {Rule: "blog", Clones: 2, Failing: 1, Took: time.Second},
 	} {
@@ -35,8 +36,8 @@ func TestAPropagationIsASentenceWithTheRightPlural(t *testing.T) {
 }
 
 func TestAFailureIsReadFromAnnotations(t *testing.T) {
-	require.Equal(t, "exceeded quota; retrying with backoff", FailureOf(map[string]string{EventError: "exceeded quota"}))
-	require.Empty(t, FailureOf(nil))
+	require.Equal(t, "exceeded quota; retrying with backoff", progress.FailureOf(map[string]string{progress.EventError: "exceeded quota"}))
+	require.Empty(t, progress.FailureOf(nil))
 }
 
 func TestAnApprovalIsAPlainSentence(t *testing.T) {

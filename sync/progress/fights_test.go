@@ -1,4 +1,4 @@
-package progress
+package progress_test
 
 import (
 	"testing"
@@ -7,17 +7,41 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/plantest"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
+const (
+	// quickRepairs is how many repairs are done without a pause.
+	quickRepairs = 5
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+)
+
+// repaired is the state of a clone in namespace that another client deleted.
+func repaired(t *testing.T, namespace string) plan.State {
+	t.Helper()
+	return plantest.StateOf(synctest.Rule(t, nil), synctest.Source(t, nil), &plan.Namespace{Name: namespace})
+}
+
+// repair lets tracker know that the clone in namespace was deleted and recreated.
+func repair(t *testing.T, tracker *progress.Tracker, namespace string, now time.Time) {
+	t.Helper()
+	state := repaired(t, namespace)
+	tracker.NoteChange(plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, namespace))
+	_, done := tracker.Settle(state, plan.Plan(state), tracker.ChangeOf(state.Target), now)
+	require.True(t, done)
+}
+
 func TestRepairsOfOneCloneSlowDown(t *testing.T) {
-	f, target, other := NewTracker(), synctest.Targets(0, 1)[0], synctest.Targets(1, 2)[0]
+	f, target, other := progress.NewTracker(), repaired(t, "team-a").Target, repaired(t, "team-b").Target
 	now := time.Unix(1000, 0)
 	for range quickRepairs {
 		require.Zero(t, f.RepairWait(target, now), "the first are made at once")
-		f.countRepair(target, now)
+		repair(t, f, "team-a", now)
 		now = now.Add(10 * time.Millisecond)
 	}
 	var pauses []time.Duration
@@ -27,7 +51,7 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 		require.Zero(t, f.RepairWait(other, now), "one clone delays no other")
 		now = now.Add(pause)
 		require.Zero(t, f.RepairWait(target, now))
-		f.countRepair(target, now)
+		repair(t, f, "team-a", now)
 		pauses = append(pauses, f.RepairWait(target, now))
 	}
 	require.Equal(t, []time.Duration{2 * firstPause, 4 * firstPause, 8 * firstPause}, pauses[:3])
@@ -35,21 +59,22 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 
 	now = now.Add(2*longestPause + time.Second)
 	require.False(t, f.IsFought(target, now), "it was left alone for long enough")
-	f.countRepair(target, now)
+	repair(t, f, "team-a", now)
 	require.Zero(t, f.RepairWait(target, now))
+	f.FightReported(target, "rival")
 	f.BeginSurvey(nil, now)
-	require.Len(t, f.fights, 1)
-	f.BeginSurvey(nil, now.Add(2*fightWindow))
-	require.Empty(t, f.fights, "nothing is kept of clones that are left alone")
+	require.True(t, f.IsFightReported(target))
+	f.BeginSurvey(nil, now.Add(2*time.Minute))
+	require.False(t, f.IsFightReported(target), "nothing is kept of clones that are left alone")
 }
 
 func TestFewRepairsNeverWait(t *testing.T) {
 	for sentence, every := range map[string]time.Duration{"now and then": time.Minute, "each third of a minute": 20 * time.Second} {
 		t.Run(sentence, func(t *testing.T) {
-			f, now := NewTracker(), time.Unix(1000, 0)
+			f, now := progress.NewTracker(), time.Unix(1000, 0)
 			for range 100 {
-				f.countRepair(synctest.Targets(0, 1)[0], now)
-				require.Zero(t, f.RepairWait(synctest.Targets(0, 1)[0], now))
+				repair(t, f, "team-a", now)
+				require.Zero(t, f.RepairWait(repaired(t, "team-a").Target, now))
 				now = now.Add(every)
 			}
 		})
@@ -57,15 +82,15 @@ func TestFewRepairsNeverWait(t *testing.T) {
 }
 
 func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
-	f, now, target := NewTracker(), time.Unix(1000, 0), synctest.Targets(0, 1)[0]
+	f, now, target := progress.NewTracker(), time.Unix(1000, 0), repaired(t, "team-a").Target
 	for range quickRepairs {
-		f.countRepair(target, now)
+		repair(t, f, "team-a", now)
 	}
 	f.FightReported(target, "rival")
 	due := survey.CloneStatus{Target: target, Status: survey.Drifting, Decision: plan.Decision{Action: plan.Update, Reason: plan.Outdated}}
 	shown := f.Mark(due, now)
 	require.Equal(t, survey.Fighting, shown.Status)
-	require.Equal(t, plan.Reason(Fighting), shown.Decision.Reason)
+	require.Equal(t, plan.Reason(progress.Fighting), shown.Decision.Reason)
 	require.Equal(t, "rival", shown.Why())
 	right := survey.CloneStatus{Target: target, Status: survey.Current, Decision: plan.Decision{Action: plan.Leave, Reason: plan.InSync}}
 	require.Equal(t, right, f.Mark(right, now))
@@ -77,14 +102,14 @@ func TestAnUnlabelledCloneIsRememberedForOneVersion(t *testing.T) {
 	found := &object.Digested{}
 	found.ResourceVersion = "7"
 	refused := plan.State{Target: target, Found: found, Taken: true, MadeByUs: true}
-	tracker := NewTracker()
+	tracker := progress.NewTracker()
 	tracker.NoteFound(refused, plan.Decision{Action: plan.Refuse})
 	require.Equal(t, found, tracker.Found(target, "7"))
 	require.Nil(t, tracker.Found(target, "8"))
-	require.Empty(t, tracker.unlabelled)
+	require.Nil(t, tracker.Found(target, "7"), "it was forgotten")
 	tracker.NoteFound(refused, plan.Decision{Action: plan.Refuse})
 	tracker.NoteFound(plan.State{Target: target}, plan.Decision{Action: plan.Create})
-	require.Empty(t, tracker.unlabelled, "it is gone")
+	require.Nil(t, tracker.Found(target, "7"), "it is gone")
 	tracker.NoteFound(plan.State{Target: target, Found: found, Taken: true}, plan.Decision{Action: plan.Refuse})
-	require.Empty(t, tracker.unlabelled, "an object of another client is a conflict without its content")
+	require.Nil(t, tracker.Found(target, "7"), "an object of another client is a conflict without its content")
 }

@@ -1,4 +1,4 @@
-package progress
+package progress_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
 func TestAFirstPassIsSummedUp(t *testing.T) {
@@ -16,13 +17,13 @@ func TestAFirstPassIsSummedUp(t *testing.T) {
 		return object.Ref{Kind: object.Secret, Namespace: namespace, Name: "s"}
 	}
 	now := time.Unix(100, 0)
-	pass := NewTracker()
+	pass := progress.NewTracker()
 	note := func(target object.Ref, action plan.Action, exists bool, err error) {
 		state := plan.State{Target: target}
 		if exists {
 			state.Clone = &object.Digested{}
 		}
-		pass.Record(Outcome{State: state, Decision: plan.Decision{Action: action}, Err: err}, now)
+		pass.Record(progress.Outcome{State: state, Decision: plan.Decision{Action: action}, Err: err}, now)
 	}
 	note(at("early"), plan.Create, false, nil)
 	_, ok := pass.EndFirstPass(now)
@@ -39,7 +40,7 @@ func TestAFirstPassIsSummedUp(t *testing.T) {
 	note(at("failed"), plan.Create, false, errors.New("no"))
 	sum, ok := pass.EndFirstPass(now.Add(3 * time.Second))
 	require.True(t, ok)
-	require.Equal(t, PassSummary{Clones: 4, Namespaces: 3, Written: 3, Failed: 2, Took: 3 * time.Second}, sum)
+	require.Equal(t, progress.PassSummary{Clones: 4, Namespaces: 3, Written: 3, Failed: 2, Took: 3 * time.Second}, sum)
 	_, ok = pass.EndFirstPass(now)
 	require.False(t, ok, "once")
 }

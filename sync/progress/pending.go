@@ -19,9 +19,9 @@ type PendingKey struct {
 	survey.Status
 }
 
-// Survey collects the targets that wait for a write at one moment. It is for one
+// pendingSurvey collects the targets that wait for a write at one moment. It is for one
 // goroutine.
-type Survey struct {
+type pendingSurvey struct {
 	tracker *Tracker
 	now     time.Time
 	due     map[object.Ref]time.Time
@@ -30,11 +30,11 @@ type Survey struct {
 
 // BeginSurvey starts a survey of all targets at now. The result is 0 for every status
 // of these rules that nothing waits in.
-func (t *Tracker) BeginSurvey(rules []string, now time.Time) *Survey {
+func (t *Tracker) BeginSurvey(rules []string, now time.Time) *pendingSurvey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pruneFights(now)
-	s := &Survey{tracker: t, now: now, due: map[object.Ref]time.Time{}, oldest: OldestPending{}}
+	s := &pendingSurvey{tracker: t, now: now, due: map[object.Ref]time.Time{}, oldest: OldestPending{}}
 	for _, rule := range rules {
 		for _, status := range waiting {
 			s.oldest[PendingKey{rule, status}] = 0
@@ -45,7 +45,7 @@ func (t *Tracker) BeginSurvey(rules []string, now time.Time) *Survey {
 
 // Add takes the status of one target into account, under that label of its rule. It
 // returns Tracker.Mark of f.
-func (s *Survey) Add(f survey.CloneStatus, label string) survey.CloneStatus {
+func (s *pendingSurvey) Add(f survey.CloneStatus, label string) survey.CloneStatus {
 	f = s.tracker.Mark(f, s.now)
 	if f.Decision.Writes() {
 		since := s.tracker.dueSince(f, s.now)
@@ -58,7 +58,7 @@ func (s *Survey) Add(f survey.CloneStatus, label string) survey.CloneStatus {
 
 // End returns the longest waiting times. The tracker keeps since when each target
 // waits, until it is written.
-func (s *Survey) End() OldestPending {
+func (s *pendingSurvey) End() OldestPending {
 	s.tracker.mu.Lock()
 	defer s.tracker.mu.Unlock()
 	s.tracker.due = s.due

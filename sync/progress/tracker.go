@@ -16,7 +16,7 @@ type Tracker struct {
 	mu sync.Mutex
 	// failures holds the targets whose last write failed.
 	failures map[object.Ref]failure
-	// due holds since when targets wait for a write, as of the latest Survey.
+	// due holds since when targets wait for a write, as of the latest survey.
 	due map[object.Ref]time.Time
 	// changes holds the changes of targets that are not reconciled yet.
 	changes map[object.Ref]ExternalChange

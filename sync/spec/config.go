@@ -76,7 +76,7 @@ func (c *Config) Default() {
 	if c.History == nil {
 		c.History = new(int)
 		if c.Delivery != nil {
-			*c.History = DefaultHistory
+			*c.History = defaultHistory
 		}
 	}
 	if c.Delivery != nil {

@@ -87,8 +87,8 @@ const (
 )
 
 const (
-	// DefaultHistory is how many revisions a rule with a delivery keeps.
-	DefaultHistory     = 10
+	// defaultHistory is how many revisions a rule with a delivery keeps.
+	defaultHistory     = 10
 	minHistory         = 2
 	maxHistory         = 50
 	defaultGateTimeout = 30 * time.Minute
@@ -96,8 +96,8 @@ const (
 	maxStages          = 20
 )
 
-// LastStage is the name of the stage of the namespaces that no other one takes.
-const LastStage = "rest"
+// lastStage is the name of the stage of the namespaces that no other one takes.
+const lastStage = "rest"
 
 func (d *Delivery) setDefaults() {
 	defaultTo(&d.OnFailure, Rollback)
@@ -132,11 +132,11 @@ func (d Delivery) validate(at *field.Path) field.ErrorList {
 	if percent := d.Gate.MaxUnhealthy.Type == intstr.String; err != nil || most < 0 || percent && most > 100 {
 		errs = append(errs, field.Invalid(at.Child("gate", "maxUnhealthy"), d.Gate.MaxUnhealthy.String(), "write how many namespaces may be unhealthy: 0 or more, or 0% to 100%"))
 	}
-	names := map[string]bool{LastStage: true}
+	names := map[string]bool{lastStage: true}
 	for i, stage := range d.Stages {
 		errs = append(errs, stage.validate(at.Child("stages").Index(i), d.Gate)...)
 		if names[stage.Name] {
-			errs = append(errs, field.Invalid(at.Child("stages").Index(i).Child("name"), stage.Name, "is the name of another stage; the last stage, which has the rest, is named "+LastStage))
+			errs = append(errs, field.Invalid(at.Child("stages").Index(i).Child("name"), stage.Name, "is the name of another stage; the last stage, which has the rest, is named "+lastStage))
 		}
 		names[stage.Name] = true
 	}

@@ -40,8 +40,8 @@ func (r Rule) KeepsHistory() bool { return r.History != nil && *r.History > 0 }
 // Into returns the matcher of the namespaces that the rule clones to.
 func (r Rule) Into() rules.Matcher { return r.Namespaces }
 
-// TargetName returns the name of the clones of source.
-func (r Rule) TargetName(source string) string {
+// targetName returns the name of the clones of source.
+func (r Rule) targetName(source string) string {
 	if r.Target.Name != "" {
 		return r.Target.Name
 	}
@@ -54,12 +54,12 @@ func (r Rule) FixedName() (name string, known bool) {
 	if r.BySelector() {
 		return r.Target.Name, r.Target.Name != ""
 	}
-	return r.TargetName(r.Source.Name), true
+	return r.targetName(r.Source.Name), true
 }
 
 // TargetRef returns the reference of the clone of source in namespace.
 func (r Rule) TargetRef(source object.Ref, namespace string) object.Ref {
-	return object.Ref{Kind: source.Kind, Namespace: namespace, Name: r.TargetName(source.Name)}
+	return object.Ref{Kind: source.Kind, Namespace: namespace, Name: r.targetName(source.Name)}
 }
 
 // SourceOf is the inverse of TargetRef: it returns the only source whose clone the
@@ -71,7 +71,7 @@ func (r Rule) SourceOf(target object.Ref) (source object.Ref, ok bool) {
 	} else {
 		source = r.Source.Ref()
 	}
-	return source, source.Kind == target.Kind && r.TargetName(source.Name) == target.Name
+	return source, source.Kind == target.Kind && r.targetName(source.Name) == target.Name
 }
 
 // Reaches reports whether the rule clones source to target if it selects the

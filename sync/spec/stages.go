@@ -38,7 +38,7 @@ func compileStages(delivery Delivery) (*Stages, error) {
 		}
 		stages.all = append(stages.all, compiled)
 	}
-	stages.all = append(stages.all, stage{Stage: Stage{Name: LastStage}})
+	stages.all = append(stages.all, stage{Stage: Stage{Name: lastStage}})
 	return stages, nil
 }
 
@@ -50,7 +50,7 @@ func (s *Stages) Of(namespace string, nsLabels map[string]string) int {
 
 func (s stage) takes(namespace string, nsLabels map[string]string) bool {
 	switch {
-	case s.Name == LastStage:
+	case s.Name == lastStage:
 		return true
 	case s.Percent > 0:
 		return percentile(s.Name, namespace) < s.Percent
