@@ -41,9 +41,9 @@ func newEnv(t *testing.T) *env {
 }
 
 // namespace makes one in which pods can be made.
-func (e *env) namespace(name string) {
+func (e *env) namespace(name string, labels ...string) {
 	e.Helper()
-	e.Namespace(name)
+	e.Namespace(name, labels...)
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return err
