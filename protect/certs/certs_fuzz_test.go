@@ -88,7 +88,7 @@ func TestACAThatCanVouchForNothingIsReplaced(t *testing.T) {
 
 // requireServable fails unless a client that trusts the published CAs accepts
 // the credential for every host.
-func requireServable(t testing.TB, credential *Credential, hosts spec.Hosts, now time.Time) {
+func requireServable(t testing.TB, credential *credential, hosts spec.Hosts, now time.Time) {
 	t.Helper()
 	for _, host := range hosts.Names {
 		_, err := credential.verify(credential.Roots, host, now)

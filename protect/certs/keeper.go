@@ -46,8 +46,8 @@ type Keeper struct {
 	wake    loop.Wake
 
 	mu        sync.Mutex
-	wanted    *Credential
-	serving   *Credential
+	wanted    *credential
+	serving   *credential
 	retired   []retired
 	problem   error
 	listeners []func()
@@ -64,7 +64,7 @@ type Origin interface {
 	// credential returns the certificate to serve and the CAs to trust. secret
 	// is nil if it does not exist. The result is nil if it is not known yet.
 	// The error is an unusableError if the Secret cannot be used.
-	credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error)
+	credential(ctx context.Context, secret *corev1.Secret, settled settledFunc) (*credential, error)
 }
 
 // unusableError is the reason why a certificate cannot be served. It quotes no
@@ -186,8 +186,8 @@ func (c *Keeper) observe(bundles []string) {
 	}
 }
 
-// settled returns a Settled for the bundles that API servers trust at now.
-func (c *Keeper) settled(now time.Time) Settled {
+// settled returns a settledFunc for the bundles that API servers trust at now.
+func (c *Keeper) settled(now time.Time) settledFunc {
 	return func(ca *x509.Certificate) bool {
 		return c.published.contains(ca) && now.Sub(c.published.since) >= c.settle
 	}
@@ -233,7 +233,7 @@ func (c *Keeper) setProblem(why unusableError) {
 
 // adopt stores wanted and serves it once it is trusted. If wanted is nil, it
 // only applies transitions that depend on time.
-func (c *Keeper) adopt(wanted *Credential, now time.Time) {
+func (c *Keeper) adopt(wanted *credential, now time.Time) {
 	c.mu.Lock()
 	if wanted == nil {
 		wanted = c.wanted

@@ -32,7 +32,7 @@ func (o *Own) secret() (namespace, name string) { return o.Namespace, spec.Certi
 // credential renews the certificate in secret if that is due, and returns it
 // once it is written. It returns nil if another replica wrote the Secret first;
 // the watch event then triggers another call.
-func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled Settled) (*Credential, error) {
+func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled settledFunc) (*credential, error) {
 	var stored *Material
 	if secret != nil {
 		var err error

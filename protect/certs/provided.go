@@ -31,7 +31,7 @@ type Provided struct {
 
 func (p *Provided) secret() (namespace, name string) { return p.Namespace, p.Name }
 
-func (p *Provided) credential(_ context.Context, secret *corev1.Secret, _ Settled) (*Credential, error) {
+func (p *Provided) credential(_ context.Context, secret *corev1.Secret, _ settledFunc) (*credential, error) {
 	credential, err := p.read(secret)
 	if err == nil {
 		p.Metrics.valid.Set(1)
@@ -47,7 +47,7 @@ func (p *Provided) credential(_ context.Context, secret *corev1.Secret, _ Settle
 	return nil, unusableError{err}
 }
 
-func (p *Provided) read(secret *corev1.Secret) (*Credential, error) {
+func (p *Provided) read(secret *corev1.Secret) (*credential, error) {
 	if secret == nil {
 		return nil, errors.New("does not exist; create it, or correct protect.certificates.secretName in the configuration")
 	}
@@ -76,7 +76,7 @@ func (p *Provided) report(secret *corev1.Secret, err error) {
 // decodeCredential reads a Secret of type kubernetes.io/tls. The trusted CAs
 // are in ca.crt; without it, a self-signed tls.crt is its own CA. Errors quote
 // no data.
-func decodeCredential(data map[string][]byte) (*Credential, error) {
+func decodeCredential(data map[string][]byte) (*credential, error) {
 	chain, err := decodeCertificates(data[fieldLeaf])
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", fieldLeaf, err)
@@ -98,7 +98,7 @@ func decodeCredential(data map[string][]byte) (*Credential, error) {
 		return nil, fmt.Errorf("%s is missing and %s is not self-signed; add the CA that signed it", fieldBundle, fieldLeaf)
 	}
 	pair.Leaf = chain[0]
-	return &Credential{TLS: &pair, Roots: roots}, nil
+	return &credential{TLS: &pair, Roots: roots}, nil
 }
 
 func selfSigned(chain []*x509.Certificate) []*x509.Certificate {

@@ -50,15 +50,15 @@ const (
 	TaskPruneCA   Task = "PruneCA"
 )
 
-// Settled reports whether every API server trusts ca.
-type Settled func(ca *x509.Certificate) bool
+// settledFunc reports whether every API server trusts ca.
+type settledFunc func(ca *x509.Certificate) bool
 
 // Due returns the next task for m. m may be nil.
 //
 // A CA is replaced in steps, so that every API server always trusts the served
 // certificate: publish the new CA together with the old one, wait until it has
 // settled, issue a new serving certificate, remove the old CA.
-func Due(m *Material, hosts spec.Hosts, settled Settled, now time.Time) Task {
+func Due(m *Material, hosts spec.Hosts, settled settledFunc, now time.Time) Task {
 	switch {
 	case m == nil || needsRenewal(m.bundle[0], now):
 		return TaskRenewCA
@@ -84,7 +84,7 @@ func when(condition bool, task Task) Task {
 // which may be nil. If m is nil, the CAs of previous, which may be nil too,
 // stay published after the new one. If the CA of m cannot sign a trusted
 // certificate, it is replaced. done lists the performed tasks.
-func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time.Time) (kept *Material, done []Task, err error) {
+func Maintain(m, previous *Material, hosts spec.Hosts, settled settledFunc, now time.Time) (kept *Material, done []Task, err error) {
 	kept = m
 	for task := Due(kept, hosts, settled, now); task != TaskNone; task = Due(kept, hosts, settled, now) {
 		if slices.Contains(done, task) {
@@ -115,8 +115,8 @@ func Maintain(m, previous *Material, hosts spec.Hosts, settled Settled, now time
 }
 
 // Credential returns the serving certificate and the CAs to trust.
-func (m *Material) Credential() *Credential {
-	return &Credential{
+func (m *Material) Credential() *credential {
+	return &credential{
 		TLS:   &tls.Certificate{Certificate: [][]byte{m.leaf.Raw}, PrivateKey: m.leafKey, Leaf: m.leaf},
 		Roots: m.bundle,
 	}

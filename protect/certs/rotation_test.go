@@ -14,7 +14,7 @@ import (
 
 func start() time.Time { return time.Date(2030, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// never and always are Settled functions.
+// never and always are settledFuncs.
 func never(*x509.Certificate) bool { return false }
 
 func always(*x509.Certificate) bool { return true }

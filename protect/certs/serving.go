@@ -23,24 +23,24 @@ func publishedBy(configuration *admissionregistrationv1.ValidatingWebhookConfigu
 	return slices.Compact(bundles)
 }
 
-// Credential is a serving certificate with the CAs that a client must trust.
-type Credential struct {
+// credential is a serving certificate with the CAs that a client must trust.
+type credential struct {
 	// TLS has its Leaf set. Intermediate CAs may follow the leaf.
 	TLS   *tls.Certificate
 	Roots []*x509.Certificate
 }
 
-func (c *Credential) leaf() *x509.Certificate { return c.TLS.Leaf }
+func (c *credential) leaf() *x509.Certificate { return c.TLS.Leaf }
 
 // trustedBy reports whether a client that trusts roots accepts the certificate.
-func (c *Credential) trustedBy(roots []*x509.Certificate, now time.Time) bool {
+func (c *credential) trustedBy(roots []*x509.Certificate, now time.Time) bool {
 	_, err := c.verify(roots, "", now)
 	return err == nil
 }
 
 // verify returns the chains from the certificate to one of roots. An empty host
 // matches any certificate.
-func (c *Credential) verify(roots []*x509.Certificate, host string, now time.Time) ([][]*x509.Certificate, error) {
+func (c *credential) verify(roots []*x509.Certificate, host string, now time.Time) ([][]*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, der := range c.TLS.Certificate[1:] {
 		if certificate, err := x509.ParseCertificate(der); err == nil {
@@ -55,7 +55,7 @@ func (c *Credential) verify(roots []*x509.Certificate, host string, now time.Tim
 
 // expiries returns the expiry times of the certificate and of the CA that
 // signed it.
-func (c *Credential) expiries(now time.Time) (serving, ca time.Time) {
+func (c *credential) expiries(now time.Time) (serving, ca time.Time) {
 	vouching := c.Roots[0]
 	if chains, err := c.verify(c.Roots, "", now); err == nil {
 		vouching = chains[0][len(chains[0])-1]
@@ -73,7 +73,7 @@ type publishedCAs struct {
 }
 
 // trusts reports whether clients of every bundle accept the certificate.
-func (p publishedCAs) trusts(credential *Credential, now time.Time) bool {
+func (p publishedCAs) trusts(credential *credential, now time.Time) bool {
 	return !slices.ContainsFunc(p.bundles, func(bundle []*x509.Certificate) bool { return !credential.trustedBy(bundle, now) })
 }
 
@@ -86,7 +86,7 @@ func (p publishedCAs) contains(ca *x509.Certificate) bool {
 // server trusts it. Until then it is current, unless API servers do not accept
 // that either. A changed bundle reaches all API servers within settle. Both
 // certificates may be nil.
-func chooseServing(current, wanted *Credential, published publishedCAs, settle time.Duration, now time.Time) *Credential {
+func chooseServing(current, wanted *credential, published publishedCAs, settle time.Duration, now time.Time) *credential {
 	switch {
 	case wanted == nil:
 		return current

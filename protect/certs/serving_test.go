@@ -10,7 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 )
 
-func newCredential(t *testing.T, now time.Time) *Credential {
+func newCredential(t *testing.T, now time.Time) *credential {
 	t.Helper()
 	return maintain(t, nil, nil, protecttest.Hosts(), now, TaskRenewCA, TaskRenewLeaf).Credential()
 }
@@ -19,16 +19,16 @@ func TestServe(t *testing.T) {
 	const settle = time.Minute
 	now := start()
 	old, next := newCredential(t, now), newCredential(t, now)
-	renewed := &Credential{TLS: next.TLS, Roots: append(next.Roots[:1:1], old.Roots...)}
+	renewed := &credential{TLS: next.TLS, Roots: append(next.Roots[:1:1], old.Roots...)}
 	expired := newCredential(t, now.Add(-2*caLifetime))
 	published := func(age time.Duration, bundles ...[]*x509.Certificate) publishedCAs {
 		return publishedCAs{bundles: bundles, since: now.Add(-age)}
 	}
 	both := union(old.Roots, next.Roots)
 	for sentence, tc := range map[string]struct {
-		current, wanted *Credential
+		current, wanted *credential
 		published       publishedCAs
-		want            *Credential
+		want            *credential
 	}{
 		"nothing, while there is nothing":                     {nil, nil, published(0), nil},
 		"the first, whatever is published":                    {nil, next, published(0, old.Roots), next},

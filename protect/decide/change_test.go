@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -28,6 +30,13 @@ func TestChanges(t *testing.T) {
 		return func(o *object.Full) { o.Labels = map[string]string{key: value} }
 	}
 	none := func(*object.Full) {}
+	// The rule selects by a label whose absence selects, too.
+	base, err := rules.NewBase("shared", rules.Source{Kind: object.Secret, Namespace: "platform", Selector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "share", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"never"}}},
+	}})
+	require.NoError(t, err)
+	rule := spec.Rule{Base: base, Copied: spec.Copied{Labels: []string{"tier*"}, Annotations: []string{"*"}}}
+	rule.Default()
 	for name, tc := range map[string]struct {
 		before, after func(*object.Full)
 		want          []string
@@ -51,15 +60,15 @@ func TestChanges(t *testing.T) {
 		"selecting label added":      {none, label("share", ""), []string{"metadata.labels"}},
 		"selecting label kept":       {label("share", "yes"), label("share", "yes"), nil},
 		"other labels":               {label("team", "a"), label("team", "b"), nil},
-		"a copied label":             {label("tier.example.org/x", "a"), label("tier.example.org/x", "b"), []string{fieldLabels}},
-		"a copied label added":       {none, label("tier", ""), []string{fieldLabels}},
-		"a copied label removed":     {label("tier", ""), none, []string{fieldLabels}},
-		"a copied annotation":        {none, annotation("example.org/note", "x"), []string{fieldAnnotations}},
+		"a copied label":             {label("tier.example.org/x", "a"), label("tier.example.org/x", "b"), []string{"metadata.labels"}},
+		"a copied label added":       {none, label("tier", ""), []string{"metadata.labels"}},
+		"a copied label removed":     {label("tier", ""), none, []string{"metadata.labels"}},
+		"a copied annotation":        {none, annotation("example.org/note", "x"), []string{"metadata.annotations"}},
 		"an annotation never copied": {none, annotation("kubectl.kubernetes.io/last-applied-configuration", "{}"), nil},
-		"owner added":                {none, ownedBy("a"), []string{fieldOwners}},
-		"owner removed":              {ownedBy("a", "b"), ownedBy("a"), []string{fieldOwners}},
+		"owner added":                {none, ownedBy("a"), []string{"metadata.ownerReferences"}},
+		"owner removed":              {ownedBy("a", "b"), ownedBy("a"), []string{"metadata.ownerReferences"}},
 		"owners reordered":           {ownedBy("a", "b"), ownedBy("b", "a"), nil},
-		"owner twice":                {ownedBy("a"), ownedBy("a", "a"), []string{fieldOwners}},
+		"owner twice":                {ownedBy("a"), ownedBy("a", "a"), []string{"metadata.ownerReferences"}},
 		"finalizer added":            {finalizers("a"), finalizers("a", "b"), []string{"metadata.finalizers"}},
 		"finalizer removed":          {finalizers("a", "b"), finalizers("a"), nil},
 		"finalizer swapped":          {finalizers("a"), finalizers("b"), []string{"metadata.finalizers"}},
@@ -68,7 +77,11 @@ func TestChanges(t *testing.T) {
 		"several":                    {none, func(o *object.Full) { o.Content.Type, o.Content.Immutable = "a", true }, []string{"type", "immutable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, changedFields(protecttest.NewSecret(tc.before), protecttest.NewSecret(tc.after), []string{"share"}, spec.Copied{Labels: []string{"tier*"}, Annotations: []string{"*"}}))
+			request := update(alice, protecttest.NewSecret(tc.before), protecttest.NewSecret(tc.after))
+			request.Scope.About = decide.AboutSelected
+			verdict := decide.Decide(request, rules.NewSet(rule), newWorld())
+			require.Equal(t, tc.want, verdict.Changed)
+			require.Equal(t, tc.want == nil, verdict.Allowed)
 		})
 	}
 }

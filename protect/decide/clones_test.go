@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -33,108 +34,108 @@ func withLabel(key, value string) func(*object.Full) {
 	return func(o *object.Full) { o.Labels = object.Merged(o.Labels, map[string]string{key: value}) }
 }
 
-func inTeam(request Request) Request {
+func inTeam(request decide.Request) decide.Request {
 	request.Namespace = "team-a"
 	return request
 }
 
-func updateClone(user string, before, after *object.Full) Request {
+func updateClone(user string, before, after *object.Full) decide.Request {
 	return inTeam(update(user, before, after))
 }
 
-func createClone(user string, created *object.Full) Request {
+func createClone(user string, created *object.Full) decide.Request {
 	request := updateClone(user, nil, created)
 	request.Operation = spec.Create
 	return request
 }
 
-func removeClone(user string) Request {
-	return inTeam(with(remove(user), func(r *Request) { r.Old = newClone() }))
+func removeClone(user string) decide.Request {
+	return inTeam(with(remove(user), func(r *decide.Request) { r.Old = newClone() }))
 }
 
 func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
-	masters := func(r *Request) { r.User.Groups = []string{"system:masters"} }
+	masters := func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }
 	runDecide(t, map[string]decideCase{
 		"taking the label off is refused": {
 			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = nil })),
-			reason:  ReasonMarksChanged, refused: true,
+			reason:  decide.ReasonMarksChanged, refused: true,
 		},
 		"changing the label is refused": {
-			request: updateClone(alice, newClone(), newClone(withLabel(mark.CloneLabel, "no"))), reason: ReasonMarksChanged, refused: true,
+			request: updateClone(alice, newClone(), newClone(withLabel(mark.CloneLabel, "no"))), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"taking the rule's label off is refused": {
 			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = map[string]string{mark.CloneLabel: "true"} })),
-			reason:  ReasonMarksChanged, refused: true,
+			reason:  decide.ReasonMarksChanged, refused: true,
 		},
 		"naming another rule by its label is refused": {
-			request: updateClone(alice, newClone(), newClone(withLabel(mark.Rule, "other"))), reason: ReasonMarksChanged, refused: true,
+			request: updateClone(alice, newClone(), newClone(withLabel(mark.Rule, "other"))), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"the rule's label marks nothing on an object that is no clone": {
 			request: updateClone(alice, unmarked(), newClone(func(o *object.Full) { o.Labels, o.Annotations = map[string]string{mark.Rule: "blogsecret"}, nil })),
-			reason:  ReasonNotProtected,
+			reason:  decide.ReasonNotProtected,
 		},
 		"naming another source is refused": {
-			request: updateClone(alice, newClone(), newClone(annotated(mark.Source, "Secret/x/y"))), reason: ReasonMarksChanged, refused: true,
+			request: updateClone(alice, newClone(), newClone(annotated(mark.Source, "Secret/x/y"))), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"adding an annotation of ours is refused": {
-			request: updateClone(alice, newClone(), newClone(annotated(mark.OnRuleRemoved, "Delete"))), reason: ReasonMarksChanged, refused: true,
+			request: updateClone(alice, newClone(), newClone(annotated(mark.OnRuleRemoved, "Delete"))), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"forging a report on the consumers of a revision is refused": {
-			request: updateClone(alice, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: ReasonMarksChanged, refused: true,
+			request: updateClone(alice, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"Headwater may report on them": {
-			request: updateClone(protecttest.HeadwaterUser, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: ReasonByHeadwater,
+			request: updateClone(protecttest.HeadwaterUser, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: decide.ReasonByHeadwater,
 		},
 		"taking all annotations off is refused": {
 			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Annotations = nil })),
-			reason:  ReasonMarksChanged, refused: true,
+			reason:  decide.ReasonMarksChanged, refused: true,
 		},
 		"threat T4: forging a clone out of an object is refused": {
-			request: updateClone(alice, unmarked(), newClone()), reason: ReasonMarksChanged, refused: true,
+			request: updateClone(alice, unmarked(), newClone()), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"threat T4: creating a forged clone is refused": {
-			request: createClone(alice, newClone()), reason: ReasonMarksChanged, refused: true,
+			request: createClone(alice, newClone()), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"the label alone is refused": {
-			request: createClone(alice, newClone(func(o *object.Full) { o.Annotations = nil })), reason: ReasonMarksChanged, refused: true,
+			request: createClone(alice, newClone(func(o *object.Full) { o.Annotations = nil })), reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"those who may change the source may not change marks": {
-			request: with(createClone(alice, newClone()), masters), reason: ReasonMarksChanged, refused: true,
+			request: with(createClone(alice, newClone()), masters), reason: decide.ReasonMarksChanged, refused: true,
 		},
-		"Headwater may": {request: createClone(protecttest.HeadwaterUser, newClone()), reason: ReasonByHeadwater},
+		"Headwater may": {request: createClone(protecttest.HeadwaterUser, newClone()), reason: decide.ReasonByHeadwater},
 		"nobody passes for Headwater while its name is unknown": {
-			world: func(w *World) { w.Headwater = "" }, request: createClone(protecttest.HeadwaterUser, newClone()),
-			reason: ReasonMarksChanged, refused: true,
+			world: func(w *decide.World) { w.Headwater = "" }, request: createClone(protecttest.HeadwaterUser, newClone()),
+			reason: decide.ReasonMarksChanged, refused: true,
 		},
-		"a label of one's own passes":      {request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: ReasonNoProtectedChange},
-		"a rewrite without change passes":  {request: updateClone(alice, newClone(), newClone()), reason: ReasonNoProtectedChange},
-		"an edit of the data is reverted":  {request: updateClone(alice, newClone(), newClone(protecttest.SetData("x"))), reason: ReasonNoProtectedChange},
-		"a delete is healed":               {request: removeClone(alice), reason: ReasonNotProtected},
-		"creating what is no clone passes": {request: createClone(alice, unmarked()), reason: ReasonNotProtected},
+		"a label of one's own passes":      {request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: decide.ReasonNoProtectedChange},
+		"a rewrite without change passes":  {request: updateClone(alice, newClone(), newClone()), reason: decide.ReasonNoProtectedChange},
+		"an edit of the data is reverted":  {request: updateClone(alice, newClone(), newClone(protecttest.SetData("x"))), reason: decide.ReasonNoProtectedChange},
+		"a delete is healed":               {request: removeClone(alice), reason: decide.ReasonNotProtected},
+		"creating what is no clone passes": {request: createClone(alice, unmarked()), reason: decide.ReasonNotProtected},
 		"annotations mark nothing without the label": {
-			request: createClone(alice, newClone(func(o *object.Full) { o.Labels = nil })), reason: ReasonNotProtected,
+			request: createClone(alice, newClone(func(o *object.Full) { o.Labels = nil })), reason: decide.ReasonNotProtected,
 		},
 		"invariant 10: a new object that cannot be read is refused": {
-			request: createClone(alice, nil), reason: ReasonUnreadable, refused: true,
+			request: createClone(alice, nil), reason: decide.ReasonUnreadable, refused: true,
 		},
 		"invariant 10: a clone created in another namespace than the request says is refused": {
-			request: with(createClone(alice, newClone()), func(r *Request) { r.Namespace = "team-b" }), reason: ReasonUnreadable, refused: true,
+			request: with(createClone(alice, newClone()), func(r *decide.Request) { r.Namespace = "team-b" }), reason: decide.ReasonUnreadable, refused: true,
 		},
 		"invariant 10: a clone as it was that cannot be read is refused": {
-			request: updateClone(alice, nil, newClone()), reason: ReasonUnreadable, refused: true,
+			request: updateClone(alice, nil, newClone()), reason: decide.ReasonUnreadable, refused: true,
 		},
 		"a kind that is never cloned is free": {
-			request: with(createClone(alice, newClone()), func(r *Request) { r.Kind = "" }), reason: ReasonNotProtected,
+			request: with(createClone(alice, newClone()), func(r *decide.Request) { r.Kind = "" }), reason: decide.ReasonNotProtected,
 		},
 	})
 	t.Run("a trial run that only audits refuses no marks", func(t *testing.T) {
-		verdict := Decide(createClone(alice, newClone()), rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld())
+		verdict := decide.Decide(createClone(alice, newClone()), rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld())
 		require.True(t, verdict.Allowed)
-		require.Equal(t, OutcomeAudited, verdict.Outcome())
+		require.Equal(t, decide.OutcomeAudited, verdict.Outcome())
 		require.Equal(t, "blogsecret", verdict.Rule)
 	})
 	t.Run("a rule that the file does not have is not named", func(t *testing.T) {
-		verdict := Decide(createClone(alice, newClone(annotated(mark.Rule, "made-up"))), rules.NewSet(protecttest.BlogRule()), newWorld())
+		verdict := decide.Decide(createClone(alice, newClone(annotated(mark.Rule, "made-up"))), rules.NewSet(protecttest.BlogRule()), newWorld())
 		require.Empty(t, verdict.Rule)
 		require.Contains(t, verdict.Message, "headwater: Secret team-a/blogsecret carries the label or annotations of a clone")
 	})
@@ -142,54 +143,56 @@ func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 
 func TestDecideDeniedClones(t *testing.T) {
 	deny := func(r *spec.Rule) { r.Clones = spec.Deny }
-	edit := func(user string) Request { return updateClone(user, newClone(), newClone(protecttest.SetData("x"))) }
+	edit := func(user string) decide.Request {
+		return updateClone(user, newClone(), newClone(protecttest.SetData("x")))
+	}
 	runDecide(t, map[string]decideCase{
-		"an edit is refused":  {rule: deny, request: edit(alice), reason: ReasonProtected, refused: true},
-		"a delete is refused": {rule: deny, request: removeClone(alice), reason: ReasonProtected, refused: true},
+		"an edit is refused":  {rule: deny, request: edit(alice), reason: decide.ReasonProtected, refused: true},
+		"a delete is refused": {rule: deny, request: removeClone(alice), reason: decide.ReasonProtected, refused: true},
 		"a delete of the whole collection is refused": {
-			rule: deny, request: with(removeClone(alice), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+			rule: deny, request: with(removeClone(alice), func(r *decide.Request) { r.Name = "" }), reason: decide.ReasonProtected, refused: true,
 		},
 		"threat T6: freezing by immutable is refused": {
 			rule: deny, request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Content.Immutable = true })),
-			reason: ReasonProtected, refused: true,
+			reason: decide.ReasonProtected, refused: true,
 		},
 		"an owner, because the garbage collector would then delete it, is refused": {
 			rule: deny, request: updateClone(alice, newClone(), newClone(owned)),
-			reason: ReasonProtected, refused: true,
+			reason: decide.ReasonProtected, refused: true,
 		},
-		"loophole 7: a rewrite without change passes": {rule: deny, request: updateClone(alice, newClone(), newClone()), reason: ReasonNoProtectedChange},
+		"loophole 7: a rewrite without change passes": {rule: deny, request: updateClone(alice, newClone(), newClone()), reason: decide.ReasonNoProtectedChange},
 		"a label of one's own passes": {
-			rule: deny, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: ReasonNoProtectedChange,
+			rule: deny, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: decide.ReasonNoProtectedChange,
 		},
 		"so does one that is copied: it may be somebody's own, and else is healed": {
 			rule: func(r *spec.Rule) { r.Clones, r.Copied.Labels = spec.Deny, []string{"*"} }, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))),
-			reason: ReasonNoProtectedChange,
+			reason: decide.ReasonNoProtectedChange,
 		},
-		"Headwater may": {rule: deny, request: edit(protecttest.HeadwaterUser), reason: ReasonByHeadwater},
+		"Headwater may": {rule: deny, request: edit(protecttest.HeadwaterUser), reason: decide.ReasonByHeadwater},
 		"those who may change the source may": {
-			rule: deny, request: with(edit(alice), func(r *Request) { r.User.Groups = []string{"system:masters"} }), reason: ReasonExempt,
+			rule: deny, request: with(edit(alice), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), reason: decide.ReasonExempt,
 		},
 		"but not its marks": {
-			rule: deny, request: with(updateClone(alice, newClone(), unmarked()), func(r *Request) { r.User.Groups = []string{"system:masters"} }),
-			reason: ReasonMarksChanged, refused: true,
+			rule: deny, request: with(updateClone(alice, newClone(), unmarked()), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
+			reason: decide.ReasonMarksChanged, refused: true,
 		},
 		"an owner is refused where deletions alone are protected": {
 			rule: func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }, request: updateClone(alice, newClone(), newClone(owned)),
-			reason: ReasonProtected, refused: true,
+			reason: decide.ReasonProtected, refused: true,
 		},
 		"an identity from the settings deletes what has no owner": {
-			rule: deny, world: func(w *World) { w.SystemIdentities = []string{"operator"} }, request: removeClone("operator"), reason: ReasonGarbageCollection,
+			rule: deny, world: func(w *decide.World) { w.SystemIdentities = []string{"operator"} }, request: removeClone("operator"), reason: decide.ReasonGarbageCollection,
 		},
 		"an operation that the rule leaves out passes": {
 			rule:    func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Update} },
-			request: removeClone(alice), reason: ReasonOperationNotProtected,
+			request: removeClone(alice), reason: decide.ReasonOperationNotProtected,
 		},
-		"the namespace controller empties a namespace":      {rule: deny, request: removeClone(namespaceController), reason: ReasonGarbageCollection},
-		"the garbage collector deletes what has no owner":   {rule: deny, request: removeClone(garbageCollector), reason: ReasonGarbageCollection},
-		"so they do under the controller manager's name":    {rule: deny, request: removeClone(controllerManager), reason: ReasonGarbageCollection},
-		"a system controller may not edit":                  {rule: deny, request: edit(namespaceController), reason: ReasonProtected, refused: true},
-		"an object of the same name that is no clone":       {rule: deny, request: updateClone(alice, unmarked(), unmarked(protecttest.SetData("x"))), reason: ReasonNotProtected},
-		"a clone of another rule is reverted":               {rule: deny, request: updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), protecttest.SetData("x"))), reason: ReasonNoProtectedChange},
-		"invariant 10: a clone that cannot be read is kept": {rule: deny, request: with(removeClone(alice), func(r *Request) { r.Old = nil }), reason: ReasonUnreadable, refused: true},
+		"the namespace controller empties a namespace":      {rule: deny, request: removeClone(namespaceController), reason: decide.ReasonGarbageCollection},
+		"the garbage collector deletes what has no owner":   {rule: deny, request: removeClone(garbageCollector), reason: decide.ReasonGarbageCollection},
+		"so they do under the controller manager's name":    {rule: deny, request: removeClone(controllerManager), reason: decide.ReasonGarbageCollection},
+		"a system controller may not edit":                  {rule: deny, request: edit(namespaceController), reason: decide.ReasonProtected, refused: true},
+		"an object of the same name that is no clone":       {rule: deny, request: updateClone(alice, unmarked(), unmarked(protecttest.SetData("x"))), reason: decide.ReasonNotProtected},
+		"a clone of another rule is reverted":               {rule: deny, request: updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), protecttest.SetData("x"))), reason: decide.ReasonNoProtectedChange},
+		"invariant 10: a clone that cannot be read is kept": {rule: deny, request: with(removeClone(alice), func(r *decide.Request) { r.Old = nil }), reason: decide.ReasonUnreadable, refused: true},
 	})
 }

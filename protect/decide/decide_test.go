@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -18,9 +19,9 @@ const alice = "alice"
 
 type decideCase struct {
 	rule    func(*spec.Rule)
-	world   func(*World)
-	request Request
-	reason  Reason
+	world   func(*decide.World)
+	request decide.Request
+	reason  decide.Reason
 	refused bool
 }
 
@@ -36,12 +37,12 @@ func runDecide(t *testing.T, cases map[string]decideCase) {
 			if tc.world != nil {
 				world = newWorld(tc.world)
 			}
-			verdict := Decide(tc.request, rules.NewSet(rule), world)
+			verdict := decide.Decide(tc.request, rules.NewSet(rule), world)
 			require.Equal(t, tc.reason, verdict.Reason)
 			require.Equal(t, !tc.refused, verdict.Allowed)
 			require.NotContains(t, fmt.Sprintf("%+v", verdict), protecttest.Canary, "invariant 11: no value leaves in a verdict")
 
-			dry := Decide(with(tc.request, func(r *Request) { r.DryRun = true }), rules.NewSet(rule), world)
+			dry := decide.Decide(with(tc.request, func(r *decide.Request) { r.DryRun = true }), rules.NewSet(rule), world)
 			require.Equal(t, verdict, dry, "a dry run is judged the same")
 		})
 	}
@@ -50,106 +51,106 @@ func runDecide(t *testing.T, cases map[string]decideCase) {
 func TestDecideWhatIsProtected(t *testing.T) {
 	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 	runDecide(t, map[string]decideCase{
-		"an edit by a stranger is refused":  {request: edit, reason: ReasonProtected, refused: true},
-		"a delete by a stranger is refused": {request: remove(alice), reason: ReasonProtected, refused: true},
+		"an edit by a stranger is refused":  {request: edit, reason: decide.ReasonProtected, refused: true},
+		"a delete by a stranger is refused": {request: remove(alice), reason: decide.ReasonProtected, refused: true},
 		"another object of the namespace is free": {
-			request: with(edit, func(r *Request) {
+			request: with(edit, func(r *decide.Request) {
 				r.Name = "other"
 				r.Old = protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })
 				r.New = protecttest.NewSecret(protecttest.SetData("x"), func(o *object.Full) { o.Name = "other" })
 			}),
-			reason: ReasonNotProtected,
+			reason: decide.ReasonNotProtected,
 		},
 		"the same name of another kind is free": {
-			request: with(edit, func(r *Request) { r.Kind = object.ConfigMap }), reason: ReasonNotProtected,
+			request: with(edit, func(r *decide.Request) { r.Kind = object.ConfigMap }), reason: decide.ReasonNotProtected,
 		},
 		"the same name in another namespace is free": {
-			request: with(edit, func(r *Request) {
+			request: with(edit, func(r *decide.Request) {
 				r.Namespace = "other"
 				r.Old = protecttest.NewSecret(func(o *object.Full) { o.Namespace = "other" })
 				r.New = protecttest.NewSecret(protecttest.SetData("x"), func(o *object.Full) { o.Namespace = "other" })
 			}),
-			reason: ReasonNotProtected,
+			reason: decide.ReasonNotProtected,
 		},
 		"a resource that is never protected is free": {
-			request: with(edit, func(r *Request) { r.Kind = "" }), reason: ReasonNotProtected,
+			request: with(edit, func(r *decide.Request) { r.Kind = "" }), reason: decide.ReasonNotProtected,
 		},
 		"an operation that the rule leaves out is free": {
-			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create} }, request: edit, reason: ReasonOperationNotProtected,
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create} }, request: edit, reason: decide.ReasonOperationNotProtected,
 		},
 		"an edit is free when the rule lists deletes only": {
-			rule: onlyDelete, request: edit, reason: ReasonNoProtectedChange,
+			rule: onlyDelete, request: edit, reason: decide.ReasonNoProtectedChange,
 		},
 		"but not an owner, because the garbage collector would then delete it": {
-			rule: onlyDelete, request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(owned)), reason: ReasonProtected, refused: true,
+			rule: onlyDelete, request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(owned)), reason: decide.ReasonProtected, refused: true,
 		},
 		"nor one let go: of those that stay, none may be there": {
-			rule: onlyDelete, request: update(alice, protecttest.NewSecret(owned), protecttest.NewSecret()), reason: ReasonProtected, refused: true,
+			rule: onlyDelete, request: update(alice, protecttest.NewSecret(owned), protecttest.NewSecret()), reason: decide.ReasonProtected, refused: true,
 		},
 		"but by the garbage collector, with whatever else is free": {
-			rule: onlyDelete, request: update(garbageCollector, protecttest.NewSecret(owned), protecttest.NewSecret(protecttest.SetData("x"))), reason: ReasonGarbageCollection,
+			rule: onlyDelete, request: update(garbageCollector, protecttest.NewSecret(owned), protecttest.NewSecret(protecttest.SetData("x"))), reason: decide.ReasonGarbageCollection,
 		},
-		"making it by a stranger is refused": {request: create(alice, protecttest.NewSecret()), reason: ReasonProtected, refused: true},
+		"making it by a stranger is refused": {request: create(alice, protecttest.NewSecret()), reason: decide.ReasonProtected, refused: true},
 		"making it under a name that the API server generates is refused": {
-			request: with(create(alice, protecttest.NewSecret()), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+			request: with(create(alice, protecttest.NewSecret()), func(r *decide.Request) { r.Name = "" }), reason: decide.ReasonProtected, refused: true,
 		},
 		"making another object is free": {
-			request: create(alice, protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })), reason: ReasonNotProtected,
+			request: create(alice, protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })), reason: decide.ReasonNotProtected,
 		},
 		"making it is free when the rule leaves it out": {
-			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }, request: create(alice, protecttest.NewSecret()), reason: ReasonOperationNotProtected,
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }, request: create(alice, protecttest.NewSecret()), reason: decide.ReasonOperationNotProtected,
 		},
-		"making it by Headwater passes": {request: create(protecttest.HeadwaterUser, protecttest.NewSecret()), reason: ReasonByHeadwater},
+		"making it by Headwater passes": {request: create(protecttest.HeadwaterUser, protecttest.NewSecret()), reason: decide.ReasonByHeadwater},
 		"making it by a system controller is refused, even in a namespace in deletion": {
-			world: terminating("platform"), request: create(namespaceController, protecttest.NewSecret()), reason: ReasonProtected, refused: true,
+			world: terminating("platform"), request: create(namespaceController, protecttest.NewSecret()), reason: decide.ReasonProtected, refused: true,
 		},
 		"making it by a user that the rule allows passes": {
-			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, protecttest.NewSecret()), reason: ReasonExempt,
+			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, protecttest.NewSecret()), reason: decide.ReasonExempt,
 		},
 		"a delete is free when the rule lists updates only": {
-			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }, request: remove(alice), reason: ReasonOperationNotProtected,
+			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }, request: remove(alice), reason: decide.ReasonOperationNotProtected,
 		},
 		"an operation that is neither update nor delete is free": {
-			request: with(edit, func(r *Request) { r.Operation = "" }), reason: ReasonNotProtected,
+			request: with(edit, func(r *decide.Request) { r.Operation = "" }), reason: decide.ReasonNotProtected,
 		},
 		"loophole 8: deleting a collection sends no name, and is refused all the same": {
-			request: with(remove(alice), func(r *Request) { r.Name = "" }), reason: ReasonProtected, refused: true,
+			request: with(remove(alice), func(r *decide.Request) { r.Name = "" }), reason: decide.ReasonProtected, refused: true,
 		},
 		"loophole 9: an object pinned in deletion by a finalizer cannot be edited": {
 			request: update(alice, protecttest.NewSecret(inDeletion), protecttest.NewSecret(inDeletion, protecttest.SetData("x"))),
-			reason:  ReasonProtected, refused: true,
+			reason:  decide.ReasonProtected, refused: true,
 		},
 		"loophole 7: a rewrite that changes nothing passes": {
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret()), reason: ReasonNoProtectedChange,
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret()), reason: decide.ReasonNoProtectedChange,
 		},
 		"loophole 7: removing a finalizer passes": {
 			request: update(alice,
 				protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"foregroundDeletion"} }), protecttest.NewSecret()),
-			reason: ReasonNoProtectedChange,
+			reason: decide.ReasonNoProtectedChange,
 		},
 		"a label that is copied to every clone": {
 			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("tier", "x"))), reason: ReasonProtected, refused: true,
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("tier", "x"))), reason: decide.ReasonProtected, refused: true,
 		},
 		"a label that is not": {
 			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("team", "x"))), reason: ReasonNoProtectedChange,
+			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("team", "x"))), reason: decide.ReasonNoProtectedChange,
 		},
 		"loophole 10: stripping our marks is refused": {
 			request: update(alice,
 				protecttest.NewSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), protecttest.NewSecret()),
-			reason: ReasonProtected, refused: true,
+			reason: decide.ReasonProtected, refused: true,
 		},
 		"threat T6: adding a finalizer is refused": {
 			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"a/b"} })),
-			reason:  ReasonProtected, refused: true,
+			reason:  decide.ReasonProtected, refused: true,
 		},
 		"threat T6: freezing by immutable is refused": {
 			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Content.Immutable = true })),
-			reason:  ReasonProtected, refused: true,
+			reason:  decide.ReasonProtected, refused: true,
 		},
 		"threat T18: a forced replacement starts with a delete, which is refused": {
-			request: remove(alice), reason: ReasonProtected, refused: true,
+			request: remove(alice), reason: decide.ReasonProtected, refused: true,
 		},
 	})
 }
@@ -164,7 +165,7 @@ func inDeletion(o *object.Full) {
 }
 
 func TestDecideWhoMayEdit(t *testing.T) {
-	edit := func(user string, groups ...string) Request {
+	edit := func(user string, groups ...string) decide.Request {
 		request := update(user, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 		request.User.Groups = groups
 		return request
@@ -174,36 +175,36 @@ func TestDecideWhoMayEdit(t *testing.T) {
 	}
 	runDecide(t, map[string]decideCase{
 		"a user of the rule": {
-			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: edit(alice), reason: ReasonExempt,
+			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: edit(alice), reason: decide.ReasonExempt,
 		},
 		"a group of the rule": {
-			rule: func(r *spec.Rule) { r.Allow.Groups = []string{"ops"} }, request: edit(alice, "dev", "ops"), reason: ReasonExempt,
+			rule: func(r *spec.Rule) { r.Allow.Groups = []string{"ops"} }, request: edit(alice, "dev", "ops"), reason: decide.ReasonExempt,
 		},
 		"a service account of the rule": {
-			rule: deployer, request: edit("system:serviceaccount:ci:deployer"), reason: ReasonExempt,
+			rule: deployer, request: edit("system:serviceaccount:ci:deployer"), reason: decide.ReasonExempt,
 		},
 		"threat T11: a service account of the same name elsewhere does not count": {
-			rule: deployer, request: edit("system:serviceaccount:other:deployer"), reason: ReasonProtected, refused: true,
+			rule: deployer, request: edit("system:serviceaccount:other:deployer"), reason: decide.ReasonProtected, refused: true,
 		},
 		"threat T11: a name that only begins alike does not count": {
-			rule: deployer, request: edit("system:serviceaccount:ci:deployer2"), reason: ReasonProtected, refused: true,
+			rule: deployer, request: edit("system:serviceaccount:ci:deployer2"), reason: decide.ReasonProtected, refused: true,
 		},
 		"a holder of the ClusterRole through a ClusterRoleBinding": {
-			request: edit(alice, "system:masters"), reason: ReasonExempt,
+			request: edit(alice, "system:masters"), reason: decide.ReasonExempt,
 		},
 		"a rule without any exception": {
 			rule:    func(r *spec.Rule) { r.Allow.ClusterRoles = []string{} },
-			request: edit(alice, "system:masters"), reason: ReasonProtected, refused: true,
+			request: edit(alice, "system:masters"), reason: decide.ReasonProtected, refused: true,
 		},
 		"Headwater itself": {
-			request: edit("system:serviceaccount:headwater:headwater"), reason: ReasonByHeadwater,
+			request: edit("system:serviceaccount:headwater:headwater"), reason: decide.ReasonByHeadwater,
 		},
 		"nobody passes for Headwater while its name is unknown": {
-			world:   func(w *World) { w.Headwater = "" },
-			request: edit(""), reason: ReasonUnreadable, refused: true,
+			world:   func(w *decide.World) { w.Headwater = "" },
+			request: edit(""), reason: decide.ReasonUnreadable, refused: true,
 		},
 		"another service account of Headwater's namespace does not pass for it": {
-			request: edit("system:serviceaccount:headwater:other"), reason: ReasonProtected, refused: true,
+			request: edit("system:serviceaccount:headwater:other"), reason: decide.ReasonProtected, refused: true,
 		},
 	})
 }
@@ -220,66 +221,66 @@ func TestDecideSystemControllers(t *testing.T) {
 	renamed.Name = "b"
 	runDecide(t, map[string]decideCase{
 		"loophole 5: the namespace controller empties a namespace in deletion": {
-			world: terminating("platform"), request: remove(namespaceController), reason: ReasonNamespaceTerminating,
+			world: terminating("platform"), request: remove(namespaceController), reason: decide.ReasonNamespaceTerminating,
 		},
 		"loophole 6: it may have the name of the controller manager": {
-			world: terminating("platform"), request: remove(controllerManager), reason: ReasonNamespaceTerminating,
+			world: terminating("platform"), request: remove(controllerManager), reason: decide.ReasonNamespaceTerminating,
 		},
 		"the garbage collector as well": {
-			world: terminating("platform"), request: remove(garbageCollector), reason: ReasonNamespaceTerminating,
+			world: terminating("platform"), request: remove(garbageCollector), reason: decide.ReasonNamespaceTerminating,
 		},
 		"an identity from the settings as well": {
-			world: func(w *World) {
+			world: func(w *decide.World) {
 				terminating("platform")(w)
 				w.SystemIdentities = []string{"operator"}
 			},
-			request: remove("operator"), reason: ReasonNamespaceTerminating,
+			request: remove("operator"), reason: decide.ReasonNamespaceTerminating,
 		},
 		"a system controller may not delete while the namespace lives": {
-			request: remove(namespaceController), reason: ReasonProtected, refused: true,
+			request: remove(namespaceController), reason: decide.ReasonProtected, refused: true,
 		},
 		"another namespace in deletion does not count": {
-			world: terminating("other"), request: remove(namespaceController), reason: ReasonProtected, refused: true,
+			world: terminating("other"), request: remove(namespaceController), reason: decide.ReasonProtected, refused: true,
 		},
 		"a stranger may not delete in a namespace in deletion": {
-			world: terminating("platform"), request: remove(alice), reason: ReasonProtected, refused: true,
+			world: terminating("platform"), request: remove(alice), reason: decide.ReasonProtected, refused: true,
 		},
 		"loophole 6: other service accounts of kube-system are strangers": {
 			world: terminating("platform"), request: remove("system:serviceaccount:kube-system:default"),
-			reason: ReasonProtected, refused: true,
+			reason: decide.ReasonProtected, refused: true,
 		},
 		"a system controller may not edit, even in a namespace in deletion": {
 			world: terminating("platform"), request: update(namespaceController, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))),
-			reason: ReasonProtected, refused: true,
+			reason: decide.ReasonProtected, refused: true,
 		},
 		"the garbage collector drops an owner": {
-			request: update(garbageCollector, ownedBy(first), ownedBy()), reason: ReasonGarbageCollection,
+			request: update(garbageCollector, ownedBy(first), ownedBy()), reason: decide.ReasonGarbageCollection,
 		},
 		"the garbage collector ceases to block an owner": {
-			request: update(controllerManager, ownedBy(first), ownedBy(released)), reason: ReasonGarbageCollection,
+			request: update(controllerManager, ownedBy(first), ownedBy(released)), reason: decide.ReasonGarbageCollection,
 		},
 		"the garbage collector may not add an owner": {
-			request: update(garbageCollector, ownedBy(), ownedBy(first)), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(), ownedBy(first)), reason: decide.ReasonProtected, refused: true,
 		},
 		"the garbage collector may not change an owner": {
-			request: update(garbageCollector, ownedBy(first), ownedBy(renamed)), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(first), ownedBy(renamed)), reason: decide.ReasonProtected, refused: true,
 		},
 		"the garbage collector may not begin to block": {
-			request: update(garbageCollector, ownedBy(released), ownedBy(first)), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(released), ownedBy(first)), reason: decide.ReasonProtected, refused: true,
 		},
 		"the garbage collector may not change data on the way": {
-			request: update(garbageCollector, ownedBy(first), protecttest.NewSecret(protecttest.SetData("x"))), reason: ReasonProtected, refused: true,
+			request: update(garbageCollector, ownedBy(first), protecttest.NewSecret(protecttest.SetData("x"))), reason: decide.ReasonProtected, refused: true,
 		},
 		"an identity from the settings drops an owner as well": {
-			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
-			request: update("operator", ownedBy(first), ownedBy()), reason: ReasonGarbageCollection,
+			world:   func(w *decide.World) { w.SystemIdentities = []string{"operator"} },
+			request: update("operator", ownedBy(first), ownedBy()), reason: decide.ReasonGarbageCollection,
 		},
 		"but may not edit": {
-			world:   func(w *World) { w.SystemIdentities = []string{"operator"} },
-			request: update("operator", protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), reason: ReasonProtected, refused: true,
+			world:   func(w *decide.World) { w.SystemIdentities = []string{"operator"} },
+			request: update("operator", protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), reason: decide.ReasonProtected, refused: true,
 		},
 		"a stranger may not drop an owner": {
-			request: update(alice, ownedBy(first), ownedBy()), reason: ReasonProtected, refused: true,
+			request: update(alice, ownedBy(first), ownedBy()), reason: decide.ReasonProtected, refused: true,
 		},
 	})
 }
@@ -291,36 +292,36 @@ func TestDecideNamespace(t *testing.T) {
 	}
 	runDecide(t, map[string]decideCase{
 		"a namespace that holds a source is kept": {
-			request: removeNamespace(alice, "platform"), reason: ReasonNamespaceGuarded, refused: true,
+			request: removeNamespace(alice, "platform"), reason: decide.ReasonNamespaceGuarded, refused: true,
 		},
 		"a namespace that holds none may go": {
-			world:   func(w *World) { w.HasSource = func(spec.Rule) bool { return false } },
-			request: removeNamespace(alice, "platform"), reason: ReasonSourceAbsent,
+			world:   func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return false } },
+			request: removeNamespace(alice, "platform"), reason: decide.ReasonSourceAbsent,
 		},
 		"another namespace may go": {
-			request: removeNamespace(alice, "other"), reason: ReasonNotProtected,
+			request: removeNamespace(alice, "other"), reason: decide.ReasonNotProtected,
 		},
 		"a rule may leave the namespace unguarded": {
-			rule: unguarded, request: removeNamespace(alice, "platform"), reason: ReasonNotProtected,
+			rule: unguarded, request: removeNamespace(alice, "platform"), reason: decide.ReasonNotProtected,
 		},
 		"an unguarded namespace may go even when the request cannot be made out": {
-			rule: unguarded, request: with(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
-			reason: ReasonNotProtected,
+			rule: unguarded, request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Old = nil }),
+			reason: decide.ReasonNotProtected,
 		},
 		"who may change the source may delete its namespace": {
-			request: with(removeNamespace(alice, "platform"), func(r *Request) { r.User.Groups = []string{"system:masters"} }),
-			reason:  ReasonExempt,
+			request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
+			reason:  decide.ReasonExempt,
 		},
 		"a system controller may not begin the deletion of a namespace": {
 			world:   terminating("platform"),
-			request: removeNamespace(namespaceController, "platform"), reason: ReasonNamespaceGuarded, refused: true,
+			request: removeNamespace(namespaceController, "platform"), reason: decide.ReasonNamespaceGuarded, refused: true,
 		},
 		"a namespace in deletion already may be deleted again": {
-			request: with(removeNamespace(alice, "platform"), func(r *Request) { inDeletion(r.Old) }),
-			reason:  ReasonNamespaceTerminating,
+			request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { inDeletion(r.Old) }),
+			reason:  decide.ReasonNamespaceTerminating,
 		},
 		"an update of a namespace is free": {
-			request: with(removeNamespace(alice, "platform"), func(r *Request) { r.Operation = spec.Update }), reason: ReasonNotProtected,
+			request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Operation = spec.Update }), reason: decide.ReasonNotProtected,
 		},
 	})
 }
@@ -328,69 +329,69 @@ func TestDecideNamespace(t *testing.T) {
 // Invariant 10.
 func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret())
-	unreadable := func(request Request, change func(*Request)) decideCase {
-		return decideCase{request: with(request, change), reason: ReasonUnreadable, refused: true}
+	unreadable := func(request decide.Request, change func(*decide.Request)) decideCase {
+		return decideCase{request: with(request, change), reason: decide.ReasonUnreadable, refused: true}
 	}
 	runDecide(t, map[string]decideCase{
-		"the old object is missing":             unreadable(edit, func(r *Request) { r.Old = nil }),
-		"the old object is missing, and a name": unreadable(edit, func(r *Request) { r.Old, r.Name = nil, "" }),
-		"nothing names the object":              unreadable(edit, func(r *Request) { r.Old, r.Name, r.Namespace = nil, "", "" }),
-		"the request names another object":      unreadable(edit, func(r *Request) { r.Name = "other" }),
-		"the old object has no name":            unreadable(edit, func(r *Request) { r.Old = protecttest.NewSecret(func(o *object.Full) { o.Name = "" }) }),
-		"the request names another namespace":   unreadable(edit, func(r *Request) { r.Namespace = "other" }),
-		"the new object is missing":             unreadable(edit, func(r *Request) { r.New = nil }),
-		"the new object has another name":       unreadable(edit, func(r *Request) { r.New = protecttest.NewSecret(func(o *object.Full) { o.Name = "other" }) }),
-		"nobody asks":                           unreadable(edit, func(r *Request) { r.User.Name = "" }),
-		"nobody asks to delete":                 unreadable(remove(alice), func(r *Request) { r.User.Name = "" }),
-		"an exempt requester of an unreadable request": unreadable(edit, func(r *Request) {
+		"the old object is missing":             unreadable(edit, func(r *decide.Request) { r.Old = nil }),
+		"the old object is missing, and a name": unreadable(edit, func(r *decide.Request) { r.Old, r.Name = nil, "" }),
+		"nothing names the object":              unreadable(edit, func(r *decide.Request) { r.Old, r.Name, r.Namespace = nil, "", "" }),
+		"the request names another object":      unreadable(edit, func(r *decide.Request) { r.Name = "other" }),
+		"the old object has no name":            unreadable(edit, func(r *decide.Request) { r.Old = protecttest.NewSecret(func(o *object.Full) { o.Name = "" }) }),
+		"the request names another namespace":   unreadable(edit, func(r *decide.Request) { r.Namespace = "other" }),
+		"the new object is missing":             unreadable(edit, func(r *decide.Request) { r.New = nil }),
+		"the new object has another name":       unreadable(edit, func(r *decide.Request) { r.New = protecttest.NewSecret(func(o *object.Full) { o.Name = "other" }) }),
+		"nobody asks":                           unreadable(edit, func(r *decide.Request) { r.User.Name = "" }),
+		"nobody asks to delete":                 unreadable(remove(alice), func(r *decide.Request) { r.User.Name = "" }),
+		"an exempt requester of an unreadable request": unreadable(edit, func(r *decide.Request) {
 			r.Old, r.User.Groups = nil, []string{"system:masters"}
 		}),
-		"the namespace is missing":                                        unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Old = nil }),
-		"the namespace is called two names":                               unreadable(removeNamespace(alice, "platform"), func(r *Request) { r.Name = "other" }),
-		"an unreadable object of another namespace, which may be a clone": unreadable(edit, func(r *Request) { r.Old, r.Namespace = nil, "other" }),
+		"the namespace is missing":                                        unreadable(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Old = nil }),
+		"the namespace is called two names":                               unreadable(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Name = "other" }),
+		"an unreadable object of another namespace, which may be a clone": unreadable(edit, func(r *decide.Request) { r.Old, r.Namespace = nil, "other" }),
 		"an unreadable object of another namespace may be deleted, as a clone may": {
-			request: with(remove(alice), func(r *Request) { r.Old, r.Namespace = nil, "other" }), reason: ReasonNotProtected,
+			request: with(remove(alice), func(r *decide.Request) { r.Old, r.Namespace = nil, "other" }), reason: decide.ReasonNotProtected,
 		},
 	})
 }
 
 func TestDecideModes(t *testing.T) {
 	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
-	decide := func(mode spec.Mode, message string) Verdict {
-		return Decide(edit, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode, r.Message = mode, message })), newWorld())
+	decideIn := func(mode spec.Mode, message string) decide.Verdict {
+		return decide.Decide(edit, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode, r.Message = mode, message })), newWorld())
 	}
 	t.Run("Enforce refuses and names the object, the rule and who may edit", func(t *testing.T) {
-		verdict := decide(spec.Enforce, "")
+		verdict := decideIn(spec.Enforce, "")
 		require.False(t, verdict.Allowed)
 		require.Equal(t, `headwater: Secret platform/blogsecret is protected by rule "blogsecret": ClusterRole cluster-admin (through a ClusterRoleBinding) may change it`, verdict.Message)
-		require.Equal(t, OutcomeDenied, verdict.Outcome())
+		require.Equal(t, decide.OutcomeDenied, verdict.Outcome())
 		require.Equal(t, []string{"data"}, verdict.Changed)
 	})
 	t.Run("a message of the rule replaces the default", func(t *testing.T) {
-		require.Equal(t, "ask #platform", decide(spec.Enforce, "ask #platform").Message)
+		require.Equal(t, "ask #platform", decideIn(spec.Enforce, "ask #platform").Message)
 	})
 	t.Run("Warn lets pass with a warning that fits a header", func(t *testing.T) {
-		verdict := decide(spec.Warn, "ask\n#platform")
+		verdict := decideIn(spec.Warn, "ask\n#platform")
 		require.True(t, verdict.Allowed)
 		require.Equal(t, "ask #platform", verdict.Warning)
-		require.Equal(t, OutcomeWarned, verdict.Outcome())
+		require.Equal(t, decide.OutcomeWarned, verdict.Outcome())
 	})
 	t.Run("Audit lets pass with a note for the audit log", func(t *testing.T) {
-		verdict := decide(spec.Audit, "")
+		verdict := decideIn(spec.Audit, "")
 		require.True(t, verdict.Allowed)
 		require.Empty(t, verdict.Warning)
 		require.Contains(t, verdict.Audit["violation"], "is protected by rule")
-		require.Equal(t, OutcomeAudited, verdict.Outcome())
+		require.Equal(t, decide.OutcomeAudited, verdict.Outcome())
 	})
 	t.Run("a mode that nobody knows enforces", func(t *testing.T) {
-		require.False(t, decide("Sometimes", "").Allowed)
+		require.False(t, decideIn("Sometimes", "").Allowed)
 	})
 	t.Run("an exempt requester is told of nothing, and the audit log by which grant", func(t *testing.T) {
-		request := with(edit, func(r *Request) { r.User.Groups = []string{"system:masters"} })
-		verdict := Decide(request, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
+		request := with(edit, func(r *decide.Request) { r.User.Groups = []string{"system:masters"} })
+		verdict := decide.Decide(request, rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })), newWorld())
 		require.Empty(t, verdict.Warning)
 		require.Equal(t, "ClusterRole cluster-admin", verdict.Audit["allowed-by"])
-		require.Equal(t, OutcomeAllowed, verdict.Outcome())
+		require.Equal(t, decide.OutcomeAllowed, verdict.Outcome())
 	})
 }
 
@@ -402,12 +403,12 @@ func TestDecideTakesTheStrictestRule(t *testing.T) {
 		"the strict rule last":  rules.NewSet(warn, enforce),
 	} {
 		t.Run(name, func(t *testing.T) {
-			unknown := with(update(alice, nil, nil), func(r *Request) { r.Name = "" })
-			verdict := Decide(unknown, set, newWorld())
+			unknown := with(update(alice, nil, nil), func(r *decide.Request) { r.Name = "" })
+			verdict := decide.Decide(unknown, set, newWorld())
 			require.False(t, verdict.Allowed)
 			require.Equal(t, "other", verdict.Rule)
 
-			verdict = Decide(removeNamespace(alice, "platform"), set, newWorld())
+			verdict = decide.Decide(removeNamespace(alice, "platform"), set, newWorld())
 			require.False(t, verdict.Allowed)
 			require.Equal(t, "other", verdict.Rule)
 			require.Contains(t, verdict.Message, `headwater: Namespace platform holds Secret platform/other`)
@@ -415,7 +416,7 @@ func TestDecideTakesTheStrictestRule(t *testing.T) {
 	}
 	t.Run("an exemption from one rule of a namespace is none from another", func(t *testing.T) {
 		mine := protecttest.BlogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} })
-		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(mine, enforce), newWorld())
+		verdict := decide.Decide(removeNamespace(alice, "platform"), rules.NewSet(mine, enforce), newWorld())
 		require.False(t, verdict.Allowed)
 		require.Equal(t, "other", verdict.Rule)
 	})
@@ -423,62 +424,62 @@ func TestDecideTakesTheStrictestRule(t *testing.T) {
 
 func TestDecideSourcesBySelector(t *testing.T) {
 	shared := labelled(map[string]string{"share": "yes", "team": "a"})
-	edited := func(change ...func(*object.Full)) Request {
+	edited := func(change ...func(*object.Full)) decide.Request {
 		return update(alice, protecttest.NewSecret(shared), protecttest.NewSecret(append([]func(*object.Full){shared}, change...)...))
 	}
 	for sentence, test := range map[string]struct {
-		request Request
-		reason  Reason
+		request decide.Request
+		reason  decide.Reason
 		refused bool
 	}{
-		"an edit of what is selected is refused":   {edited(protecttest.SetData("x")), ReasonProtected, true},
-		"a delete of what is selected is refused":  {with(remove(alice), func(r *Request) { shared(r.Old) }), ReasonProtected, true},
-		"what is not selected is free":             {update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), ReasonNotProtected, false},
-		"loophole 10: taking the label off first":  {edited(labelled(nil)), ReasonProtected, true},
-		"loophole 10: with the edit":               {edited(labelled(nil), protecttest.SetData("x")), ReasonProtected, true},
-		"loophole 10: changing the label":          {edited(labelled(map[string]string{"share": "no"})), ReasonProtected, true},
-		"a label that the rule does not select by": {edited(labelled(map[string]string{"share": "yes"})), ReasonNoProtectedChange, false},
-		"making an object a source is refused":     {update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), ReasonProtected, true},
-		"as is making it with the label":           {create(alice, protecttest.NewSecret(shared)), ReasonProtected, true},
-		"making it without the label is free":      {create(alice, protecttest.NewSecret()), ReasonNotProtected, false},
+		"an edit of what is selected is refused":   {edited(protecttest.SetData("x")), decide.ReasonProtected, true},
+		"a delete of what is selected is refused":  {with(remove(alice), func(r *decide.Request) { shared(r.Old) }), decide.ReasonProtected, true},
+		"what is not selected is free":             {update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), decide.ReasonNotProtected, false},
+		"loophole 10: taking the label off first":  {edited(labelled(nil)), decide.ReasonProtected, true},
+		"loophole 10: with the edit":               {edited(labelled(nil), protecttest.SetData("x")), decide.ReasonProtected, true},
+		"loophole 10: changing the label":          {edited(labelled(map[string]string{"share": "no"})), decide.ReasonProtected, true},
+		"a label that the rule does not select by": {edited(labelled(map[string]string{"share": "yes"})), decide.ReasonNoProtectedChange, false},
+		"making an object a source is refused":     {update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), decide.ReasonProtected, true},
+		"as is making it with the label":           {create(alice, protecttest.NewSecret(shared)), decide.ReasonProtected, true},
+		"making it without the label is free":      {create(alice, protecttest.NewSecret()), decide.ReasonNotProtected, false},
 		"a new object that cannot be read is held to be selected": {
-			with(create(alice, protecttest.NewSecret()), func(r *Request) { r.New = nil }), ReasonUnreadable, true,
+			with(create(alice, protecttest.NewSecret()), func(r *decide.Request) { r.New = nil }), decide.ReasonUnreadable, true,
 		},
 		"as is what an object becomes that cannot be read": {
-			with(update(alice, protecttest.NewSecret(), nil), func(*Request) {}), ReasonUnreadable, true,
+			with(update(alice, protecttest.NewSecret(), nil), func(*decide.Request) {}), decide.ReasonUnreadable, true,
 		},
 		"an object that cannot be read is held to be selected": {
-			with(edited(), func(r *Request) { r.Old = nil }), ReasonUnreadable, true,
+			with(edited(), func(r *decide.Request) { r.Old = nil }), decide.ReasonUnreadable, true,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			verdict := Decide(test.request, rules.NewSet(protecttest.SelectingRule()), newWorld())
+			verdict := decide.Decide(test.request, rules.NewSet(protecttest.SelectingRule()), newWorld())
 			require.Equal(t, test.reason, verdict.Reason)
 			require.Equal(t, !test.refused, verdict.Allowed)
 		})
 	}
 	t.Run("the namespace is guarded while it holds any, and the message says what", func(t *testing.T) {
-		verdict := Decide(removeNamespace(alice, "platform"), rules.NewSet(protecttest.SelectingRule()), newWorld())
+		verdict := decide.Decide(removeNamespace(alice, "platform"), rules.NewSet(protecttest.SelectingRule()), newWorld())
 		require.Contains(t, verdict.Message, `Namespace platform holds a Secret selected by share=yes, which is protected by rule "shared"`)
 	})
 	t.Run("a rule that leaves creation out lets objects be made a source", func(t *testing.T) {
 		set := rules.NewSet(protecttest.SelectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }))
-		for _, request := range []Request{update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), create(alice, protecttest.NewSecret(shared))} {
-			require.Equal(t, ReasonOperationNotProtected, Decide(request, set, newWorld()).Reason)
+		for _, request := range []decide.Request{update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), create(alice, protecttest.NewSecret(shared))} {
+			require.Equal(t, decide.ReasonOperationNotProtected, decide.Decide(request, set, newWorld()).Reason)
 		}
 	})
 	t.Run("where deletions alone are protected, taking off the label is one", func(t *testing.T) {
 		set := rules.NewSet(protecttest.SelectingRule(onlyDelete))
-		require.False(t, Decide(edited(labelled(nil)), set, newWorld()).Allowed)
-		require.True(t, Decide(edited(protecttest.SetData("x"), withLabel("team", "b")), set, newWorld()).Allowed)
+		require.False(t, decide.Decide(edited(labelled(nil)), set, newWorld()).Allowed)
+		require.True(t, decide.Decide(edited(protecttest.SetData("x"), withLabel("team", "b")), set, newWorld()).Allowed)
 	})
 	t.Run("a denial says who may make it", func(t *testing.T) {
 		require.Equal(t, `headwater: Secret platform/blogsecret would be a source of rule "shared", which protects it: `+
 			`ClusterRole cluster-admin (through a ClusterRoleBinding) may make it`,
-			Decide(update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), rules.NewSet(protecttest.SelectingRule()), newWorld()).Message)
+			decide.Decide(update(alice, protecttest.NewSecret(), protecttest.NewSecret(shared)), rules.NewSet(protecttest.SelectingRule()), newWorld()).Message)
 	})
 	t.Run("a denial names the object", func(t *testing.T) {
-		require.Contains(t, Decide(edited(protecttest.SetData("x")), rules.NewSet(protecttest.SelectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)
+		require.Contains(t, decide.Decide(edited(protecttest.SetData("x")), rules.NewSet(protecttest.SelectingRule()), newWorld()).Message, `headwater: Secret platform/blogsecret is protected by rule "shared"`)
 	})
 }
 
@@ -486,7 +487,7 @@ func TestDecideAsksEveryRuleThatProtectsAnObject(t *testing.T) {
 	edit := update(alice, protecttest.NewSecret(labelled(map[string]string{"share": "yes"})), protecttest.NewSecret(labelled(map[string]string{"share": "yes"}), protecttest.SetData("x")))
 	named, selecting := protecttest.BlogRule(func(r *spec.Rule) { r.Allow.Users = []string{alice} }), protecttest.SelectingRule()
 	for _, set := range []*rules.Set[spec.Rule]{rules.NewSet(named, selecting), rules.NewSet(selecting, named)} {
-		verdict := Decide(edit, set, newWorld())
+		verdict := decide.Decide(edit, set, newWorld())
 		require.False(t, verdict.Allowed)
 		require.Equal(t, "shared", verdict.Rule)
 	}
@@ -513,6 +514,10 @@ func TestMessageNamesWhoMayEdit(t *testing.T) {
 			spec.Allow{Users: many}, "user " + strings.Join(many[:8], ", user ") + " or 4 more",
 		},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whoMayEdit(tc.allow)) })
+		t.Run(name, func(t *testing.T) {
+			rule := protecttest.BlogRule()
+			rule.Allow = tc.allow
+			require.Equal(t, `headwater: Secret a/b is protected by rule "blogsecret": `+tc.want+" may change it", decide.ProtectedMessage(rule, spec.Update, "Secret a/b"))
+		})
 	}
 }

@@ -1,12 +1,14 @@
-package decide
+package decide_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -27,7 +29,7 @@ func TestEditorsAreListedWithTheirGrants(t *testing.T) {
 			ServiceAccounts: []spec.ServiceAccount{{Namespace: "ci", Name: "deployer"}},
 		}
 	})
-	editors := Editors(rule, spec.ServiceAccount{Namespace: "headwater-system", Name: "headwater"},
+	editors := decide.Editors(rule, spec.ServiceAccount{Namespace: "headwater-system", Name: "headwater"},
 		[]rbacv1.ClusterRole{role("cluster-admin", anything), role("owner"), role("breaker", overriding("blogsecret")), role("reader")},
 		[]rbacv1.ClusterRoleBinding{
 			*binding("admins", "cluster-admin", "root"), *binding("owners", "owner", "owen"),
@@ -73,6 +75,11 @@ func TestOverridesAsTheAuthorizerDecides(t *testing.T) {
 		"subresources are not the resource":   {changed(func(r *rbacv1.PolicyRule) { r.Resources = []string{"*/status"} }), false},
 		"paths outside the API grant nothing": {rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}, false},
 	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, overrides(test.granted, "blogsecret")) })
+		t.Run(sentence, func(t *testing.T) {
+			editors := decide.Editors(protecttest.BlogRule(), spec.ServiceAccount{}, []rbacv1.ClusterRole{role("breaker", test.granted)},
+				[]rbacv1.ClusterRoleBinding{*binding("breakers", "breaker", "bob")})
+			found := slices.ContainsFunc(editors, func(e decide.Editor) bool { return e.Name == "bob" && e.Grant == decide.GrantOverride })
+			require.Equal(t, test.want, found)
+		})
 	}
 }

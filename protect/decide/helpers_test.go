@@ -1,15 +1,28 @@
-package decide
+package decide_test
 
 import (
-	"slices"
-	"time"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
+	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
 	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+// Users that Kubernetes acts as.
+const (
+	namespaceController = "system:serviceaccount:kube-system:namespace-controller"
+	garbageCollector    = "system:serviceaccount:kube-system:generic-garbage-collector"
+	controllerManager   = "system:kube-controller-manager"
+)
+
+var (
+	newWorld        = decidetest.NewWorld
+	update          = decidetest.Update
+	remove          = decidetest.Remove
+	removeNamespace = decidetest.RemoveNamespace
+	with            = decidetest.With
 )
 
 func binding(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
@@ -27,56 +40,12 @@ func labelled(labels map[string]string) func(*object.Full) {
 	return func(o *object.Full) { o.Labels = labels }
 }
 
-func newWorld(change ...func(*World)) World {
-	world := World{
-		Headwater:   protecttest.HeadwaterUser,
-		Terminating: func(string) bool { return false },
-		HasSource:   func(spec.Rule) bool { return true },
-		Holders:     func(string) []string { return nil },
-		Now:         time.Now,
-		Bound: func(user User, role string) bool {
-			return role == "cluster-admin" && slices.Contains(user.Groups, "system:masters")
-		},
-	}
-	for _, f := range change {
-		f(&world)
-	}
-	return world
+func terminating(name string) func(*decide.World) {
+	return func(w *decide.World) { w.Terminating = func(namespace string) bool { return namespace == name } }
 }
 
-func terminating(name string) func(*World) {
-	return func(w *World) { w.Terminating = func(namespace string) bool { return namespace == name } }
-}
-
-func update(user string, before, after *object.Full) Request {
-	return Request{
-		Operation: spec.Update, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
-		User: User{Name: user}, Old: before, New: after,
-	}
-}
-
-func create(user string, created *object.Full) Request {
+func create(user string, created *object.Full) decide.Request {
 	request := update(user, nil, created)
 	request.Operation, request.Name = spec.Create, created.Name
-	return request
-}
-
-func remove(user string) Request {
-	return Request{
-		Operation: spec.Delete, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
-		User: User{Name: user}, Old: protecttest.NewSecret(),
-	}
-}
-
-func removeNamespace(user, name string) Request {
-	return Request{
-		Operation: spec.Delete, Kind: spec.KindNamespace, Namespace: name, Name: name,
-		User: User{Name: user}, Old: protecttest.NewNamespace(name),
-	}
-}
-
-// with returns request after change.
-func with(request Request, change func(*Request)) Request {
-	change(&request)
 	return request
 }

@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -7,22 +7,23 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 func TestQuestionsTravelInThePath(t *testing.T) {
-	for path, question := range map[string]Scope{
-		"/validate/marks":          {About: AboutMarks},
-		"/validate/selected/a":     {AboutSelected, []string{"a"}},
-		"/validate/namespaces/a/b": {AboutNamespaces, []string{"a", "b"}},
+	for path, question := range map[string]decide.Scope{
+		"/validate/marks":          {About: decide.AboutMarks},
+		"/validate/selected/a":     {decide.AboutSelected, []string{"a"}},
+		"/validate/namespaces/a/b": {decide.AboutNamespaces, []string{"a", "b"}},
 	} {
 		t.Run(path, func(t *testing.T) {
 			require.Equal(t, path, question.Path())
-			require.Equal(t, question, ScopeAt(path))
+			require.Equal(t, question, decide.ScopeAt(path))
 		})
 	}
-	require.Equal(t, Scope{}, ScopeAt("/validate"), "about everything")
+	require.Equal(t, decide.Scope{}, decide.ScopeAt("/validate"), "about everything")
 }
 
 func TestDecideAnswersWhatIsAsked(t *testing.T) {
@@ -39,22 +40,22 @@ func TestDecideAnswersWhatIsAsked(t *testing.T) {
 	changed.Content.Data = map[string][]byte{"k": []byte("other")}
 	for sentence, tc := range map[string]struct {
 		path string
-		want Reason
+		want decide.Reason
 		by   string
 	}{
-		"by the rule that names it":                         {"/validate/sources", ReasonExempt, "named"},
-		"by a rule that selects it":                         {"/validate/selected/shared", ReasonProtected, "shared"},
-		"by the rule that it is a clone of":                 {"/validate/clones", ReasonProtected, "owner"},
-		"by its marks":                                      {"/validate/marks", ReasonNoProtectedChange, "owner"},
-		"by a rule that is gone: then by all":               {"/validate/selected/gone", ReasonProtected, "shared"},
-		"by a rule that is about another object: by all":    {"/validate/selected/owner", ReasonProtected, "shared"},
-		"by whatever there is, without a question":          {"/validate", ReasonProtected, "shared"},
-		"in a way that there is not: then in all there are": {"/validate/else", ReasonProtected, "shared"},
+		"by the rule that names it":                         {"/validate/sources", decide.ReasonExempt, "named"},
+		"by a rule that selects it":                         {"/validate/selected/shared", decide.ReasonProtected, "shared"},
+		"by the rule that it is a clone of":                 {"/validate/clones", decide.ReasonProtected, "owner"},
+		"by its marks":                                      {"/validate/marks", decide.ReasonNoProtectedChange, "owner"},
+		"by a rule that is gone: then by all":               {"/validate/selected/gone", decide.ReasonProtected, "shared"},
+		"by a rule that is about another object: by all":    {"/validate/selected/owner", decide.ReasonProtected, "shared"},
+		"by whatever there is, without a question":          {"/validate", decide.ReasonProtected, "shared"},
+		"in a way that there is not: then in all there are": {"/validate/else", decide.ReasonProtected, "shared"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			request := update(alice, marked, &changed)
-			request.Scope = ScopeAt(tc.path)
-			verdict := Decide(request, set, newWorld())
+			request.Scope = decide.ScopeAt(tc.path)
+			verdict := decide.Decide(request, set, newWorld())
 			require.Equal(t, tc.want, verdict.Reason)
 			require.Equal(t, tc.by, verdict.Rule)
 		})
@@ -66,14 +67,14 @@ func TestDecideAnswersByWhichRuleANamespaceIsAskedAbout(t *testing.T) {
 		protecttest.NewRule("lets", object.Secret, "platform", "a", func(r *spec.Rule) { r.Allow = spec.Allow{Users: []string{alice}} }),
 		protecttest.NewRule("guards", object.Secret, "platform", "b"),
 	)
-	for path, want := range map[string]Reason{
-		"/validate/namespaces/lets": ReasonExempt, "/validate/namespaces/guards": ReasonNamespaceGuarded,
-		"/validate/namespaces": ReasonNamespaceGuarded, "/validate/namespaces/gone": ReasonNamespaceGuarded,
+	for path, want := range map[string]decide.Reason{
+		"/validate/namespaces/lets": decide.ReasonExempt, "/validate/namespaces/guards": decide.ReasonNamespaceGuarded,
+		"/validate/namespaces": decide.ReasonNamespaceGuarded, "/validate/namespaces/gone": decide.ReasonNamespaceGuarded,
 	} {
 		t.Run(path, func(t *testing.T) {
 			request := removeNamespace(alice, "platform")
-			request.Scope = ScopeAt(path)
-			require.Equal(t, want, Decide(request, set, newWorld()).Reason)
+			request.Scope = decide.ScopeAt(path)
+			require.Equal(t, want, decide.Decide(request, set, newWorld()).Reason)
 		})
 	}
 }

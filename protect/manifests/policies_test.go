@@ -1,4 +1,4 @@
-package manifests
+package manifests_test
 
 import (
 	"fmt"
@@ -16,12 +16,13 @@ import (
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
+	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // An end-to-end test with an API server shows that policies decide like Decide.
 
-func policyNames(policies []Policy) (names []string) {
+func policyNames(policies []manifests.Policy) (names []string) {
 	for _, p := range policies {
 		names = append(names, p.Definition.Name+" "+string(p.Binding.Spec.ValidationActions[0]))
 	}
@@ -57,15 +58,15 @@ func TestPolicies(t *testing.T) {
 		"without a rule there are none": {nil, []spec.Mode{spec.Enforce, spec.Warn, spec.Audit}, decidetest.NewWorld(), nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, tc.want, policyNames(Policies(rules.NewSet(tc.rules...), tc.world, tc.modes...)))
+			require.Equal(t, tc.want, policyNames(manifests.Policies(rules.NewSet(tc.rules...), tc.world, tc.modes...)))
 		})
 	}
 }
 
 func TestPoliciesBearNamesThatPermissionsKnow(t *testing.T) {
-	names := PolicyNames()
-	all := append(Policies(rules.NewSet(protecttest.BlogRule(), protecttest.NewRule("warned", object.Secret, "b", "b", func(r *spec.Rule) { r.Mode = spec.Warn }),
-		protecttest.NewRule("audited", object.Secret, "c", "c", func(r *spec.Rule) { r.Mode = spec.Audit })), decidetest.NewWorld(), spec.Enforce, spec.Warn, spec.Audit), SelfPolicy(decidetest.NewWorld()))
+	names := manifests.PolicyNames()
+	all := append(manifests.Policies(rules.NewSet(protecttest.BlogRule(), protecttest.NewRule("warned", object.Secret, "b", "b", func(r *spec.Rule) { r.Mode = spec.Warn }),
+		protecttest.NewRule("audited", object.Secret, "c", "c", func(r *spec.Rule) { r.Mode = spec.Audit })), decidetest.NewWorld(), spec.Enforce, spec.Warn, spec.Audit), manifests.SelfPolicy(decidetest.NewWorld()))
 	for _, p := range all {
 		require.Contains(t, names, p.Definition.Name)
 		require.Equal(t, p.Definition.Name, p.Binding.Name)
@@ -77,7 +78,7 @@ func TestPoliciesBearNamesThatPermissionsKnow(t *testing.T) {
 
 func TestPoliciesDependOnTheRulesOnly(t *testing.T) {
 	a, b := protecttest.BlogRule(), protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle")
-	require.Equal(t, Policies(rules.NewSet(a, b), decidetest.NewWorld(), spec.Enforce), Policies(rules.NewSet(b, a), decidetest.NewWorld(), spec.Enforce), "and not on their order")
+	require.Equal(t, manifests.Policies(rules.NewSet(a, b), decidetest.NewWorld(), spec.Enforce), manifests.Policies(rules.NewSet(b, a), decidetest.NewWorld(), spec.Enforce), "and not on their order")
 }
 
 func TestPoliciesNameWhoMay(t *testing.T) {
@@ -98,7 +99,7 @@ func TestPoliciesNameWhoMay(t *testing.T) {
 			})
 		}
 	})
-	policy := Policies(rules.NewSet(rule, same), world, spec.Enforce)[0].Definition
+	policy := manifests.Policies(rules.NewSet(rule, same), world, spec.Enforce)[0].Definition
 	var allowed []string
 	for _, variable := range policy.Spec.Variables {
 		if strings.HasPrefix(variable.Name, "allowed") {
@@ -130,7 +131,7 @@ func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
 			return all
 		}
 	})
-	for _, p := range Policies(rules.NewSet(many...), world, spec.Enforce) {
+	for _, p := range manifests.Policies(rules.NewSet(many...), world, spec.Enforce) {
 		spec := p.Definition.Spec
 		for _, variable := range spec.Variables {
 			require.Less(t, len(variable.Expression), 100_000, variable.Name)
@@ -146,7 +147,7 @@ func TestPoliciesStayWithinWhatCELTakes(t *testing.T) {
 
 func TestMessagesOfPolicies(t *testing.T) {
 	named := protecttest.BlogRule(func(r *spec.Rule) { r.Message = "ask\nthe team" })
-	policies := Policies(rules.NewSet(named, protecttest.SelectingRule()), decidetest.NewWorld(), spec.Enforce)
+	policies := manifests.Policies(rules.NewSet(named, protecttest.SelectingRule()), decidetest.NewWorld(), spec.Enforce)
 	validations := policies[0].Definition.Spec.Validations
 	require.Equal(t, "ask the team", validations[0].Message, "the API server takes no line breaks")
 	require.Empty(t, validations[0].MessageExpression)

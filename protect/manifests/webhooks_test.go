@@ -1,4 +1,4 @@
-package manifests
+package manifests_test
 
 import (
 	"fmt"
@@ -14,8 +14,15 @@ import (
 	"github.com/headwater-k8s/headwater/internal/validate"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
+	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
+
+// ownersDiffer is true if the owner references differ.
+const ownersDiffer = `object.metadata.?ownerReferences.orValue([]).map(owner, [owner.uid, owner.apiVersion, owner.kind, owner.name] + ` +
+	`(owner.?controller.orValue(false) ? ["controls"] : []) + (owner.?blockOwnerDeletion.orValue(false) ? ["blocks"] : [])) != ` +
+	`oldObject.metadata.?ownerReferences.orValue([]).map(owner, [owner.uid, owner.apiVersion, owner.kind, owner.name] + ` +
+	`(owner.?controller.orValue(false) ? ["controls"] : []) + (owner.?blockOwnerDeletion.orValue(false) ? ["blocks"] : []))`
 
 func noGuard(r *spec.Rule) {
 	guard := false
@@ -27,7 +34,7 @@ func TestConfiguration(t *testing.T) {
 		protecttest.BlogRule(),
 		protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle", noGuard, func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }),
 	)
-	config := Configuration(set, protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), []byte("bundle"))
+	config := manifests.Configuration(set, protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), []byte("bundle"))
 	require.Equal(t, "headwater", config.Name)
 	require.Len(t, config.Webhooks, 3)
 
@@ -102,11 +109,11 @@ func names(config *admissionregistrationv1.ValidatingWebhookConfiguration) (name
 }
 
 func TestConfigurationOfNoRules(t *testing.T) {
-	require.Nil(t, Configuration(rules.NewSet[spec.Rule](), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), []byte("bundle")))
+	require.Nil(t, manifests.Configuration(rules.NewSet[spec.Rule](), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), []byte("bundle")))
 }
 
 func TestConfigurationWithoutGuards(t *testing.T) {
-	config := Configuration(rules.NewSet(protecttest.BlogRule(noGuard)), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	config := manifests.Configuration(rules.NewSet(protecttest.BlogRule(noGuard)), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{"sources.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 }
 
@@ -116,7 +123,7 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 		protecttest.NewRule("enforced", object.Secret, "platform", "b"),
 		protecttest.NewRule("audited", object.Secret, "other", "c", func(r *spec.Rule) { r.Mode = spec.Audit }),
 	)
-	config := Configuration(set, protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	config := manifests.Configuration(set, protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"namespaces.protect.headwater.dev Fail", "observed-namespaces.protect.headwater.dev Ignore",
@@ -132,7 +139,7 @@ func TestOutageNeverBlocksWhatIsOnlyObserved(t *testing.T) {
 }
 
 func TestConfigurationOfSourcesBySelector(t *testing.T) {
-	config := Configuration(rules.NewSet(protecttest.SelectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create, spec.Delete} })), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	config := manifests.Configuration(rules.NewSet(protecttest.SelectingRule(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create, spec.Delete} })), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{"namespaces.protect.headwater.dev Fail", "shared.selected.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail"}, names(config))
 	webhook := config.Webhooks[1]
 	require.Equal(t, []string{"platform"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
@@ -155,10 +162,10 @@ func TestConfigurationOfSourcesBySelector(t *testing.T) {
 }
 
 func TestConfigurationOfClones(t *testing.T) {
-	config := Configuration(rules.NewSet(
+	config := manifests.Configuration(rules.NewSet(
 		protecttest.BlogRule(noGuard, func(r *spec.Rule) { r.Clones, r.Mode = spec.Deny, spec.Warn }), protecttest.NewRule("free", object.Secret, "platform", "free", noGuard),
 		protecttest.NewRule("ca", object.ConfigMap, "platform", "ca", noGuard, func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }),
-	), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"clones.protect.headwater.dev Fail", "observed-clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Fail",
@@ -198,7 +205,7 @@ func TestConfigurationOfClones(t *testing.T) {
 }
 
 func TestConfigurationThatOnlyObservesGuardsNoMarks(t *testing.T) {
-	config := Configuration(rules.NewSet(protecttest.BlogRule(noGuard, func(r *spec.Rule) { r.Mode = spec.Audit })), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	config := manifests.Configuration(rules.NewSet(protecttest.BlogRule(noGuard, func(r *spec.Rule) { r.Mode = spec.Audit })), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{"observed-sources.protect.headwater.dev Ignore", "observed-marks.protect.headwater.dev Ignore"}, names(config))
 }
 
@@ -211,12 +218,12 @@ func askedBy(webhook admissionregistrationv1.ValidatingWebhook) string {
 }
 
 func TestRulesThatGuardOneNamespaceAreAskedAboutOneByOne(t *testing.T) {
-	config := Configuration(rules.NewSet(
+	config := manifests.Configuration(rules.NewSet(
 		protecttest.NewRule("audited", object.Secret, "platform", "a", func(r *spec.Rule) { r.Mode = spec.Audit }),
 		protecttest.NewRule("enforced", object.Secret, "platform", "b"),
 		protecttest.NewRule("strict", object.Secret, "platform", "c"),
 		protecttest.NewRule("alone", object.Secret, "other", "d"),
-	), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "observed-sources.protect.headwater.dev Ignore",
 		"namespaces.protect.headwater.dev Fail", "namespaces-2.protect.headwater.dev Fail", "namespaces-3.protect.headwater.dev Fail",
@@ -245,34 +252,34 @@ func TestTheWebhooksAreBounded(t *testing.T) {
 			for i := range tc.rules {
 				all = append(all, protecttest.NewRule(fmt.Sprintf("r%03d", i), object.Secret, fmt.Sprintf("n%d", i%tc.namespaces), fmt.Sprintf("s%d", i)))
 			}
-			require.Len(t, names(Configuration(rules.NewSet(all...), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)), tc.want)
+			require.Len(t, names(manifests.Configuration(rules.NewSet(all...), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)), tc.want)
 		})
 	}
 }
 
 func TestConfigurationByStance(t *testing.T) {
 	set := rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Clones = spec.Deny }))
-	for stance, want := range map[FailureMode][]string{
-		Probe: {
+	for stance, want := range map[manifests.FailureMode][]string{
+		manifests.Probe: {
 			"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore",
 			"clones.protect.headwater.dev Ignore", "marks.protect.headwater.dev Ignore",
 		},
-		FailClosed: {
+		manifests.FailClosed: {
 			"sources.protect.headwater.dev Fail", "namespaces.protect.headwater.dev Fail",
 			"clones.protect.headwater.dev Fail", "marks.protect.headwater.dev Fail",
 		},
-		FailOpen: {"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore"},
+		manifests.FailOpen: {"sources.protect.headwater.dev Ignore", "namespaces.protect.headwater.dev Ignore"},
 	} {
 		t.Run(string(stance), func(t *testing.T) {
-			require.Equal(t, want, names(Configuration(set, protecttest.HeadwaterUser, stance, protecttest.Endpoint(t), nil)))
+			require.Equal(t, want, names(manifests.Configuration(set, protecttest.HeadwaterUser, stance, protecttest.Endpoint(t), nil)))
 		})
 	}
 }
 
 func TestConfigurationDependsOnTheRulesOnly(t *testing.T) {
 	a, b := protecttest.BlogRule(), protecttest.NewRule("ca", object.ConfigMap, "certs", "ca-bundle")
-	one := Configuration(rules.NewSet(a, b), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
-	require.Equal(t, one, Configuration(rules.NewSet(b, a), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil), "and not on their order")
+	one := manifests.Configuration(rules.NewSet(a, b), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
+	require.Equal(t, one, manifests.Configuration(rules.NewSet(b, a), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil), "and not on their order")
 }
 
 func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
@@ -281,7 +288,7 @@ func TestExpressionsStayWithinWhatCELTakes(t *testing.T) {
 		name := func(length int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("x", length-3) }
 		many = append(many, protecttest.NewRule(name(63), object.ConfigMap, name(63), name(253)))
 	}
-	config := Configuration(rules.NewSet(many...), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+	config := manifests.Configuration(rules.NewSet(many...), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 	require.Equal(t, []string{
 		"sources.protect.headwater.dev Fail", "sources-2.protect.headwater.dev Fail", "sources-3.protect.headwater.dev Fail",
 		"sources-4.protect.headwater.dev Fail", "sources-5.protect.headwater.dev Fail",
@@ -307,8 +314,19 @@ func TestLiteralCannotBeBrokenOutOf(t *testing.T) {
 		"a line separator":  {"a\u2028", `"a\u2028"`},
 		"a template":        {"${x}`", "\"${x}`\""},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, literal(tc.in)) })
+		t.Run(name, func(t *testing.T) {
+			config := manifests.Configuration(rules.NewSet(protecttest.BlogRule()), tc.in, manifests.FailClosed, protecttest.Endpoint(t), nil)
+			require.Contains(t, config.Webhooks[0].MatchConditions, admissionregistrationv1.MatchCondition{
+				Name: "not-headwater", Expression: "request.userInfo.username != " + tc.want,
+			})
+		})
 	}
+}
+
+// marksOf returns where the webhook that guards marks is served.
+func marksOf(endpoint spec.Endpoint) admissionregistrationv1.WebhookClientConfig {
+	webhooks := manifests.Configuration(rules.NewSet(protecttest.BlogRule()), protecttest.HeadwaterUser, manifests.FailClosed, endpoint, nil).Webhooks
+	return webhooks[len(webhooks)-1].ClientConfig
 }
 
 func TestNewEndpoint(t *testing.T) {
@@ -317,7 +335,7 @@ func TestNewEndpoint(t *testing.T) {
 		require.Equal(t, []string{
 			"headwater-webhook.headwater", "headwater-webhook.headwater.svc", "headwater-webhook.headwater.svc.cluster.local",
 		}, endpoint.Hosts.Names)
-		require.Nil(t, clientConfig(endpoint, decide.Scope{}, nil).URL)
+		require.Nil(t, marksOf(endpoint).URL)
 	})
 	for url, want := range map[string]string{
 		"https://127.0.0.1:9443":       "https://127.0.0.1:9443/validate/marks",
@@ -328,8 +346,8 @@ func TestNewEndpoint(t *testing.T) {
 		t.Run(url, func(t *testing.T) {
 			endpoint, err := spec.NewEndpoint(url, "headwater")
 			require.NoError(t, err)
-			require.Equal(t, want, *clientConfig(endpoint, decide.Scope{About: decide.AboutMarks}, nil).URL)
-			require.Nil(t, clientConfig(endpoint, decide.Scope{About: decide.AboutMarks}, nil).Service)
+			require.Equal(t, want, *marksOf(endpoint).URL)
+			require.Nil(t, marksOf(endpoint).Service)
 			require.Equal(t, 1, len(endpoint.Hosts.Names)+len(endpoint.Hosts.IPs))
 		})
 	}
@@ -343,10 +361,10 @@ func TestNewEndpoint(t *testing.T) {
 }
 
 func TestTheWebhookOfTheConfigurationAsksAboutOneConfigMapAndFailsOpen(t *testing.T) {
-	webhook := ConfigurationWebhook(decide.OwnConfiguration{Namespace: "own", Name: "headwater"}, protecttest.Endpoint(t), []byte("ca"))
+	webhook := manifests.ConfigurationWebhook(decide.OwnConfiguration{Namespace: "own", Name: "headwater"}, protecttest.Endpoint(t), []byte("ca"))
 	require.Equal(t, "configuration.protect.headwater.dev", webhook.Name)
 	require.Equal(t, admissionregistrationv1.Ignore, *webhook.FailurePolicy)
-	require.Equal(t, inNamespaces([]string{"own"}), webhook.NamespaceSelector)
+	require.Equal(t, []string{"own"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
 	require.Equal(t, `object.metadata.name == "headwater"`, webhook.MatchConditions[0].Expression)
 	require.Equal(t, []string{"configmaps"}, webhook.Rules[0].Resources)
 	require.Equal(t, []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, webhook.Rules[0].Operations)
@@ -368,11 +386,11 @@ func TestContentIsCheckedWhateverTheOperationsOfItsRule(t *testing.T) {
 		"a source whose webhook is asked anyway":    {protecttest.BlogRule(everything), []string{"sources.protect.headwater.dev Fail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := Configuration(rules.NewSet(test.rule), protecttest.HeadwaterUser, FailClosed, protecttest.Endpoint(t), nil)
+			config := manifests.Configuration(rules.NewSet(test.rule), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), nil)
 			require.Equal(t, append(test.want, "marks.protect.headwater.dev Fail"), names(config))
 		})
 	}
-	config := Configuration(rules.NewSet(protecttest.BlogRule(deletions)), protecttest.HeadwaterUser, FailOpen, protecttest.Endpoint(t), nil)
+	config := manifests.Configuration(rules.NewSet(protecttest.BlogRule(deletions)), protecttest.HeadwaterUser, manifests.FailOpen, protecttest.Endpoint(t), nil)
 	require.Contains(t, config.Webhooks[1].MatchConditions[0].Expression, `in ["CREATE secrets/platform/blogsecret", "UPDATE secrets/platform/blogsecret"]`)
 	require.Len(t, config.Webhooks[1].MatchConditions, 3, "plain edits are not excluded")
 }

@@ -65,7 +65,7 @@ type Prover struct {
 	OnChange func()
 	Clock    clock.Clock
 	Events   interface{ Record(events.Event) }
-	Metrics  *Metrics
+	Metrics  *metrics
 	Log      *zap.Logger
 	Wake     loop.Wake
 	proof    atomic.Pointer[Proof]

@@ -5,12 +5,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics are the metrics of the registered objects.
-type Metrics struct{ tampered *prometheus.CounterVec }
+// metrics are the metrics of the registered objects.
+type metrics struct{ tampered *prometheus.CounterVec }
 
 // NewMetrics registers the metrics with registry.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{
+func NewMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
 		tampered: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_protection_tampered_total",
 			Help: "Times that somebody else changed or deleted what keeps others out, by kind of object, and it was restored.",

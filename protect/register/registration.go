@@ -55,7 +55,7 @@ type Registration struct {
 	Events interface{ Record(events.Event) }
 	// OnChange is called after each write.
 	OnChange func()
-	Metrics  *Metrics
+	Metrics  *metrics
 	Log      *zap.Logger
 	Wake     loop.Wake
 

@@ -11,7 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// never is a certs.Settled.
+// never says that no CA has settled.
 func never(*x509.Certificate) bool { return false }
 
 // maintain calls certs.Maintain while no API server trusts a new CA yet.
