@@ -11,6 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/internal/plantest"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -18,13 +19,11 @@ import (
 
 const invalidUser = `key "user" is missing`
 
-// cloneOf is what the cache shows after rule's clone of source was written.
-func cloneOf(t *testing.T, rule *spec.Rule, source *object.Full, namespace string) *object.Digested {
-	t.Helper()
-	clone := plan.Desired(*rule, source, namespace).Digested(synctest.Hasher(t))
-	clone.UID, clone.ResourceVersion = "clone-1", "7"
-	return clone
-}
+var (
+	cloneOf = plantest.CloneOf
+	stateOf = plantest.StateOf
+	unlabel = plantest.Unlabel
+)
 
 func TestPlan(t *testing.T) {
 	data := map[string]string{"user": "blog", "password": "s3cret"}
@@ -352,24 +351,10 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// stateOf has rule claim its place in namespace.
-func stateOf(rule *spec.Rule, source *object.Full, namespace *plan.Namespace) plan.State {
-	return plan.State{
-		Target: rule.TargetRef(source.Ref(), namespace.Name), Namespace: namespace, Former: rule,
-		Candidates: []plan.Candidate{{Rule: rule, Ref: source.Ref(), Source: source}},
-	}
-}
-
 func withoutRule(t *testing.T, s *plan.State) {
 	t.Helper()
 	inSync(t, s)
 	s.Candidates, s.Former = nil, nil
-}
-
-// unlabel takes the label from the clone.
-func unlabel(s *plan.State) {
-	delete(s.Clone.Labels, mark.CloneLabel)
-	s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
 }
 
 func withoutSource(t *testing.T, s *plan.State) {
@@ -422,7 +407,7 @@ func foreign(t *testing.T, source *object.Full) *object.Digested {
 
 func inSync(t *testing.T, s *plan.State) {
 	t.Helper()
-	s.Clone = cloneOf(t, s.Candidates[0].Rule, s.Candidates[0].Source, s.Namespace.Name)
+	plantest.InSync(t, s)
 }
 
 func ofAnotherVersion(t *testing.T, s *plan.State) {
