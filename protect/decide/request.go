@@ -30,7 +30,7 @@ type Request struct {
 	Scope Scope
 	// Old is the current object, New the object after the request. Each is nil
 	// if it is missing or unreadable. For a namespace they contain only
-	// metadata.
+	// metadata. They have neither managed fields nor a time of creation.
 	Old, New *object.Full
 }
 

@@ -1,12 +1,11 @@
 package webhook
 
 import (
-	"bytes"
 	"errors"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -20,9 +19,53 @@ const (
 	reviewKind    = "AdmissionReview"
 )
 
-// parseReview parses an AdmissionReview. Its errors never quote the body.
-func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
-	var review admissionv1.AdmissionReview
+// review is an AdmissionReview as the API server sends it.
+type review struct {
+	metav1.TypeMeta
+
+	Request *reviewRequest `json:"request"`
+}
+
+// reviewRequest is an AdmissionRequest. Its own fields replace those of the same
+// name: objects are decoded later, and what no decision needs is not decoded.
+type reviewRequest struct {
+	admissionv1.AdmissionRequest
+
+	Object      rawObject `json:"object"`
+	OldObject   rawObject `json:"oldObject"`
+	Kind        unread    `json:"kind"`
+	RequestKind unread    `json:"requestKind"`
+	RequestFor  unread    `json:"requestResource"`
+	Options     unread    `json:"options"`
+	UserInfo    userInfo  `json:"userInfo"`
+}
+
+type userInfo struct {
+	authenticationv1.UserInfo
+
+	Extra unread `json:"extra"`
+}
+
+// rawObject is the JSON of an object. It is a part of the review's body, not a copy.
+type rawObject []byte
+
+// UnmarshalJSON keeps text.
+func (r *rawObject) UnmarshalJSON(text []byte) error {
+	*r = text
+	return nil
+}
+
+// unread is the place of a field that is not decoded. A second one of the same name is
+// still an error.
+type unread struct{}
+
+// UnmarshalJSON ignores the value, which is valid JSON.
+func (*unread) UnmarshalJSON([]byte) error { return nil }
+
+// parseReview parses an AdmissionReview. The result refers to body. Its errors never
+// quote the body.
+func parseReview(body []byte) (*reviewRequest, error) {
+	var review review
 	if !decode(body, &review) {
 		return nil, errors.New("body is not the JSON of an AdmissionReview")
 	}
@@ -44,7 +87,7 @@ func parseReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 
 // toRequest converts a review. It leaves unreadable parts empty; decide.Decide
 // denies the request if they matter.
-func toRequest(in *admissionv1.AdmissionRequest) decide.Request {
+func toRequest(in *reviewRequest) decide.Request {
 	request := decide.Request{
 		Kind:      kindOf(in),
 		Namespace: in.Namespace,
@@ -72,7 +115,7 @@ func toRequest(in *admissionv1.AdmissionRequest) decide.Request {
 	return request
 }
 
-func kindOf(in *admissionv1.AdmissionRequest) object.Kind {
+func kindOf(in *reviewRequest) object.Kind {
 	if in.Resource.Group != "" {
 		return ""
 	}
@@ -88,39 +131,21 @@ func kindOf(in *admissionv1.AdmissionRequest) object.Kind {
 }
 
 // readObject returns nil unless raw is a complete object of kind.
-func readObject(kind object.Kind, raw runtime.RawExtension) *object.Full {
-	if len(raw.Raw) == 0 {
-		return nil
-	}
-	var target runtime.Object
+func readObject(kind object.Kind, raw rawObject) *object.Full {
+	var in reviewed
 	switch kind {
 	case object.Secret:
-		target = &corev1.Secret{}
+		in = &secret{}
 	case object.ConfigMap:
-		target = &corev1.ConfigMap{}
+		in = &configMap{}
 	default:
-		target = &corev1.Namespace{}
+		in = &namespace{}
 	}
-	if !decode(raw.Raw, target) {
+	if !decode(raw, in) {
 		return nil
 	}
-	if got := target.GetObjectKind().GroupVersionKind(); got.Group != "" || got.Version != "v1" || got.Kind != string(kind) {
-		return nil
-	}
-	return toFull(target)
-}
-
-func toFull(obj runtime.Object) *object.Full {
-	switch typed := obj.(type) {
-	case *corev1.Namespace:
-		return &object.Full{ObjectMeta: typed.ObjectMeta, Kind: spec.KindNamespace}
-	case *corev1.Secret:
-		if len(typed.StringData) > 0 { // the API server moves it to data before it sends a review
-			return nil
-		}
-	}
-	full, err := object.FromAPI(obj)
-	if err != nil {
+	full := in.full()
+	if full == nil || full.Kind != kind {
 		return nil
 	}
 	return full
@@ -131,37 +156,4 @@ func toFull(obj runtime.Object) *object.Full {
 func decode(data []byte, into any) bool {
 	strict, err := json.UnmarshalStrict(data, into, json.DisallowDuplicateFields)
 	return err == nil && len(strict) == 0
-}
-
-// countElements counts the objects, lists and their entries in a JSON text. A
-// few bytes of JSON can need a lot of memory for these.
-func countElements(text []byte) int {
-	count := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '{', '[', ',':
-			count++
-		case '"':
-			i += stringLength(text[i+1:])
-		}
-	}
-	return count
-}
-
-// stringLength returns the length of the JSON string that text starts in, with
-// the closing quotation mark.
-func stringLength(text []byte) int {
-	for at := 0; ; at++ {
-		next := bytes.IndexAny(text[at:], `"\\`)
-		if next < 0 {
-			return len(text)
-		}
-		if at += next; text[at] == '"' {
-			return at + 1
-		}
-		at++ // skip the escaped character
-		if at >= len(text) {
-			return len(text)
-		}
-	}
 }

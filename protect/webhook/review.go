@@ -1,18 +1,17 @@
 package webhook
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -34,6 +33,7 @@ const (
 	maxLargeAtOnce    = 4
 	maxWaitForSlot    = time.Second
 	retryAfterSeconds = "1"
+	jsonContent       = "application/json"
 )
 
 // Reviewer is the HTTP handler that answers AdmissionReviews. It sends no
@@ -78,7 +78,9 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerUnavailable(w, "still reading the cluster")
 		return
 	}
-	body, done, ok := v.read(w, r)
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer discard(buffer)
+	done, ok := v.read(w, r, buffer)
 	defer done()
 	if !ok {
 		return
@@ -88,7 +90,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release(v.slots)
-	review, err := parseReview(body)
+	review, err := parseReview(buffer.Bytes())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -104,16 +106,29 @@ func acceptable(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "send reviews with POST", http.StatusMethodNotAllowed)
 		return false
 	}
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" {
+	if content := r.Header.Get("Content-Type"); content != jsonContent && mediaType(content) != jsonContent {
 		http.Error(w, "send reviews as application/json", http.StatusUnsupportedMediaType)
 		return false
 	}
 	return true
 }
 
+// mediaType returns content without its parameters; empty if it is not valid.
+func mediaType(content string) string {
+	media, _, err := mime.ParseMediaType(content)
+	if err != nil {
+		return ""
+	}
+	return media
+}
+
 // acquire waits up to maxWaitForSlot for a slot.
 func (v *Reviewer) acquire(r *http.Request, slots chan struct{}) (acquired bool) {
+	select {
+	case slots <- struct{}{}:
+		return true
+	default:
+	}
 	timeout := v.clock.NewTimer(maxWaitForSlot)
 	defer timeout.Stop()
 	select {
@@ -132,37 +147,47 @@ func answerUnavailable(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// read returns the whole body. If it cannot, it sends an error response and ok
-// is false. The caller must call done when it no longer needs the body.
-func (v *Reviewer) read(w http.ResponseWriter, r *http.Request) (body []byte, done func(), ok bool) {
+// buffers holds bodies for reuse, zeroed. They grow only with what is received.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// discard keeps buffer for reuse, unless it is large.
+func discard(buffer *bytes.Buffer) {
+	clear(buffer.Bytes()) // it can contain values of Secrets
+	buffer.Reset()
+	if buffer.Cap() <= 2*smallReviewBytes {
+		buffers.Put(buffer)
+	}
+}
+
+// read reads the whole body into buffer. If it cannot, it sends an error response and
+// ok is false. The caller must call done when it no longer needs the body.
+func (v *Reviewer) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) (done func(), ok bool) {
 	done = func() {}
 	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
-	body, err := io.ReadAll(io.LimitReader(limited, smallReviewBytes))
-	if err == nil && len(body) == smallReviewBytes {
+	_, err := buffer.ReadFrom(io.LimitReader(limited, smallReviewBytes))
+	if err == nil && buffer.Len() == smallReviewBytes {
 		if !v.acquire(r, v.largeSlots) {
 			answerUnavailable(w, "too many large reviews at once")
-			return nil, done, false
+			return done, false
 		}
 		done = func() { release(v.largeSlots) }
-		var rest []byte
-		rest, err = io.ReadAll(limited)
-		body = append(body, rest...)
+		_, err = buffer.ReadFrom(limited)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge), err == nil && countElements(body) > maxReviewElements:
+	case errors.As(err, &tooLarge), err == nil && countElements(buffer.Bytes()) > maxReviewElements:
 		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
-		return nil, done, false
+		return done, false
 	case err != nil:
 		http.Error(w, "body could not be read", http.StatusBadRequest)
-		return nil, done, false
+		return done, false
 	}
-	return body, done, true
+	return done, true
 }
 
 // judge returns the verdict. A panic becomes a denial, because reviews are only
 // about protected objects.
-func (v *Reviewer) judge(review *admissionv1.AdmissionRequest, scope decide.Scope) (request decide.Request, verdict decide.Verdict) {
+func (v *Reviewer) judge(review *reviewRequest, scope decide.Scope) (request decide.Request, verdict decide.Verdict) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			v.panicked(recovered)
@@ -179,38 +204,15 @@ func (v *Reviewer) panicked(recovered any) {
 	v.log.Error("bug: review panicked", zap.String("type", fmt.Sprintf("%T", recovered)), zap.ByteString("stack", debug.Stack()))
 }
 
+// jsonType is the Content-Type of every response.
+var jsonType = []string{jsonContent}
+
 func (v *Reviewer) answer(w http.ResponseWriter, uid types.UID, verdict decide.Verdict) {
-	body, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: reviewVersion, Kind: reviewKind},
-		Response: response(uid, verdict),
-	})
-	if err != nil {
-		v.log.Error("encode review", zap.Error(err))
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(body); err != nil {
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer discard(buffer)
+	writeReview(buffer, uid, verdict)
+	w.Header()["Content-Type"] = jsonType
+	if _, err := w.Write(buffer.Bytes()); err != nil {
 		v.log.Debug("API server closed the connection before the response", zap.Error(err))
 	}
-}
-
-func response(uid types.UID, verdict decide.Verdict) *admissionv1.AdmissionResponse {
-	answer := &admissionv1.AdmissionResponse{UID: uid, Allowed: verdict.Allowed, AuditAnnotations: verdict.Audit}
-	if verdict.Warning != "" {
-		answer.Warnings = []string{verdict.Warning}
-	}
-	answer.Warnings = append(answer.Warnings, verdict.Warnings...)
-	if verdict.Allowed {
-		return answer
-	}
-	status := &metav1.Status{Status: metav1.StatusFailure, Message: verdict.Message}
-	switch verdict.Reason {
-	case decide.ReasonUnreadable, decide.ReasonInternalError:
-		status.Reason, status.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
-	default:
-		status.Reason, status.Code = metav1.StatusReasonForbidden, http.StatusForbidden
-	}
-	answer.Result = status
-	return answer
 }
