@@ -32,6 +32,8 @@ type leader struct {
 	mu      sync.Mutex
 	settled bool
 	rules   []string
+	// version is that of the only source.
+	version string
 	// clones are the states of the clones of each rule.
 	clones map[string][]survey.Status
 }
@@ -63,7 +65,15 @@ func (l *leader) Survey(rule string) *rulestatus.CloneFacts {
 }
 
 func (l *leader) Facts(rule string, clones *rulestatus.CloneFacts) *rulestatus.Facts {
-	return &rulestatus.Facts{Removed: !slices.Contains(l.Rules(), rule), Clones: clones, Sources: rulestatus.Sources{Total: 1}}
+	removed := !slices.Contains(l.Rules(), rule)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sources := rulestatus.Sources{Total: 1, First: []rulestatus.Source{{Name: "shared", ResourceVersion: l.version}}}
+	facts := &rulestatus.Facts{Removed: removed, Sources: sources}
+	if !clones.Empty() {
+		facts.Clones = clones
+	}
+	return facts
 }
 
 // change sets what the leader knows.
@@ -168,6 +178,17 @@ func TestAChangeOfAFewClonesIsReportedAtOnce(t *testing.T) {
 		f.touched.Touched(object.Ref{Name: "blog"})
 		f.pass(coalesce)
 		require.Equal(f, "Conflict", f.status("blog").Condition(rulestatus.Ready).Reason)
+	})
+}
+
+func TestTheClonesOfAStatusAreAsNewAsTheVersionOfItsSource(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		f.run()
+		f.pass(time.Minute)
+		f.change(func() { f.version, f.clones["blog"] = "2", []survey.Status{survey.Behind} })
+		f.pass(Interval)
+		require.Equal(f, "2", f.status("blog").Sources.First[0].ResourceVersion)
+		require.Equal(f, "Progressing", f.status("blog").Condition(rulestatus.Ready).Reason)
 	})
 }
 

@@ -22,6 +22,8 @@ const (
 // record is what the keeper remembers of one rule.
 type record struct {
 	clones *rulestatus.CloneFacts
+	// sources are as they were just before the survey.
+	sources rulestatus.Sources
 	// dirty is true if a clone was touched since the survey.
 	dirty    bool
 	surveyed time.Time
@@ -35,7 +37,7 @@ type record struct {
 func (r *record) due(now time.Time) time.Duration {
 	age := now.Sub(r.surveyed)
 	switch {
-	case r.clones == nil:
+	case r.surveyed.IsZero():
 		return 0
 	case r.dirty:
 		return min(max(coalesce, surveyRatio*r.cost), Interval) - age
@@ -109,18 +111,14 @@ func (k *Keeper) update(ctx context.Context, rule string, now time.Time) (again 
 	}
 	known := k.records[rule]
 	if known == nil {
-		known = &record{}
+		known = &record{clones: rulestatus.NewCloneFacts()}
 		k.records[rule] = known
 	}
 	if left := Interval - now.Sub(known.written); left > 0 {
 		return left, nil
 	}
+	facts := k.gather(rule, known, now)
 	again = known.due(now)
-	if again <= 0 {
-		k.survey(rule, known)
-		again = known.due(now)
-	}
-	facts := k.source.Facts(rule, known.clones)
 	if facts.Removed && known.clones.Empty() {
 		if !exists || !object.isOurs() {
 			return 0, nil
@@ -138,6 +136,21 @@ func (k *Keeper) update(ctx context.Context, rule string, now time.Time) (again 
 	}
 	known.written = now
 	return loop.Sooner(again, Interval), k.write(ctx, rule, object, exists, status)
+}
+
+// gather returns what is known of rule. It surveys the clones first if that is due, or
+// if a source changed: a status never counts clones as they were before the versions
+// of the sources that it names.
+func (k *Keeper) gather(rule string, known *record, now time.Time) *rulestatus.Facts {
+	facts := k.source.Facts(rule, known.clones)
+	if known.due(now) > 0 && equality.Semantic.DeepEqual(facts.Sources, known.sources) {
+		return facts
+	}
+	known.sources = facts.Sources
+	k.survey(rule, known)
+	facts = k.source.Facts(rule, known.clones)
+	facts.Sources = known.sources
+	return facts
 }
 
 func (k *Keeper) survey(rule string, known *record) {

@@ -88,6 +88,12 @@ func TestAPipelineThatReadsOnlyRuleStatusesWaitsForARule(t *testing.T) {
 	e.waitFor(pipeline, "pipe", status.CurrentStatus)
 	require.Equal(t, "v", string(e.Get("pipe-a", "shared").Data["k"]))
 
+	e.SetKey("pipe-src", "shared", "k", "v2")
+	version := e.Get("pipe-src", "shared").ResourceVersion
+	e.becomes("pipe", func(s rulestatus.Status) bool { return s.Sources.First[0].ResourceVersion == version })
+	e.waitFor(pipeline, "pipe", status.CurrentStatus)
+	require.Equal(t, "v2", string(e.Get("pipe-a", "shared").Data["k"]))
+
 	err = pipeline.Resource(rulestatus.GVR).Delete(t.Context(), "pipe", metav1.DeleteOptions{})
 	require.True(t, apierrors.IsForbidden(err), err)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -101,26 +100,6 @@ func TestARuleHasAStatusThatIsWrittenOnlyWhenItChanges(t *testing.T) {
 	e.Namespace("status-more")
 	e.becomes("status", func(s rulestatus.Status) bool { return s.Clones.Current == 3 })
 	require.LessOrEqual(t, len(e.writesSince(mark)), 2, "nothing for the restart; the new namespace before and after it got its clone")
-
-	h.Stop()
-	e.StartAlone(`
-- name: elsewhere
-  source: {kind: Secret, namespace: status-src, name: shared}
-  protect: {}
-`)
-	removed := e.becomes("status", ready("RuleRemoved"))
-	require.True(t, removed.Status.Removed)
-	require.Equal(t, map[string]int{"retained": 3}, removed.Status.Clones.ByState)
-	require.NoError(t, e.Admin.CoreV1().Secrets("status-a").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	require.NoError(t, e.Admin.CoreV1().Secrets("status-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	require.NoError(t, e.Admin.CoreV1().Secrets("status-more").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
-	e.Eventually(func(ctx context.Context) error {
-		_, err := e.client.Get(ctx, "status", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("still there: %w", err)
-	})
 }
 
 func TestAStatusIsWrittenOncePerIntervalAtMost(t *testing.T) {
