@@ -30,23 +30,6 @@ const (
 	bare               = "bare"        // the same Secrets, written by the bench itself
 	allowed            = "bench-editor"
 	forbidden          = "bench-stranger" // may edit Secrets, and no rule allows it
-	rules              = `apiVersion: headwater.dev/v1alpha1
-kind: Config
-rules:
-- name: bench
-  source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + shared + `}
-  sync: {namespaces: {include: ["` + targets + `*", "bench-new-*"]}}
-  protect: {allow: {clusterRoles: [], users: [` + allowed + `]}}
-  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
-- name: bench-crowd
-  source: {kind: Secret, namespace: ` + crowdNamespace + `, name: ` + shared + `}
-  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
-- name: bench-few
-  source: {kind: Secret, namespace: ` + fewNamespace + `, name: ` + shared + `}
-  sync: {namespaces: {include: ["` + homes + `*"]}}
-  reload: {debounce: 0s}
-reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
-`
 )
 
 // arena is a cluster full of namespaces, and Headwater in it.
@@ -76,6 +59,9 @@ func newArena(ctx context.Context, c *cluster.Cluster, o options, results *measu
 		return nil, err
 	}
 	if err := harness.Apply(ctx, c.Config(), o.rbac); err != nil {
+		return nil, err
+	}
+	if err := a.installStatus(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.configure(); err != nil {
@@ -109,7 +95,7 @@ func (a *arena) configure() error {
 		return err
 	}
 	config, kubeconfig := filepath.Join(own, "bench.yaml"), filepath.Join(dir, "bench.kubeconfig")
-	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(a.config()), 0o600); err != nil {
 		return err
 	}
 	if err := a.cluster.KubeconfigFor(kubeconfig, harness.ServiceAccount); err != nil {
@@ -153,6 +139,11 @@ func (a *arena) fill(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, name := range a.cloned()[1:] {
+		if err := measure.Create(ctx, a.admin, measure.Secret(sourceNamespace, name, "0")); err != nil {
+			return err
+		}
+	}
 	return measure.Parallel(ctx, unrelated, func(ctx context.Context, i int) error {
 		one := measure.Secret(unrelatedNamespace, "unrelated-"+strconv.Itoa(i), "0")
 		if i%100 == 0 {
@@ -187,7 +178,7 @@ func (a *arena) grow(ctx context.Context, n int) error {
 		return err
 	}
 	a.clones = n
-	return a.headwater.Idle(ctx)
+	return harness.Within(ctx, measure.Patience, a.headwater.Idle)
 }
 
 func (a *arena) addTarget(ctx context.Context, namespace string) error {

@@ -16,8 +16,12 @@ const (
 	// its tail may compare with that of a webhook that does nothing.
 	addedBudget = 3 * time.Millisecond
 	tailBudget  = 1.25
-	// startBudget is for the median.
-	startBudget = 5 * time.Second
+	// startBudget is for the median; so is largeStartBudget, of a large cluster.
+	startBudget      = 5 * time.Second
+	largeStartBudget = 10 * time.Second
+	// scrapeBudget is for the CPU time, statusBudget for the median.
+	scrapeBudget = 300 * time.Millisecond
+	statusBudget = 2 * time.Second
 	// stagedFanOutBudget is how a delivery in stages may compare with one at once,
 	// stagedMemoryBudget how their memory may, and stagedWritesBudget what a delivery
 	// may write besides the clones: the revision, when each stage begins and when the
@@ -27,8 +31,11 @@ const (
 	stagedWritesBudget = 8
 	// rollbackBudget is how a rollback may compare with as many bare writes.
 	rollbackBudget = 1.25
-	// memoryBudget is in MiB.
-	memoryBudget = 100
+	// memoryBudget is in MiB; so is largeMemoryBudget, of a large cluster.
+	memoryBudget      = 100
+	largeMemoryBudget = 200
+	// large is from how many clones, of all rules, a cluster is.
+	large = 50_000
 	// gracefulBudget and killedBudget are for the longest that it ever takes
 	// until another leader writes.
 	gracefulBudget = 5 * time.Second

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,27 +28,23 @@ const (
 	canary     = "canary" // a source whose deliveries stay in their first stage
 )
 
-// deliveredAtOnce and deliveredInStages clone another source into each target,
-// without a delivery and with one of four stages.
-var (
-	deliveredAtOnce = withRules(`
+// atOnce and inStages clone another source into each target, without a delivery
+// and with one of four stages.
+const (
+	atOnce = `
 - name: ` + stagedRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + staged + `}
-  sync: {namespaces: {include: ["` + targets + `*"]}}`)
-	deliveredInStages = withRules(`
+  sync: {namespaces: {include: ["` + targets + `*"]}}`
+	inStages = `
 - name: ` + stagedRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + staged + `}
   sync: {namespaces: {include: ["` + targets + `*"]}, history: 3,
     delivery: {stages: [{name: a, percent: 25}, {name: b, percent: 33}, {name: c, percent: 50}]}}
 - name: ` + canaryRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + canary + `}
-  sync: {namespaces: {include: [` + target(0) + `, ` + target(1) + `]}, history: 3,
-    delivery: {stages: [{name: a, namespaces: {include: [` + target(0) + `]}, approval: true}]}}`)
+  sync: {namespaces: {include: [` + targets + `00000, ` + targets + `00001]}, history: 3,
+    delivery: {stages: [{name: a, namespaces: {include: [` + targets + `00000]}, approval: true}]}}`
 )
-
-func withRules(more string) string {
-	return strings.Replace(rules, "\nreload: {", more+"\nreload: {", 1)
-}
 
 // deliveries measure what stages cost: memory and fan-out beside the same rule without
 // them, the first clone of a delivery, and a rollback.
@@ -67,14 +62,14 @@ func (a *arena) deliveries(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := a.startedBy(ctx, rules)
+	_, err := a.startedBy(ctx, a.config())
 	return err
 }
 
 // stagedMemory leaves Headwater running with stages.
 func (a *arena) stagedMemory(ctx context.Context) error {
 	var resident []float64
-	for _, config := range []string{deliveredAtOnce, deliveredInStages} {
+	for _, config := range []string{a.config(atOnce), a.config(inStages)} {
 		if _, err := a.startedBy(ctx, config); err != nil { // which writes the clones
 			return err
 		}

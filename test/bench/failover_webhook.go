@@ -20,7 +20,7 @@ import (
 // another one. What must not happen is that it passes.
 func (a *arena) failoversOfWebhooks(ctx context.Context, may, mayNot kubernetes.Interface) (err error) {
 	config := filepath.Join(a.run.Dir, "bench-webhook.yaml")
-	if err := os.WriteFile(config, []byte(rules+"protect: {engine: Webhook}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(a.config()+"protect: {engine: Webhook}\n"), 0o600); err != nil {
 		return err
 	}
 	f, err := a.newFleet(ctx, config)

@@ -79,6 +79,7 @@ func finishing() []phase {
 		{"new-namespace", (*arena).newNamespaces},
 		{"new-namespace-meanwhile", (*arena).newNamespacesMeanwhile},
 		{"memory", (*arena).memory},
+		{"views", (*arena).views},
 		{"idle", (*arena).idle},
 		{"failover", (*arena).failovers},
 		{"workloads", (*arena).workloads},

@@ -14,6 +14,10 @@ func (a *arena) memory(ctx context.Context) error {
 	if err := a.headwater.Idle(ctx); err != nil {
 		return err
 	}
+	budget := memoryBudget
+	if a.total() >= large {
+		budget = largeMemoryBudget
+	}
 	for _, of := range []struct {
 		key, what, field string
 		budget           bool
@@ -23,11 +27,11 @@ func (a *arena) memory(ctx context.Context) error {
 			return err
 		}
 		name := measure.Name{
-			Key:  fmt.Sprintf("memory/%s/clones=%d/unrelated=%d", of.key, a.clones, a.options.unrelated),
-			What: fmt.Sprintf("%s, at %d clones and %d unrelated Secrets", of.what, a.clones, a.options.unrelated),
+			Key:  fmt.Sprintf("memory/%s/clones=%d/unrelated=%d", of.key, a.total(), a.options.unrelated),
+			What: fmt.Sprintf("%s, at %d clones and %d unrelated Secrets", of.what, a.total(), a.options.unrelated),
 		}
 		if of.budget {
-			a.results.Count(name, mib, memoryBudget, measure.MiB)
+			a.results.Count(name, mib, float64(budget), measure.MiB)
 		} else {
 			a.results.Number(name, mib, measure.MiB)
 		}

@@ -15,7 +15,7 @@ const (
 // tellMissing says which budgets this run says nothing about, unless that was
 // asked for.
 func (a *arena) tellMissing() {
-	if a.options.only != "" {
+	if len(a.options.only) > 0 {
 		return
 	}
 	if !a.options.wants("refresh") {

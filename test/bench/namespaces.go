@@ -15,15 +15,20 @@ import (
 
 // newcomers makes namespaces and times the arrival of a Secret in each.
 type newcomers struct {
-	arena                        *arena
-	clones, bareOnes, namespaces *measure.Stream
+	arena                *arena
+	clones               []*measure.Stream // of each rule
+	bareOnes, namespaces *measure.Stream
 }
 
 func (a *arena) newcomers(ctx context.Context) (*newcomers, error) {
 	n := &newcomers{arena: a}
 	var err error
-	if n.clones, err = a.secrets(ctx, shared); err != nil {
-		return nil, err
+	for _, name := range a.cloned() {
+		clones, err := a.secrets(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		n.clones = append(n.clones, clones)
 	}
 	if n.bareOnes, err = a.secrets(ctx, bare); err != nil {
 		return nil, err
@@ -33,16 +38,21 @@ func (a *arena) newcomers(ctx context.Context) (*newcomers, error) {
 }
 
 func (n *newcomers) stop() {
-	for _, s := range []*measure.Stream{n.clones, n.bareOnes, n.namespaces} {
+	for _, s := range append(n.clones, n.bareOnes, n.namespaces) {
 		s.Stop()
 	}
 }
 
 // cloned is the time from the API server's answer to the creation of a
-// namespace until its clone is there.
+// namespace until its clones are there.
 func (n *newcomers) cloned(ctx context.Context) (time.Duration, error) {
 	return n.add(ctx, "bench-new", func(ctx context.Context, name string) error {
-		return n.clones.Until(ctx, measure.Happens(watch.Added, name))
+		for _, clones := range n.clones {
+			if err := clones.Until(ctx, measure.Happens(watch.Added, name)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

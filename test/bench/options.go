@@ -12,25 +12,27 @@ import (
 )
 
 type options struct {
-	clones, consumers, unrelated, rounds, samples, rate, unasked int
-	only, binary, rbac, out, figures                             string
-	node, strict                                                 bool
+	clones, rules, consumers, unrelated, rounds, samples, rate, unasked int
+	binary, rbac, out, figures                                          string
+	only                                                                []string
+	node, strict                                                        bool
 }
 
 // wants reports whether the rows of that name are to be measured.
 func (o options) wants(name string) bool {
-	return o.only == name || o.only == "" && (o.node || name != "refresh")
+	return slices.Contains(o.only, name) || len(o.only) == 0 && (o.node || name != "refresh")
 }
 
 func parse() (o options, err error) {
 	names := names()
 	flag.IntVar(&o.clones, "n", 1000, "number of clones; fan-outs are measured at 100, 1,000 and 10,000 up to it, and at it")
+	flag.IntVar(&o.rules, "rules", 1, "number of rules that clone a source each into every namespace; the first one is measured, and -n counts its clones alone")
 	flag.IntVar(&o.consumers, "consumers", 1000, "number of consumers to restart or refresh, at most as many as there are clones")
 	flag.IntVar(&o.unrelated, "unrelated", 5000, "number of Secrets that are not Headwater's, the bare ones included; of the others every hundredth has 100 KB")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison, at least")
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
 	flag.IntVar(&o.rate, "rate", 100, fmt.Sprintf("writes a second, two thirds of them judged, under which a webhook is measured; admission at %d, too", fullRate))
-	flag.StringVar(&o.only, "only", "", "measure nothing else: "+strings.Join(names, ", "))
+	only := flag.String("only", "", "measure nothing but these, with commas between them: "+strings.Join(names, ", "))
 	flag.BoolVar(&o.node, "node", false, "measure refresh as well, on a real node, which takes root and containerd")
 	flag.IntVar(&o.unasked, "unasked", 0, "rounds in which to see how long a kubelet takes by itself, a minute and a half each; part of refresh")
 	flag.BoolVar(&o.strict, "strict", true, "exit with 1 when a row is over its budget")
@@ -39,11 +41,16 @@ func parse() (o options, err error) {
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()
-	if o.clones < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 || o.rate < 1 {
-		return o, errors.New("-n, -consumers, -rounds, -samples and -rate must be at least 1")
+	if o.clones < 1 || o.rules < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 || o.rate < 1 {
+		return o, errors.New("-n, -rules, -consumers, -rounds, -samples and -rate must be at least 1")
 	}
-	if o.only != "" && !slices.Contains(names, o.only) {
-		return o, fmt.Errorf("-only %s: there is %s", o.only, strings.Join(names, ", "))
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	for _, name := range o.only {
+		if !slices.Contains(names, name) {
+			return o, fmt.Errorf("-only %s: there is %s", name, strings.Join(names, ", "))
+		}
 	}
 	if o.wants("refresh") {
 		if err := node.Missing(); err != nil {

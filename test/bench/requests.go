@@ -12,12 +12,12 @@ import (
 type requests struct{ writes, reads int }
 
 // since counts from mark on. Leases, which tell the leader, the one Event about
-// the whole change, reviews, which store nothing, watches, and questions which
+// the whole change, the status of a rule, which is written once in some seconds, reviews, which store nothing, watches, and questions which
 // kinds there are, some of them in the first minute, are left out.
 func (a *arena) since(ctx context.Context, mark cluster.Mark) (requests, error) {
 	var found requests
 	_, err := a.cluster.Since(ctx, mark, func(r cluster.Request) bool {
-		if r.User != harness.ServiceAccount || r.Resource == "" || r.Resource == "leases" || r.Resource == "events" || strings.HasSuffix(r.Resource, "reviews") {
+		if r.User != harness.ServiceAccount || r.Resource == "" || r.Resource == "leases" || r.Resource == "events" || r.Resource == "rulestatuses" || strings.HasSuffix(r.Resource, "reviews") {
 			return false
 		}
 		switch {

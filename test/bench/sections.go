@@ -14,10 +14,11 @@ import (
 	"github.com/headwater-k8s/headwater/test/harness"
 )
 
-// sectioned are rules with a section of reload.namespaces for all of the bench's
-// namespaces.
-var sectioned = strings.Replace(rules, "\nreload: {", `
+// sectioned has a section of reload.namespaces for all of the bench's namespaces.
+func (a *arena) sectioned() string {
+	return strings.Replace(a.config(), "\nreload: {", `
 reload: {namespaces: [{include: ["`+targets+`*"]}], `, 1)
+}
 
 // sections measure what a section of reload.namespaces costs: the same workloads,
 // each with a Secret of its own that no rule governs, without the section and with
@@ -26,14 +27,14 @@ func (a *arena) sections(ctx context.Context) error {
 	if err := a.addOwners(ctx); err != nil {
 		return err
 	}
-	without, err := a.startedBy(ctx, rules)
+	without, err := a.startedBy(ctx, a.config())
 	if err != nil {
 		return err
 	}
-	if _, err := a.startedBy(ctx, sectioned); err != nil { // which adopts
+	if _, err := a.startedBy(ctx, a.sectioned()); err != nil { // which adopts
 		return err
 	}
-	with, err := a.startedBy(ctx, sectioned)
+	with, err := a.startedBy(ctx, a.sectioned())
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (a *arena) sections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.startedBy(ctx, rules)
+	_, err = a.startedBy(ctx, a.config())
 	return err
 }
 

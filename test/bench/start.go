@@ -20,7 +20,7 @@ const restTime = time.Second
 // starts times starts with everything there and nothing changed, and counts
 // what Headwater writes then.
 func (a *arena) starts(ctx context.Context) error {
-	name := measure.Name{Key: fmt.Sprintf("start/clones=%d", a.clones), What: fmt.Sprintf("start to ready, at %d clones", a.clones)}
+	name := measure.Name{Key: fmt.Sprintf("start/clones=%d", a.total()), What: fmt.Sprintf("start to ready, at %d clones", a.total())}
 	writes := 0
 	took, base, err := measure.Alternate(ctx, a.options.rounds, func(ctx context.Context) (time.Duration, error) {
 		took, wrote, err := a.restart(ctx)
@@ -30,7 +30,11 @@ func (a *arena) starts(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name.What, err)
 	}
-	a.results.Within(name, took, base, startBudget)
+	budget := startBudget
+	if a.total() >= large {
+		budget = largeStartBudget
+	}
+	a.results.Within(name, took, base, budget)
 	a.results.Count(measure.Name{Key: "start/writes", What: "writes after a restart with nothing changed"}, float64(writes), 0, measure.Plain("writes"))
 	return nil
 }

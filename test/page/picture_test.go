@@ -34,9 +34,15 @@ rules:
 - name: ca-bundle
   source: {kind: Secret, namespace: platform, name: ca-bundle}
   sync: {}
-- name: smtp-relay
-  source: {kind: Secret, namespace: platform, name: smtp-relay}
-  sync: {namespaces: {include: ["team-*"], exclude: ["team-1*"]}}
+- name: app-settings
+  source: {kind: Secret, namespace: platform, name: app-settings}
+  sync:
+    namespaces: {include: ["team-*"], exclude: ["team-1*"]}
+    delivery:
+      stages:
+      - {name: canary, namespaces: {include: ["team-2*"]}, approval: true}
+      - {name: half, percent: 50, soak: 5m}
+  reload: {}
 `
 
 // With UPDATE=1 it retakes the pictures, of a real cluster.
@@ -61,7 +67,7 @@ func takePictures(t *testing.T) {
 	t.Helper()
 	e := newEnv(t)
 	e.namespaces("platform")
-	for _, name := range []string{"registry-login", "ca-bundle", "smtp-relay"} {
+	for _, name := range []string{"registry-login", "ca-bundle", "app-settings"} {
 		e.put("platform", name, canary)
 	}
 	for i := range 160 {
@@ -73,6 +79,9 @@ func takePictures(t *testing.T) {
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#problems", "conflict", "failed")
 	e.showRefusalAndReload()
+	b.says("[data-rule=app-settings] .delivery", "Revision 1 is delivered")
+	e.put("platform", "app-settings", canary+"-2")
+	b.says("[data-rule=app-settings] .delivery", "Revision 2 is being delivered: stage canary", "an approval")
 	b.says("#denials", "denied", "jane@example.com")
 	b.says("#reloads", "restarted")
 	b.says("#spread", "written in")
