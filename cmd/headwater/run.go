@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headwater-k8s/headwater/internal/app"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 )
 
 func runCommand() *cobra.Command {
@@ -35,6 +36,7 @@ ends it immediately, with exit code 1.
 	flags.BoolVar(&settings.Page, "page", false, "serve a read-only status page at /page of the same address: only to localhost, or with --metrics-auth to users that RBAC allows to get it")
 	flags.StringVar(&settings.ClusterName, "cluster-name", "", "name of the cluster in the header and title of the status page")
 	flags.BoolVar(&settings.LeaderElect, "leader-elect", true, "elect a leader, so that only one of several replicas writes")
+	flags.DurationVar(&settings.LeaseDuration, "lease-duration", leader.DefaultLeaseDuration, "how long the lease of a leader lasts that was killed; it stops after two thirds of this without the API server")
 	flags.StringVar(&settings.LogFormat, "log-format", "json", "json or console")
 	flags.StringVar(&settings.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&settings.Workers, "workers", 32, "how many objects each module writes concurrently")

@@ -71,7 +71,7 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 				return events.NewRecorder(c.Typed, r, l)
 			},
 			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *leader.Leader {
-				return leader.New(c.Typed, s.Namespace, s.LeaderElect, r, l)
+				return leader.New(c.Typed, s.Namespace, s.lease(), r, l)
 			},
 			newNotifier,
 			informers.NewCaches,

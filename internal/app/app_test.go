@@ -38,7 +38,7 @@ func testSettings() Settings {
 	return Settings{
 		ConfigFile: "../../configs/headwater.yaml", Namespace: "headwater-system",
 		WebhookURL: "https://127.0.0.1:9443", WebhookAddress: "127.0.0.1:0", WebhookCASettle: time.Minute, MetricsAddress: "127.0.0.1:0",
-		LeaderElect: true, LogFormat: "json", LogLevel: "info", Workers: 2, Page: true,
+		LeaderElect: true, LeaseDuration: 15 * time.Second, LogFormat: "json", LogLevel: "info", Workers: 2, Page: true,
 	}
 }
 
@@ -106,6 +106,8 @@ func TestSettingsNameTheFlagToMend(t *testing.T) {
 		"--headwater-namespace": func(s *Settings) { s.Namespace = "Not A Namespace" },
 		"--workers":             func(s *Settings) { s.Workers = 0 },
 		"--webhook-drain":       func(s *Settings) { s.WebhookDrain = -1 },
+		"--lease-duration 4s":   func(s *Settings) { s.LeaseDuration = 4 * time.Second },
+		"--lease-duration 5.5s": func(s *Settings) { s.LeaseDuration = 5500 * time.Millisecond },
 		"--webhook-ca-settle":   func(s *Settings) { s.WebhookCASettle = 0 },
 	} {
 		settings := testSettings()

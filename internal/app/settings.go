@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -32,9 +33,11 @@ type Settings struct {
 	// ClusterName is what the page calls the cluster; it may be empty.
 	ClusterName string
 	LeaderElect bool
-	LogFormat   string
-	LogLevel    string
-	Workers     int
+	// LeaseDuration is how long the leader's lease lasts if nobody renews it.
+	LeaseDuration time.Duration
+	LogFormat     string
+	LogLevel      string
+	Workers       int
 }
 
 // Validate reports what cannot work, naming the flag.
@@ -55,8 +58,19 @@ func (s Settings) Validate() error {
 	if s.WebhookCASettle <= 0 {
 		errs = append(errs, fmt.Errorf("--webhook-ca-settle %s: must be greater than 0", s.WebhookCASettle))
 	}
+	if s.LeaderElect && (s.LeaseDuration < leader.MinLeaseDuration || s.LeaseDuration%time.Second != 0) {
+		errs = append(errs, fmt.Errorf("--lease-duration %s: must be whole seconds, at least %s", s.LeaseDuration, leader.MinLeaseDuration))
+	}
 	if s.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers %d: must be at least 1", s.Workers))
 	}
 	return errors.Join(errs...)
+}
+
+// lease is 0 without leader election.
+func (s Settings) lease() time.Duration {
+	if !s.LeaderElect {
+		return 0
+	}
+	return s.LeaseDuration
 }

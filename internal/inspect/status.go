@@ -209,10 +209,17 @@ func LeadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
 		return Leadership{}
 	}
 	until := spec.RenewTime.Time
-	if spec.HolderIdentity != nil && *spec.HolderIdentity != "" && now.Sub(until) < leader.LeaseDuration+clockSkew {
+	if spec.HolderIdentity != nil && *spec.HolderIdentity != "" && now.Sub(until) < durationOf(spec)+clockSkew {
 		return Leadership{Leads: true}
 	}
 	return Leadership{Until: &until}
+}
+
+func durationOf(lease coordinationv1.LeaseSpec) time.Duration {
+	if lease.LeaseDurationSeconds == nil {
+		return leader.DefaultLeaseDuration
+	}
+	return time.Duration(*lease.LeaseDurationSeconds) * time.Second
 }
 
 // IsAbsent reports whether it is known that no replica leads.

@@ -59,7 +59,7 @@ func (a *arena) candidate(name string, graceful bool, lead func(context.Context)
 			Client:     a.admin.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		},
-		LeaseDuration: leader.LeaseDuration, RenewDeadline: leader.RenewDeadline, RetryPeriod: leader.RetryPeriod,
+		LeaseDuration: a.options.lease, RenewDeadline: leader.RenewDeadline(a.options.lease), RetryPeriod: leader.RetryPeriod,
 		ReleaseOnCancel: graceful, Name: "bench",
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
 	})

@@ -92,7 +92,7 @@ func (f *fleet) launch() error {
 	options.Name = fmt.Sprintf("%s-%d", filepath.Base(f.config), f.launched)
 	options.Config, options.Service = f.config, true
 	options.Kubeconfig = filepath.Join(options.Dir, options.Name+".kubeconfig")
-	options.Args = []string{"--webhook-drain", drain, "--webhook-ca-settle", settle}
+	options.Args = []string{"--webhook-drain", drain, "--webhook-ca-settle", settle, "--lease-duration", f.arena.options.lease.String()}
 	if options.Webhook, err = f.service.FreeAddress(); err != nil {
 		return err
 	}

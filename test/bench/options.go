@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -15,6 +17,7 @@ type options struct {
 	clones, rules, consumers, unrelated, rounds, samples, rate, unasked int
 	binary, rbac, out, figures                                          string
 	only                                                                []string
+	lease                                                               time.Duration
 	node, strict                                                        bool
 }
 
@@ -38,6 +41,7 @@ func parse() (o options, err error) {
 	flag.BoolVar(&o.strict, "strict", true, "exit with 1 when a row is over its budget")
 	flag.StringVar(&o.out, "o", "", "also write the rounds to this file, in Go's benchmark format, which benchstat compares")
 	flag.StringVar(&o.figures, "figures", "", "the root of a repository of which to replace the figures in deploy/figures.json and in the documents")
+	flag.DurationVar(&o.lease, "lease", leader.DefaultLeaseDuration, "--lease-duration of the replicas whose failover is measured")
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()

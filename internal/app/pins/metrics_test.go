@@ -63,7 +63,7 @@ func registryOf(t *testing.T) *prometheus.Registry {
 func settings() app.Settings {
 	return app.Settings{
 		Namespace: "headwater-system", WebhookAddress: "127.0.0.1:0", WebhookCASettle: time.Minute,
-		MetricsAddress: "127.0.0.1:0", LeaderElect: true, Workers: 1,
+		MetricsAddress: "127.0.0.1:0", LeaderElect: true, LeaseDuration: 15 * time.Second, Workers: 1,
 	}
 }
 

@@ -25,14 +25,19 @@ const LeaseName = "headwater"
 
 // The timings of kube-controller-manager, except RetryPeriod (1 s instead of 2 s).
 // A standby polls every 1 to 2.2 retry periods, so a shorter period keeps failover
-// below 20 s. A leader that cannot renew stops before its lease ends.
+// below 20 s.
 const (
-	LeaseDuration = 15 * time.Second
-	RenewDeadline = 10 * time.Second
-	RetryPeriod   = time.Second
+	DefaultLeaseDuration = 15 * time.Second
+	// MinLeaseDuration leaves a leader three attempts to renew.
+	MinLeaseDuration = 5 * time.Second
+	RetryPeriod      = time.Second
 	// releaseTimeout bounds how long a graceful stop waits for the release.
 	releaseTimeout = 2 * time.Second
 )
+
+// RenewDeadline is how long a leader tries to renew a lease of that duration. Then it
+// stops, before the lease ends.
+func RenewDeadline(lease time.Duration) time.Duration { return lease * 2 / 3 }
 
 // errLeaseLost ends the process, because another replica may write by now.
 var errLeaseLost = errors.New("lost the leader lease")
@@ -47,7 +52,7 @@ type Runnable struct {
 type Leader struct {
 	client    kubernetes.Interface
 	namespace string
-	elect     bool
+	lease     time.Duration
 	log       *zap.Logger
 	leading   prometheus.Gauge
 	known     atomic.Pointer[election]
@@ -59,11 +64,12 @@ type election struct {
 	self   bool
 }
 
-// New returns a Leader with its Lease in namespace. If elect is false, it leads
-// immediately and without a Lease; use that for a single replica only.
-func New(client kubernetes.Interface, namespace string, elect bool, registry *prometheus.Registry, log *zap.Logger) *Leader {
+// New returns a Leader with its Lease in namespace; the Lease lasts for the duration
+// lease if nobody renews it. If lease is 0, it leads immediately and without a Lease;
+// use that for a single replica only.
+func New(client kubernetes.Interface, namespace string, lease time.Duration, registry *prometheus.Registry, log *zap.Logger) *Leader {
 	return &Leader{
-		client: client, namespace: namespace, elect: elect, log: log.Named("leader"),
+		client: client, namespace: namespace, lease: lease, log: log.Named("leader"),
 		leading: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
 			Name: "headwater_leader", Help: "1 while this replica is the leader, the only one that writes.",
 		}),
@@ -73,14 +79,14 @@ func New(client kubernetes.Interface, namespace string, elect bool, registry *pr
 // Run waits for the lease and runs work until ctx ends. It returns the first error
 // of any Runnable, or errLeaseLost.
 func (l *Leader) Run(ctx context.Context, work []Runnable) error {
-	if !l.elect {
+	if l.lease == 0 {
 		return l.lead(ctx, work)
 	}
 	identity, err := identity()
 	if err != nil {
 		return err
 	}
-	return l.campaign(ctx, &lease{Interface: &resourcelock.LeaseLock{
+	return l.campaign(ctx, &lease{duration: l.lease, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: l.namespace, Name: LeaseName},
 		Client:     l.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
@@ -98,7 +104,7 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 	done := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: LeaseName,
-		LeaseDuration: LeaseDuration, RenewDeadline: RenewDeadline, RetryPeriod: RetryPeriod,
+		LeaseDuration: l.lease, RenewDeadline: RenewDeadline(l.lease), RetryPeriod: RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leaseCtx context.Context) {
 				workCtx, stop := context.WithCancel(ctx)

@@ -15,6 +15,7 @@ import (
 type lease struct {
 	resourcelock.Interface
 
+	duration time.Duration
 	// lost is called when another replica holds the lease that this one held.
 	lost func()
 	// renewed is when the latest successful acquire or renew request was sent; nil
@@ -24,7 +25,7 @@ type lease struct {
 
 func (l *lease) held() bool {
 	renewed := l.renewed.Load()
-	return renewed != nil && time.Since(*renewed) < LeaseDuration
+	return renewed != nil && time.Since(*renewed) < l.duration
 }
 
 // Get implements resourcelock.Interface.

@@ -38,7 +38,7 @@ func TestALeaseIsHeldAsLongAsNobodyElseMayTakeIt(t *testing.T) {
 	taken := func(t *testing.T) (*lease, *sharedLock, *int) {
 		t.Helper()
 		shared, losses := &sharedLock{}, 0
-		l := &lease{Interface: shared, lost: func() { losses++ }}
+		l := &lease{duration: DefaultLeaseDuration, Interface: shared, lost: func() { losses++ }}
 		require.False(t, l.held(), "nobody gave it")
 		require.NoError(t, l.Update(t.Context(), mine))
 		require.True(t, l.held())
@@ -46,7 +46,7 @@ func TestALeaseIsHeldAsLongAsNobodyElseMayTakeIt(t *testing.T) {
 	}
 	t.Run("not once it has run out, whatever this process has seen", func(t *testing.T) {
 		l, _, _ := taken(t)
-		past := time.Now().Add(-LeaseDuration)
+		past := time.Now().Add(-DefaultLeaseDuration)
 		l.renewed.Store(&past)
 		require.False(t, l.held())
 		require.NoError(t, l.Update(t.Context(), mine))

@@ -24,6 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/e2e"
 	"github.com/headwater-k8s/headwater/test/harness"
 )
@@ -85,7 +86,7 @@ func registeredMetrics(e *env) []metric {
 	clients, err := kube.Connect(kube.Kubeconfig{File: o.Kubeconfig}, "test")
 	require.NoError(e, err)
 	var registry *prometheus.Registry
-	settings := app.Settings{Namespace: harness.Namespace, WebhookURL: "https://127.0.0.1:1", WebhookAddress: o.Webhook, LeaderElect: true, Workers: 1}
+	settings := app.Settings{Namespace: harness.Namespace, WebhookURL: "https://127.0.0.1:1", WebhookAddress: o.Webhook, LeaderElect: true, LeaseDuration: leader.DefaultLeaseDuration, Workers: 1}
 	require.NoError(e, fx.New(app.Options(settings, loaded, clients, zap.NewNop()), fx.Populate(&registry)).Err())
 	out := make(chan *prometheus.Desc)
 	go func() { defer close(out); registry.Describe(out) }()
