@@ -1,25 +1,29 @@
-package decide
+package decide_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 func TestBaselineText(t *testing.T) {
-	b := newBaseline("0a1b2c3d")
-	require.Equal(t, "v2:0a1b2c3d:", b.String())
-	b.entries[EntryID{0xff}] = EntrySum{1}
-	b.entries[EntryID{0x01}] = EntrySum{2}
-	require.Equal(t, "v2:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000", b.String())
-
-	parsed, err := parseBaseline(b.String())
-	require.NoError(t, err)
-	require.True(t, parsed.equal(b))
+	for text, want := range map[string]string{
+		"v2:0a1b2c3d:": "v2:0a1b2c3d:",
+		"v2:0a1b2c3d:ff000000=0100000000000000,01000000=0200000000000000": "v2:0a1b2c3d:01000000=0200000000000000,ff000000=0100000000000000",
+	} {
+		parsed, err := decide.ParseBaseline(text)
+		require.NoError(t, err)
+		require.Equal(t, want, parsed.String(), "sorted")
+	}
 }
 
 func TestBaselineOfOthersIsUnreadable(t *testing.T) {
@@ -38,25 +42,42 @@ func TestBaselineOfOthersIsUnreadable(t *testing.T) {
 		"blanks":               "v2:0a1b2c3d: 01000000=0200000000000000",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseBaseline(text)
-			require.ErrorIs(t, err, errBaselineUnreadable)
+			_, err := decide.ParseBaseline(text)
+			require.ErrorIs(t, err, decide.ErrBaselineUnreadable)
 		})
 	}
 }
 
+// entryOf returns what the baseline of a workload of that UID has for reference, while
+// its object has that data.
+func entryOf(t *testing.T, h *digest.Hasher, uid types.UID, reference refs.Reference, data object.Digests) (id, sum string) {
+	t.Helper()
+	stored := decide.Workload(h, uid, "", []decide.Input{{
+		Reference: reference, Object: object.Ref{Kind: reference.Kind, Namespace: "ns", Name: reference.Name},
+		Rule: "r", Action: spec.Restart, Exists: true, Digests: data,
+	}}).Baseline
+	id, sum, found := strings.Cut(strings.TrimPrefix(stored, "v2:"+h.ID()+":"), "=")
+	require.True(t, found, stored)
+	return id, sum
+}
+
 func TestReferenceIdentity(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
+	idOf := func(h *digest.Hasher, uid types.UID, reference refs.Reference) string {
+		id, _ := entryOf(t, h, uid, reference, nil)
+		return id
+	}
 	reference := refs.Reference{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Mode: refs.Env}
-	id := newRefDigest(h, "uid", reference).id()
+	id := idOf(h, "uid", reference)
 
 	other := reference
 	other.Mode, other.Optional = refs.SubPath, true
-	require.Equal(t, id, newRefDigest(h, "uid", other).id(), "the mode does not matter")
-	require.NotEqual(t, id, newRefDigest(h, "uid-2", reference).id(), "a copy of the workload is another")
-	require.NotEqual(t, id, newRefDigest(h, "uid", refs.Reference{Kind: object.ConfigMap, Name: "s", Keys: []string{"a", "b"}}).id())
-	require.NotEqual(t, id, newRefDigest(h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Keys: []string{"ab"}}).id())
-	require.NotEqual(t, id, newRefDigest(h, "uid", refs.Reference{Kind: object.Secret, Name: "s"}).id())
-	require.NotEqual(t, id, newRefDigest(reloadtest.Hasher(t, 2), "uid", reference).id())
+	require.Equal(t, id, idOf(h, "uid", other), "the mode does not matter")
+	require.NotEqual(t, id, idOf(h, "uid-2", reference), "a copy of the workload is another")
+	require.NotEqual(t, id, idOf(h, "uid", refs.Reference{Kind: object.ConfigMap, Name: "s", Keys: []string{"a", "b"}, Mode: refs.Env}))
+	require.NotEqual(t, id, idOf(h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Keys: []string{"ab"}, Mode: refs.Env}))
+	require.NotEqual(t, id, idOf(h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom}))
+	require.NotEqual(t, id, idOf(reloadtest.Hasher(t, 2), "uid", reference))
 }
 
 func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
@@ -66,8 +87,9 @@ func TestSumCoversWhatIsConsumedAndNothingElse(t *testing.T) {
 	without := reloadtest.Digests(h, map[string]string{"a": "1"})
 	empty := reloadtest.Digests(h, map[string]string{"a": "1", "b": ""})
 
-	sum := func(data object.Digests, keys ...string) EntrySum {
-		return newRefDigest(h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Keys: keys}).sum(h, keys, data)
+	sum := func(data object.Digests, keys ...string) string {
+		_, sum := entryOf(t, h, "uid", refs.Reference{Kind: object.Secret, Name: "s", Keys: keys, Mode: refs.Env}, data)
+		return sum
 	}
 	require.Equal(t, sum(before, "a"), sum(after, "a"))
 	require.NotEqual(t, sum(before, "b"), sum(after, "b"))
@@ -82,13 +104,17 @@ func TestWhoSeesTwoBaselinesCannotTellEqualValues(t *testing.T) {
 	one := refs.Reference{Kind: object.Secret, Name: "db", Keys: []string{"password"}, Mode: refs.Env}
 	whole, guess := one, one
 	whole.Keys, guess.Name = nil, "guess"
-	sums := map[EntrySum]string{}
-	for sentence, sum := range map[string]EntrySum{
-		"a key of a Secret":                   newRefDigest(h, "uid", one).sum(h, one.Keys, value),
-		"the same, of another workload":       newRefDigest(h, "uid-2", one).sum(h, one.Keys, value),
-		"a Secret of another name":            newRefDigest(h, "uid", guess).sum(h, guess.Keys, value),
-		"all of the Secret, which is no more": newRefDigest(h, "uid", whole).sum(h, whole.Keys, value),
+	sums := map[string]string{}
+	for sentence, of := range map[string]struct {
+		uid       types.UID
+		reference refs.Reference
+	}{
+		"a key of a Secret":                   {"uid", one},
+		"the same, of another workload":       {"uid-2", one},
+		"a Secret of another name":            {"uid", guess},
+		"all of the Secret, which is no more": {"uid", whole},
 	} {
+		_, sum := entryOf(t, h, of.uid, of.reference, value)
 		require.NotContains(t, sums, sum, sentence)
 		sums[sum] = sentence
 	}
@@ -99,14 +125,14 @@ func FuzzParseBaseline(f *testing.F) {
 	f.Add("v2:0a1b2c3d:")
 	f.Add("v1:x")
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := parseBaseline(text)
+		parsed, err := decide.ParseBaseline(text)
 		if err != nil {
-			require.ErrorIs(t, err, errBaselineUnreadable)
+			require.ErrorIs(t, err, decide.ErrBaselineUnreadable)
 			return
 		}
-		again, err := parseBaseline(parsed.String())
+		again, err := decide.ParseBaseline(parsed.String())
 		require.NoError(t, err)
-		require.True(t, again.equal(parsed))
+		require.Equal(t, parsed, again)
 		require.Equal(t, parsed.String(), again.String())
 	})
 }

@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -82,46 +83,46 @@ func TestWhichWorkloadsHeadwaterFollowedFromTheStart(t *testing.T) {
 	require.True(t, stamped.IsFollowed(later))
 }
 
-func (c Input) stale() Input { c.Stale = true; return c }
+func stale(c decide.Input) decide.Input { c.Stale = true; return c }
 
 func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
 	current := secret(h, "s", refs.Env, reloadtest.Data{"k": "now"}, "k")
 	other := secret(h, "other", refs.Env, reloadtest.Data{"k": "1"}, "k")
-	decide := func(stored string, consumed ...Input) Decision {
-		return Workload(h, testUID, stored, consumed)
+	judge := func(stored string, consumed ...decide.Input) decide.Decision {
+		return decide.Workload(h, testUID, stored, consumed)
 	}
 
-	d := decide("", current.stale(), other)
+	d := judge("", stale(current), other)
 	require.Equal(t, spec.StepRestart, d.Step)
 	require.Equal(t, []string{current.Object.String()}, d.Changed)
-	require.Equal(t, spec.StepNothing, decide(d.Baseline, current, other).Step, "it is restarted once")
+	require.Equal(t, spec.StepNothing, judge(d.Baseline, current, other).Step, "it is restarted once")
 
-	waiting := decide(d.BaselineWhileWaiting, current, other)
+	waiting := judge(d.BaselineWhileWaiting, current, other)
 	require.Equal(t, spec.StepRestart, waiting.Step, "while it waits that is recorded, so that a next leader finds it")
 	require.Equal(t, d.Changed, waiting.Changed)
 	require.Equal(t, d.BaselineWhileWaiting, waiting.BaselineWhileWaiting)
-	require.Equal(t, spec.StepNothing, decide(d.delivered().Baseline, current, other).Step)
+	require.Equal(t, spec.StepNothing, judge(delivered(d).Baseline, current, other).Step)
 
-	adopted := decide("", other)
+	adopted := judge("", other)
 	require.Equal(t, spec.StepAdopt, adopted.Step)
-	require.Equal(t, spec.StepRestart, decide(adopted.Baseline, other, current.stale()).Step, "a new reference, too")
-	require.Equal(t, spec.StepNothing, decide(d.Baseline, current.stale(), other).Step, "what is recorded decides")
-	unstamped := current.stale()
+	require.Equal(t, spec.StepRestart, judge(adopted.Baseline, other, stale(current)).Step, "a new reference, too")
+	require.Equal(t, spec.StepNothing, judge(d.Baseline, stale(current), other).Step, "what is recorded decides")
+	unstamped := stale(current)
 	unstamped.Unstamped = true
-	require.Equal(t, spec.StepRestart, decide(d.Baseline, unstamped, other).Step, "but not where the stamp of it was taken off")
+	require.Equal(t, spec.StepRestart, judge(d.Baseline, unstamped, other).Step, "but not where the stamp of it was taken off")
 
 	initial := secret(h, "i", refs.InitVolume, reloadtest.Data{"k": "now"})
-	require.Equal(t, spec.StepAdopt, decide("", initial.stale()).Step, "earlier versions recorded no volume of an init container")
-	require.Equal(t, spec.StepAdopt, decide(adopted.Baseline, other, initial.stale()).Step)
+	require.Equal(t, spec.StepAdopt, judge("", stale(initial)).Step, "earlier versions recorded no volume of an init container")
+	require.Equal(t, spec.StepAdopt, judge(adopted.Baseline, other, stale(initial)).Step)
 
-	require.Equal(t, spec.StepAdopt, decide("v1:x:y", current.stale()).Step, "a baseline that cannot be read")
-	lost := Workload(reloadtest.Hasher(t, 2), testUID, d.Baseline, []Input{current.stale()})
+	require.Equal(t, spec.StepAdopt, judge("v1:x:y", stale(current)).Step, "a baseline that cannot be read")
+	lost := decide.Workload(reloadtest.Hasher(t, 2), testUID, d.Baseline, []decide.Input{stale(current)})
 	require.Equal(t, spec.ReasonOtherKey, lost.Reason, "a lost key restarts nothing")
 	require.Equal(t, spec.StepAdopt, lost.Step)
-	require.Equal(t, spec.StepAdopt, decide("", secret(h, "s", refs.Volume, reloadtest.Data{"k": "now"}).under(spec.Restart).requiring(), other).Step)
-	noted := decide("", current.stale(), other.missing())
-	require.Equal(t, spec.StepHold, decide(noted.Baseline, current, other.missing()).Step, "its pods could not start")
+	require.Equal(t, spec.StepAdopt, judge("", requiring(under(secret(h, "s", refs.Volume, reloadtest.Data{"k": "now"}), spec.Restart)), other).Step)
+	noted := judge("", stale(current), missing(other))
+	require.Equal(t, spec.StepHold, judge(noted.Baseline, current, missing(other)).Step, "its pods could not start")
 }
 
 func TestWhenTheContainersOfAPodStarted(t *testing.T) {

@@ -1,13 +1,16 @@
-package decide
+package decide_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
+	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -34,50 +37,62 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 		pods     []*workload.Pod
 		template string
 		after    time.Duration
-		want     RolloutCoverage
+		want     decide.RolloutCoverage
 	}{
-		"every pod is younger":                          {complete, boundPods(11, 12), "", 0, Delivered},
-		"every pod is older":                            {complete, boundPods(5, 6), "", 0, Undelivered},
-		"one pod is older":                              {complete, boundPods(9, 12), "", 0, Undelivered},
-		"an older pod is leaving":                       {complete, append(boundPods(11, 12), leaving), "", 0, Delivered},
-		"pods of the same second":                       {complete, boundPods(10, 11), "", 0, Undelivered},
-		"of the same second, from a later template":     {complete, boundPods(10, 11), "101", 0, Delivered},
-		"of the same second, from an earlier template":  {complete, boundPods(10, 11), "99", 0, Undelivered},
-		"an older pod, in spite of a later template":    {complete, boundPods(9, 11), "101", 0, Undelivered},
-		"fewer pods in sight than there are":            {complete, boundPods(11), "", 0, Undelivered},
-		"no pods in sight":                              {complete, nil, "", 0, Undelivered},
-		"a template nobody has acted on yet":            {begun, boundPods(5, 6), "", 0, InProgress},
-		"old pods that will go, a new one with no node": {surging, boundPods(5, 6), "", 0, InProgress},
-		"old pods that will go, a new one younger":      {surging, boundPods(5, 6, 11), "", 0, InProgress},
-		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, Undelivered},
-		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, Undelivered},
-		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, InProgress},
-		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutTimeout, Undelivered},
-		"stalled, as Kubernetes says":                   {with(surging, func(r *workload.Rollout) { r.Stalled = true }), boundPods(5, 6, 11), "", 0, Undelivered},
-		"paused":                                        {with(begun, func(r *workload.Rollout) { r.Paused = true }), boundPods(5, 6), "", 0, Undelivered},
-		"scaled to nothing":                             {workload.Rollout{Generation: 2, Observed: 2}, nil, "101", 0, Undelivered},
-		"with a partition":                              {with(complete, func(r *workload.Rollout) { r.Partitioned = 1 }), boundPods(11, 12), "", 0, Undelivered},
+		"every pod is younger":                          {complete, boundPods(11, 12), "", 0, decide.Delivered},
+		"every pod is older":                            {complete, boundPods(5, 6), "", 0, decide.Undelivered},
+		"one pod is older":                              {complete, boundPods(9, 12), "", 0, decide.Undelivered},
+		"an older pod is leaving":                       {complete, append(boundPods(11, 12), leaving), "", 0, decide.Delivered},
+		"pods of the same second":                       {complete, boundPods(10, 11), "", 0, decide.Undelivered},
+		"of the same second, from a later template":     {complete, boundPods(10, 11), "101", 0, decide.Delivered},
+		"of the same second, from an earlier template":  {complete, boundPods(10, 11), "99", 0, decide.Undelivered},
+		"an older pod, in spite of a later template":    {complete, boundPods(9, 11), "101", 0, decide.Undelivered},
+		"fewer pods in sight than there are":            {complete, boundPods(11), "", 0, decide.Undelivered},
+		"no pods in sight":                              {complete, nil, "", 0, decide.Undelivered},
+		"a template nobody has acted on yet":            {begun, boundPods(5, 6), "", 0, decide.InProgress},
+		"old pods that will go, a new one with no node": {surging, boundPods(5, 6), "", 0, decide.InProgress},
+		"old pods that will go, a new one younger":      {surging, boundPods(5, 6, 11), "", 0, decide.InProgress},
+		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, decide.Undelivered},
+		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, decide.Undelivered},
+		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, decide.InProgress},
+		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutTimeout, decide.Undelivered},
+		"stalled, as Kubernetes says":                   {with(surging, func(r *workload.Rollout) { r.Stalled = true }), boundPods(5, 6, 11), "", 0, decide.Undelivered},
+		"paused":                                        {with(begun, func(r *workload.Rollout) { r.Paused = true }), boundPods(5, 6), "", 0, decide.Undelivered},
+		"scaled to nothing":                             {workload.Rollout{Generation: 2, Observed: 2}, nil, "101", 0, decide.Undelivered},
+		"with a partition":                              {with(complete, func(r *workload.Rollout) { r.Partitioned = 1 }), boundPods(11, 12), "", 0, decide.Undelivered},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := &workload.Workload{Rollout: &test.rollout}
 			written := reloadtest.Birth.Add(10 * time.Second)
 			now := written.Add(time.Second + test.after)
-			require.Equal(t, test.want, CoverageOf(w.Rollout, test.pods, Written{written, "100"}, time.Time{}, test.template, now))
-			require.Equal(t, Undelivered, CoverageOf(w.Rollout, test.pods, Written{}, time.Time{}, test.template, now), "when it is not known when the data was written")
-			require.Equal(t, test.want, CoverageOf(w.Rollout, test.pods, Written{written, "100"}, written.Add(-time.Second), test.template, now), "on record a second before")
-			require.Equal(t, Undelivered, CoverageOf(w.Rollout, test.pods, Written{written, "100"}, written, test.template, now), "on record was something else then")
+			require.Equal(t, test.want, decide.CoverageOf(w.Rollout, test.pods, decide.Written{written, "100"}, time.Time{}, test.template, now))
+			require.Equal(t, decide.Undelivered, decide.CoverageOf(w.Rollout, test.pods, decide.Written{}, time.Time{}, test.template, now), "when it is not known when the data was written")
+			require.Equal(t, test.want, decide.CoverageOf(w.Rollout, test.pods, decide.Written{written, "100"}, written.Add(-time.Second), test.template, now), "on record a second before")
+			require.Equal(t, decide.Undelivered, decide.CoverageOf(w.Rollout, test.pods, decide.Written{written, "100"}, written, test.template, now), "on record was something else then")
 		})
 	}
-	require.Equal(t, Undelivered, CoverageOf(nil, nil, Written{reloadtest.Birth, "1"}, time.Time{}, "2", reloadtest.Birth), "of what has no rollout")
+	require.Equal(t, decide.Undelivered, decide.CoverageOf(nil, nil, decide.Written{reloadtest.Birth, "1"}, time.Time{}, "2", reloadtest.Birth), "of what has no rollout")
 }
 
 func TestWhenChangesWereWritten(t *testing.T) {
-	one := Input{ChangedAt: reloadtest.Birth, Version: "9"}
-	two := Input{ChangedAt: reloadtest.Birth.Add(-time.Second), Version: "10"}
-	require.Equal(t, Written{reloadtest.Birth, "10"}, writtenOf([]Input{one, two}))
-	require.Equal(t, Written{reloadtest.Birth, "10"}, writtenOf([]Input{two, one}))
-	require.Zero(t, writtenOf([]Input{one, {Version: "11"}}), "one time that is not known makes it unknown")
-	require.Zero(t, writtenOf([]Input{one, {ChangedAt: reloadtest.Birth}}))
-	require.Zero(t, writtenOf(nil))
+	h := reloadtest.Hasher(t, 1)
+	written := func(versions ...decide.Input) decide.Written {
+		var before, now []decide.Input
+		for i, version := range versions {
+			name := fmt.Sprint("s", i)
+			before = append(before, secret(h, name, refs.Env, reloadtest.Data{"k": "1"}, "k"))
+			changed := changedAt(secret(h, name, refs.Env, reloadtest.Data{"k": "2"}, "k"), version.ChangedAt)
+			changed.Version = version.Version
+			now = append(now, changed)
+		}
+		return decide.Workload(h, testUID, decide.Workload(h, testUID, "", before).Baseline, now).Data
+	}
+	one := decide.Input{ChangedAt: reloadtest.Birth, Version: "9"}
+	two := decide.Input{ChangedAt: reloadtest.Birth.Add(-time.Second), Version: "10"}
+	require.Equal(t, decide.Written{reloadtest.Birth, "10"}, written(one, two))
+	require.Equal(t, decide.Written{reloadtest.Birth, "10"}, written(two, one))
+	require.Zero(t, written(one, decide.Input{Version: "11"}), "one time that is not known makes it unknown")
+	require.Zero(t, written(one, decide.Input{ChangedAt: reloadtest.Birth}))
+	require.Zero(t, written())
 }

@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -36,7 +37,7 @@ func (h *history) look() {
 	for turn, more := 0, true; more; turn++ {
 		h.Less(turn, 4, "goes on for ever: %v", h.told)
 		h.learn()
-		d := Workload(h.hasher, testUID, h.stored, h.consumed())
+		d := decide.Workload(h.hasher, testUID, h.stored, h.consumed())
 		h.tell("%d: %s %s %v, busy %t", h.clock, d.Step, d.Reason, d.Changed, busy)
 		switch d.Step {
 		case spec.StepAdopt:
@@ -54,10 +55,10 @@ func (h *history) look() {
 }
 
 // restart reports whether d was carried out; it is put off while busy.
-func (h *history) restart(d Decision, busy bool) bool {
+func (h *history) restart(d decide.Decision, busy bool) bool {
 	h.True(h.startable(), "restarts what cannot start: %v", h.told)
 	if h.delivered(d) {
-		h.stored = d.delivered().Baseline
+		h.stored = delivered(d).Baseline
 		return true
 	}
 	h.True(slices.ContainsFunc(h.uses, func(u *use) bool {
@@ -87,7 +88,7 @@ func (h *history) settled() {
 }
 
 // delivered reports whether the pods started after what changed was written.
-func (h *history) delivered(d Decision) bool {
+func (h *history) delivered(d decide.Decision) bool {
 	return !slices.ContainsFunc(h.uses, func(u *use) bool {
 		return slices.Contains(d.Changed, u.Object.String()) && h.objects[u.of].writtenAt > h.startedAt
 	})

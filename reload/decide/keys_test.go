@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -17,26 +18,26 @@ func TestWhatAPodReadBeforeItChanged(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
 	content := reloadtest.Data{"a": "1", "b": "1"}
 	written := reloadtest.Birth.Add(time.Minute)
-	env := secret(h, "s", refs.Env, content, "a").changedAt(written)
+	env := changedAt(secret(h, "s", refs.Env, content, "a"), written)
 	at := func(bound time.Time) *workload.Pod { return testPod(func(p *workload.Pod) { p.BoundAt = bound }) }
 	tests := map[string]struct {
 		pod     *workload.Pod
-		reads   Input
+		reads   decide.Input
 		changed []string
 		want    bool
 	}{
 		"a variable of a key that changed":               {reads: env, changed: []string{"a", "b"}, want: true},
 		"a variable of another key":                      {reads: env, changed: []string{"b"}},
-		"all keys as variables":                          {reads: secret(h, "s", refs.EnvFrom, content).changedAt(written), changed: []string{"b"}, want: true},
-		"an init container's volume":                     {reads: secret(h, "s", refs.InitVolume, content).changedAt(written), changed: []string{"b"}, want: true},
-		"a volume, which is refreshed":                   {reads: secret(h, "s", refs.Volume, content).changedAt(written), changed: []string{"a"}},
-		"a volume of what is immutable":                  {reads: secret(h, "s", refs.Volume, content).changedAt(written).frozen(), changed: []string{"a"}, want: true},
-		"under Refresh nobody wants a restart":           {reads: env.under(spec.Refresh), changed: []string{"a"}},
-		"what nobody governs":                            {reads: env.ungoverned(), changed: []string{"a"}},
-		"what does not exist any more":                   {reads: env.missing(), changed: []string{"a"}},
+		"all keys as variables":                          {reads: changedAt(secret(h, "s", refs.EnvFrom, content), written), changed: []string{"b"}, want: true},
+		"an init container's volume":                     {reads: changedAt(secret(h, "s", refs.InitVolume, content), written), changed: []string{"b"}, want: true},
+		"a volume, which is refreshed":                   {reads: changedAt(secret(h, "s", refs.Volume, content), written), changed: []string{"a"}},
+		"a volume of what is immutable":                  {reads: frozen(changedAt(secret(h, "s", refs.Volume, content), written)), changed: []string{"a"}, want: true},
+		"under Refresh nobody wants a restart":           {reads: under(env, spec.Refresh), changed: []string{"a"}},
+		"what nobody governs":                            {reads: ungoverned(env), changed: []string{"a"}},
+		"what does not exist any more":                   {reads: missing(env), changed: []string{"a"}},
 		"a pod that started in the second of the change": {pod: at(written.Add(900 * time.Millisecond)), reads: env, changed: []string{"a"}, want: true},
 		"a pod that started after the change":            {pod: at(written.Add(time.Second)), reads: env, changed: []string{"a"}},
-		"a change without a time":                        {pod: at(written.Add(time.Second)), reads: env.changedAt(time.Time{}), changed: []string{"a"}, want: true},
+		"a change without a time":                        {pod: at(written.Add(time.Second)), reads: changedAt(env, time.Time{}), changed: []string{"a"}, want: true},
 		"a pod that has ended":                           {pod: testPod(func(p *workload.Pod) { p.Phase = corev1.PodSucceeded }), reads: env, changed: []string{"a"}},
 	}
 	for name, test := range tests {
@@ -45,7 +46,7 @@ func TestWhatAPodReadBeforeItChanged(t *testing.T) {
 			if pod == nil {
 				pod = at(reloadtest.Birth)
 			}
-			got := UnreachedBy(pod, []Input{test.reads}, KeysOf{test.reads.Object: test.changed})
+			got := decide.UnreachedBy(pod, []decide.Input{test.reads}, decide.KeysOf{test.reads.Object: test.changed})
 			require.Equal(t, test.want, len(got) == 1)
 		})
 	}

@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -30,130 +31,130 @@ func TestDecidePod(t *testing.T) {
 	v1, v2 := reloadtest.Data{"a": "1", "b": "1"}, reloadtest.Data{"a": "2", "b": "1"}
 	long := reloadtest.Birth.Add(time.Hour)
 	recent := long.Add(-time.Second)
-	refreshedFor := func(consumed ...Input) string {
+	refreshedFor := func(consumed ...decide.Input) string {
 		for i := range consumed {
-			consumed[i] = consumed[i].changedAt(recent)
+			consumed[i] = changedAt(consumed[i], recent)
 		}
-		decision := Pod(h, testPod(), "", consumed, long)
+		decision := decide.Pod(h, testPod(), "", consumed, long)
 		require.Equal(t, spec.StepRefresh, decision.Step)
 		return decision.Baseline
 	}
-	ofLostKey := Pod(lost, testPod(), "", []Input{secret(lost, "s", refs.Volume, v1).changedAt(recent)}, long).Baseline
+	ofLostKey := decide.Pod(lost, testPod(), "", []decide.Input{changedAt(secret(lost, "s", refs.Volume, v1), recent)}, long).Baseline
 	tests := map[string]struct {
 		pod    *workload.Pod
 		stored string
-		now    []Input
+		now    []decide.Input
 		step   spec.Step
 	}{
 		"no record, and a change in the pod's life just now": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepRefresh,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepRefresh,
 		},
 		"no record, and a change that the kubelet has seen by itself": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(long.Add(-KubeletSync - time.Second))}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), long.Add(-decide.KubeletSync-time.Second))}, step: spec.StepNothing,
 		},
 		"no record, and a change as old as the kubelet may take": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(long.Add(-KubeletSync))}, step: spec.StepRefresh,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), long.Add(-decide.KubeletSync))}, step: spec.StepRefresh,
 		},
 		"no record, and a change just now of keys that are not mounted": {
-			now: []Input{secret(h, "s", refs.Volume, v1, "b").changedAt(recent).otherKeys(reloadtest.Birth.Add(-time.Second))}, step: spec.StepNothing,
+			now: []decide.Input{otherKeys(changedAt(secret(h, "s", refs.Volume, v1, "b"), recent), reloadtest.Birth.Add(-time.Second))}, step: spec.StepNothing,
 		},
 		"no record, and a change before the pod was made": {
 			pod: testPod(func(p *workload.Pod) { p.CreationTimestamp = metav1.NewTime(long) }),
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepNothing,
 		},
 		"no record, and a change in the very second the pod was made": {
 			pod: testPod(func(p *workload.Pod) { p.CreationTimestamp = metav1.NewTime(recent.Add(900 * time.Millisecond)) }),
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepRefresh,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepRefresh,
 		},
 		"no record, and a change that lies ahead of our clock": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(long.Add(time.Minute))}, step: spec.StepRefresh,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), long.Add(time.Minute))}, step: spec.StepRefresh,
 		},
 		"no record, and an API server that does not tell the time of a change": {
-			now: []Input{secret(h, "s", refs.Volume, v1)}, step: spec.StepNothing,
+			now: []decide.Input{secret(h, "s", refs.Volume, v1)}, step: spec.StepNothing,
 		},
 		"a record of the same data": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1)),
-			now:    []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepNothing,
+			now:    []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepNothing,
 		},
 		"a record of other data, however old": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1)),
-			now:    []Input{secret(h, "s", refs.Volume, v2).changedAt(reloadtest.Birth)}, step: spec.StepRefresh,
+			now:    []decide.Input{changedAt(secret(h, "s", refs.Volume, v2), reloadtest.Birth)}, step: spec.StepRefresh,
 		},
 		"a record of other data, in a key that is not mounted": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1, "b")),
-			now:    []Input{secret(h, "s", refs.Volume, v2, "b").changedAt(recent)}, step: spec.StepNothing,
+			now:    []decide.Input{changedAt(secret(h, "s", refs.Volume, v2, "b"), recent)}, step: spec.StepNothing,
 		},
 		"a record by a key that is lost, and an old change": {
-			stored: ofLostKey, now: []Input{secret(h, "s", refs.Volume, v2).changedAt(reloadtest.Birth)}, step: spec.StepNothing,
+			stored: ofLostKey, now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v2), reloadtest.Birth)}, step: spec.StepNothing,
 		},
 		"a record by a key that is lost, and a change just now": {
-			stored: ofLostKey, now: []Input{secret(h, "s", refs.Volume, v2).changedAt(recent)}, step: spec.StepRefresh,
+			stored: ofLostKey, now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v2), recent)}, step: spec.StepRefresh,
 		},
 		"a record that is garbage, and an old change": {
-			stored: "garbage", now: []Input{secret(h, "s", refs.Volume, v2).changedAt(reloadtest.Birth)}, step: spec.StepNothing,
+			stored: "garbage", now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v2), reloadtest.Birth)}, step: spec.StepNothing,
 		},
 		"a volume that a new rule governs, long unchanged": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1)),
-			now:    []Input{secret(h, "s", refs.Volume, v1), secret(h, "t", refs.Volume, v1).changedAt(reloadtest.Birth)}, step: spec.StepNothing,
+			now:    []decide.Input{secret(h, "s", refs.Volume, v1), changedAt(secret(h, "t", refs.Volume, v1), reloadtest.Birth)}, step: spec.StepNothing,
 		},
 		"an object that is gone": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1), secret(h, "t", refs.Volume, v1)),
-			now:    []Input{secret(h, "s", refs.Volume, v1).missing(), secret(h, "t", refs.Volume, v1)}, step: spec.StepNothing,
+			now:    []decide.Input{missing(secret(h, "s", refs.Volume, v1)), secret(h, "t", refs.Volume, v1)}, step: spec.StepNothing,
 		},
 		"a key that the volume lists is gone, so that the kubelet would not mount it": {
 			stored: refreshedFor(secret(h, "s", refs.Volume, v1, "a")),
-			now:    []Input{secret(h, "s", refs.Volume, reloadtest.Data{"b": "1"}, "a").requiring("a").changedAt(recent)}, step: spec.StepNothing,
+			now:    []decide.Input{changedAt(requiring(secret(h, "s", refs.Volume, reloadtest.Data{"b": "1"}, "a"), "a"), recent)}, step: spec.StepNothing,
 		},
 		"an object that nobody governs": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent).ungoverned()}, step: spec.StepNothing,
+			now: []decide.Input{ungoverned(changedAt(secret(h, "s", refs.Volume, v1), recent))}, step: spec.StepNothing,
 		},
 		"an immutable object": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent).frozen()}, step: spec.StepNothing,
+			now: []decide.Input{frozen(changedAt(secret(h, "s", refs.Volume, v1), recent))}, step: spec.StepNothing,
 		},
 		"env is not refreshed": {
-			now: []Input{secret(h, "s", refs.Env, v1, "a").changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Env, v1, "a"), recent)}, step: spec.StepNothing,
 		},
 		"a subPath mount is not refreshed": {
-			now: []Input{secret(h, "s", refs.SubPath, v1).changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.SubPath, v1), recent)}, step: spec.StepNothing,
 		},
 		"under Refresh": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent).under(spec.Refresh)}, step: spec.StepRefresh,
+			now: []decide.Input{under(changedAt(secret(h, "s", refs.Volume, v1), recent), spec.Refresh)}, step: spec.StepRefresh,
 		},
 		"under Restart": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent).under(spec.Restart)}, step: spec.StepNothing,
+			now: []decide.Input{under(changedAt(secret(h, "s", refs.Volume, v1), recent), spec.Restart)}, step: spec.StepNothing,
 		},
 		"under None": {
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent).under(spec.None)}, step: spec.StepNothing,
+			now: []decide.Input{under(changedAt(secret(h, "s", refs.Volume, v1), recent), spec.None)}, step: spec.StepNothing,
 		},
 		"the object is env as well": {
-			now:  []Input{secret(h, "s", refs.Env, v1, "a").changedAt(recent), secret(h, "s", refs.Volume, v1).changedAt(recent)},
+			now:  []decide.Input{changedAt(secret(h, "s", refs.Env, v1, "a"), recent), changedAt(secret(h, "s", refs.Volume, v1), recent)},
 			step: spec.StepRefresh,
 		},
 		"the object is env as well, but under Refresh nobody is restarted": {
-			now: []Input{
-				secret(h, "s", refs.Env, v1, "a").changedAt(recent).under(spec.Refresh), secret(h, "s", refs.Volume, v1).changedAt(recent).under(spec.Refresh),
+			now: []decide.Input{
+				under(changedAt(secret(h, "s", refs.Env, v1, "a"), recent), spec.Refresh), under(changedAt(secret(h, "s", refs.Volume, v1), recent), spec.Refresh),
 			},
 			step: spec.StepRefresh,
 		},
 		"another object is env": {
-			now:  []Input{secret(h, "t", refs.EnvFrom, v1).changedAt(recent), secret(h, "s", refs.Volume, v1).changedAt(recent)},
+			now:  []decide.Input{changedAt(secret(h, "t", refs.EnvFrom, v1), recent), changedAt(secret(h, "s", refs.Volume, v1), recent)},
 			step: spec.StepRefresh,
 		},
 		"a pod without a node": {
 			pod: testPod(func(p *workload.Pod) { p.Bound = false }),
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepNothing,
 		},
 		"a pod that is being deleted": {
 			pod: testPod(func(p *workload.Pod) { p.DeletionTimestamp = &metav1.Time{Time: long} }),
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepNothing,
 		},
 		"a pod that has succeeded": {
 			pod: testPod(func(p *workload.Pod) { p.Phase = corev1.PodSucceeded }),
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepNothing,
 		},
 		"a pod that has failed": {
 			pod: testPod(func(p *workload.Pod) { p.Phase = corev1.PodFailed }),
-			now: []Input{secret(h, "s", refs.Volume, v1).changedAt(recent)}, step: spec.StepNothing,
+			now: []decide.Input{changedAt(secret(h, "s", refs.Volume, v1), recent)}, step: spec.StepNothing,
 		},
 	}
 	for name, test := range tests {
@@ -161,11 +162,11 @@ func TestDecidePod(t *testing.T) {
 			if test.pod == nil {
 				test.pod = testPod()
 			}
-			decision := Pod(h, test.pod, test.stored, test.now, long)
+			decision := decide.Pod(h, test.pod, test.stored, test.now, long)
 			require.Equal(t, test.step, decision.Step)
 			if decision.Step == spec.StepRefresh {
 				require.Equal(t, []string{"Secret/ns/s"}, decision.Changed)
-				again := Pod(h, test.pod, decision.Baseline, test.now, long)
+				again := decide.Pod(h, test.pod, decision.Baseline, test.now, long)
 				require.Equal(t, spec.StepNothing, again.Step, "what was done is not done again")
 			}
 		})
@@ -175,21 +176,21 @@ func TestDecidePod(t *testing.T) {
 func TestVolumeThatWasGoneForAMomentIsNotRefreshed(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
 	now := reloadtest.Birth.Add(time.Hour)
-	one := secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}).changedAt(now)
-	two := secret(h, "t", refs.Volume, reloadtest.Data{"a": "1"}).changedAt(now)
-	stored := Pod(h, testPod(), "", []Input{one, two}, now).Baseline
+	one := changedAt(secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}), now)
+	two := changedAt(secret(h, "t", refs.Volume, reloadtest.Data{"a": "1"}), now)
+	stored := decide.Pod(h, testPod(), "", []decide.Input{one, two}, now).Baseline
 
 	changed := two
 	changed.Digests = reloadtest.Digests(h, reloadtest.Data{"a": "2"})
-	stored = Pod(h, testPod(), stored, []Input{one.missing(), changed}, now).Baseline
-	require.Equal(t, spec.StepNothing, Pod(h, testPod(), stored, []Input{one, changed}, now).Step)
+	stored = decide.Pod(h, testPod(), stored, []decide.Input{missing(one), changed}, now).Baseline
+	require.Equal(t, spec.StepNothing, decide.Pod(h, testPod(), stored, []decide.Input{one, changed}, now).Step)
 }
 
 func TestRestartThatReplacesThePod(t *testing.T) {
-	restart, hold, nothing := Decision{Step: spec.StepRestart}, Decision{Step: spec.StepHold}, Decision{Step: spec.StepNothing}
+	restart, hold, nothing := decide.Decision{Step: spec.StepRestart}, decide.Decision{Step: spec.StepHold}, decide.Decision{Step: spec.StepNothing}
 	now := reloadtest.Birth.Add(time.Hour)
 	tests := map[string]struct {
-		due         Decision
+		due         decide.Decision
 		restartedAt time.Time
 		want        bool
 	}{
@@ -198,11 +199,13 @@ func TestRestartThatReplacesThePod(t *testing.T) {
 		"none ever":                                        {due: nothing, want: false},
 		"one just now":                                     {due: nothing, restartedAt: now, want: true},
 		"one by a clock that is ahead":                     {due: nothing, restartedAt: now.Add(time.Minute), want: false},
-		"one within the time that kubelets take":           {due: nothing, restartedAt: now.Add(-KubeletSync), want: true},
-		"one so long ago that it is stuck, or left to men": {due: nothing, restartedAt: now.Add(-KubeletSync - time.Second), want: false},
+		"one within the time that kubelets take":           {due: nothing, restartedAt: now.Add(-decide.KubeletSync), want: true},
+		"one so long ago that it is stuck, or left to men": {due: nothing, restartedAt: now.Add(-decide.KubeletSync - time.Second), want: false},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, Replaces(testPod(), test.due, test.restartedAt, now)) })
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, decide.Replaces(testPod(), test.due, test.restartedAt, now))
+		})
 	}
-	require.False(t, Replaces(testPod(), nothing, reloadtest.Birth.Add(900*time.Millisecond), reloadtest.Birth.Add(time.Minute)), "a pod that the restart made")
+	require.False(t, decide.Replaces(testPod(), nothing, reloadtest.Birth.Add(900*time.Millisecond), reloadtest.Birth.Add(time.Minute)), "a pod that the restart made")
 }

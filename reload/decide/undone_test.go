@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -16,24 +17,24 @@ import (
 
 func TestWhatSomebodyDidToARestart(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
-	old := Workload(h, testUID, "", []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}).Baseline
-	now := Workload(h, testUID, old, []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "2"}, "k")}).Baseline
-	foreign := Workload(reloadtest.Hasher(t, 2), testUID, "", []Input{secret(reloadtest.Hasher(t, 2), "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}).Baseline
-	last := Record{Baseline: now, Stamp: 7}
+	old := decide.Workload(h, testUID, "", []decide.Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}).Baseline
+	now := decide.Workload(h, testUID, old, []decide.Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "2"}, "k")}).Baseline
+	foreign := decide.Workload(reloadtest.Hasher(t, 2), testUID, "", []decide.Input{secret(reloadtest.Hasher(t, 2), "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}).Baseline
+	last := decide.Record{Baseline: now, Stamp: 7}
 	for sentence, test := range map[string]struct {
 		baseline string
 		stamp    workload.Stamp
-		want     Undone
+		want     decide.Undone
 	}{
 		"nothing":                             {now, 7, ""},
-		"it took everything off":              {"", 0, UndoneStripped},
-		"it took the stamp off the template":  {now, 0, UndoneStripped},
-		"it took the baseline off":            {"", 7, UndoneStripped},
-		"it wrote what cannot be read":        {"x", 7, UndoneStripped},
-		"it wrote the baseline of a lost key": {foreign, 7, UndoneStripped},
-		"it rolled a Deployment back":         {old, 0, UndoneRolledBack},
-		"it rolled back to an earlier stamp":  {old, 3, UndoneRolledBack},
-		"it rolled a StatefulSet back":        {now, 3, UndoneRolledBack},
+		"it took everything off":              {"", 0, decide.UndoneStripped},
+		"it took the stamp off the template":  {now, 0, decide.UndoneStripped},
+		"it took the baseline off":            {"", 7, decide.UndoneStripped},
+		"it wrote what cannot be read":        {"x", 7, decide.UndoneStripped},
+		"it wrote the baseline of a lost key": {foreign, 7, decide.UndoneStripped},
+		"it rolled a Deployment back":         {old, 0, decide.UndoneRolledBack},
+		"it rolled back to an earlier stamp":  {old, 3, decide.UndoneRolledBack},
+		"it rolled a StatefulSet back":        {now, 3, decide.UndoneRolledBack},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{mark.Baseline: test.baseline}}, Stamp: test.stamp}
@@ -44,39 +45,39 @@ func TestWhatSomebodyDidToARestart(t *testing.T) {
 
 func TestARestartThatIsTakenBackIsDueAgainWhileTheDataDiffers(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
-	of := func(value string) []Input {
-		return []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": value}, "k"), secret(h, "other", refs.Env, reloadtest.Data{"k": "1"}, "k")}
+	of := func(value string) []decide.Input {
+		return []decide.Input{secret(h, "s", refs.Env, reloadtest.Data{"k": value}, "k"), secret(h, "other", refs.Env, reloadtest.Data{"k": "1"}, "k")}
 	}
-	decide := func(stored, value string) Decision { return Workload(h, testUID, stored, of(value)) }
-	adopted := Record{Baseline: decide("", "1").Baseline}
-	restart := decide(adopted.Baseline, "2")
+	judge := func(stored, value string) decide.Decision { return decide.Workload(h, testUID, stored, of(value)) }
+	adopted := decide.Record{Baseline: judge("", "1").Baseline}
+	restart := judge(adopted.Baseline, "2")
 	once := adopted.Restarted(restart, mark.Restarts{reloadtest.Birth}, 7, reloadtest.Birth)
 	require.Equal(t, workload.Stamp(7), once.Stamp)
 	require.Equal(t, reloadtest.Birth, once.RecordedAt)
 
 	require.Equal(t, restart.Baseline, once.RunningBaseline(""), "nobody took it back")
-	again := decide(once.RunningBaseline(UndoneStripped), "2")
+	again := judge(once.RunningBaseline(decide.UndoneStripped), "2")
 	require.Equal(t, restart, again, "the same restart")
-	require.Equal(t, spec.StepNothing, decide(once.RunningBaseline(UndoneStripped), "1").Step, "the pods run the data of now")
+	require.Equal(t, spec.StepNothing, judge(once.RunningBaseline(decide.UndoneStripped), "1").Step, "the pods run the data of now")
 
-	twice := once.Restarted(decide(once.Baseline, "3"), nil, 8, reloadtest.Birth)
+	twice := once.Restarted(judge(once.Baseline, "3"), nil, 8, reloadtest.Birth)
 	for _, value := range []string{"1", "2", "3"} {
-		require.Equal(t, spec.StepRestart, decide(twice.RunningBaseline(UndoneRolledBack), value).Step, "pods may be of either time")
+		require.Equal(t, spec.StepRestart, judge(twice.RunningBaseline(decide.UndoneRolledBack), value).Step, "pods may be of either time")
 	}
 	once.Replaced = nil
-	require.Equal(t, once.Baseline, once.RunningBaseline(UndoneStripped), "every pod was replaced")
+	require.Equal(t, once.Baseline, once.RunningBaseline(decide.UndoneStripped), "every pod was replaced")
 }
 
 func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
-	now := []Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}
+	now := []decide.Input{secret(h, "s", refs.Env, reloadtest.Data{"k": "1"}, "k")}
 	w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		mark.Baseline: Workload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(reloadtest.Birth), mark.RestartedBefore: "30",
+		mark.Baseline: decide.Workload(h, testUID, "", now).Baseline, mark.RestartedAt: mark.FormatTime(reloadtest.Birth), mark.RestartedBefore: "30",
 	}}, Stamp: 7}
 	progressing := &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 1}
-	r := RecordFrom(w, progressing)
-	require.Equal(t, spec.StepRestart, Workload(h, testUID, r.RunningBaseline(UndoneStripped), now).Step)
-	require.Equal(t, spec.StepNothing, Workload(h, testUID, r.RunningBaseline(""), now).Step)
+	r := decide.RecordFrom(w, progressing)
+	require.Equal(t, spec.StepRestart, decide.Workload(h, testUID, r.RunningBaseline(decide.UndoneStripped), now).Step)
+	require.Equal(t, spec.StepNothing, decide.Workload(h, testUID, r.RunningBaseline(""), now).Step)
 	require.Len(t, r.Restarts, 2)
 	require.False(t, r.IsBehind(w))
 	next := *w
@@ -86,32 +87,32 @@ func TestWhatAnEarlierLeaderWroteIsFound(t *testing.T) {
 	require.False(t, r.IsBehind(&next), "somebody took the restart back")
 
 	progressing.Updated, progressing.Old = 2, 0
-	require.Empty(t, RecordFrom(w, progressing).Replaced, "every pod is of the stamped template")
+	require.Empty(t, decide.RecordFrom(w, progressing).Replaced, "every pod is of the stamped template")
 	progressing.Observed = 1
-	require.NotEmpty(t, RecordFrom(w, progressing).Replaced, "the status is of an earlier one")
-	require.Empty(t, RecordFrom(w, nil).Replaced, "nobody can tell")
+	require.NotEmpty(t, decide.RecordFrom(w, progressing).Replaced, "the status is of an earlier one")
+	require.Empty(t, decide.RecordFrom(w, nil).Replaced, "nobody can tell")
 	w.Stamp = 0
-	require.Empty(t, RecordFrom(w, progressing).Replaced, "there was no restart")
+	require.Empty(t, decide.RecordFrom(w, progressing).Replaced, "there was no restart")
 }
 
 func TestARestartThatIsTakenBackAgainAndAgainSlowsDown(t *testing.T) {
 	restarts := mark.Restarts{reloadtest.Birth}
 	for undos, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 3: 20 * time.Second, 50: spec.Slowest} {
-		pace := spec.Pace{}.And(PaceAfter(undos))
-		require.Equal(t, Wait{WaitInterval, reloadtest.Birth.Add(want)}, waitFor(pace, restarts, reloadtest.Birth.Add(time.Second)))
-		require.Empty(t, waitFor(pace, restarts, reloadtest.Birth.Add(want)))
+		pace := spec.Pace{}.And(decide.PaceAfter(undos))
+		require.Equal(t, decide.Wait{decide.WaitInterval, reloadtest.Birth.Add(want)}, waitOf(pace, restarts, reloadtest.Birth.Add(time.Second)))
+		require.Empty(t, waitOf(pace, restarts, reloadtest.Birth.Add(want)))
 	}
-	pace := PaceAfter(1).And(spec.Pace{Interval: time.Minute})
-	require.Equal(t, Wait{WaitInterval, reloadtest.Birth.Add(time.Minute)}, waitFor(pace, restarts, reloadtest.Birth.Add(time.Second)), "the longer of both")
-	require.Equal(t, 2, Record{Undos: 1}.UndosBy(UndoneStripped))
-	require.Equal(t, 1, Record{Undos: 1}.UndosBy(""))
+	pace := decide.PaceAfter(1).And(spec.Pace{Interval: time.Minute})
+	require.Equal(t, decide.Wait{decide.WaitInterval, reloadtest.Birth.Add(time.Minute)}, waitOf(pace, restarts, reloadtest.Birth.Add(time.Second)), "the longer of both")
+	require.Equal(t, 2, decide.Record{Undos: 1}.UndosBy(decide.UndoneStripped))
+	require.Equal(t, 1, decide.Record{Undos: 1}.UndosBy(""))
 }
 
 func TestPaceIsTheLaterOfWhatIsWrittenAndRemembered(t *testing.T) {
 	early, late := mark.Restarts{reloadtest.Birth}, mark.Restarts{reloadtest.Birth, reloadtest.Birth.Add(time.Minute)}
-	require.Equal(t, late, Later(early, late))
-	require.Equal(t, late, Later(late, early))
-	require.Equal(t, early, Later(nil, early))
-	require.Equal(t, early, Later(early, nil))
-	require.Empty(t, Later(nil, nil))
+	require.Equal(t, late, decide.Later(early, late))
+	require.Equal(t, late, decide.Later(late, early))
+	require.Equal(t, early, decide.Later(nil, early))
+	require.Equal(t, early, decide.Later(early, nil))
+	require.Empty(t, decide.Later(nil, nil))
 }

@@ -1,4 +1,4 @@
-package decide
+package decide_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -42,7 +43,7 @@ type history struct {
 
 // use is what the pod template consumes of an object, under a rule.
 type use struct {
-	Input
+	decide.Input
 	*knowledge
 
 	of int
@@ -218,8 +219,8 @@ func (h *history) govern(i int, rule string, action spec.Action) {
 }
 
 // consumed is what Headwater sees.
-func (h *history) consumed() []Input {
-	var all []Input
+func (h *history) consumed() []decide.Input {
+	var all []decide.Input
 	for _, u := range h.uses {
 		o := h.objects[u.of]
 		c := u.Input

@@ -19,10 +19,10 @@ type SectionOptIn struct {
 	ignores  bool
 }
 
-// Tool implements OptIn.
+// Tool implements optIn.
 func (a SectionOptIn) Tool() spec.Tool { return spec.Sections }
 
-// Action implements OptIn.
+// Action implements optIn.
 func (a SectionOptIn) Action() spec.Action { return a.Section.Action }
 
 func (a SectionOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {

@@ -24,7 +24,7 @@ type Preferences struct {
 	// keys are the only relevant keys; nil means all.
 	keys []string
 	// Asks are the opt-ins: reasons to reload without a rule.
-	Asks []OptIn
+	Asks []optIn
 	// Named and Patterns list objects by annotations of other tools, whether pods
 	// consume them or not.
 	Named    []object.Ref
@@ -68,7 +68,7 @@ func ReadPreferences(meta *metav1.ObjectMeta, thirdParty *ThirdParty, settings s
 	case !settings.OptsIn() || of.How == spec.None:
 	case of.How != "" || own.on != nil:
 		own.how = of.How
-		of.Asks = []OptIn{own}
+		of.Asks = []optIn{own}
 	case thirdParty != nil:
 		faults = append(faults, of.applyThirdParty(thirdParty, settings)...)
 	}
@@ -118,7 +118,7 @@ func parseAction(value string) (spec.Action, error) {
 
 // OptInFor returns the first opt-in that covers r, a reference to ref with these tags;
 // nil if there is none. Sections do not apply to objects that a rule governs.
-func (w Preferences) OptInFor(r refs.Reference, ref object.Ref, tags mark.Tags, ruled bool) OptIn {
+func (w Preferences) OptInFor(r refs.Reference, ref object.Ref, tags mark.Tags, ruled bool) optIn {
 	for _, asked := range w.Asks {
 		if asked.matches(ref, r.Mode, tags) && (!ruled || asked.Tool() != spec.Sections) {
 			return asked

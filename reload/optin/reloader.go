@@ -146,10 +146,10 @@ func (a *ReloaderOptIn) fault(annotation, problem string) {
 	}
 }
 
-// Tool implements OptIn.
+// Tool implements optIn.
 func (a *ReloaderOptIn) Tool() spec.Tool { return spec.Reloader }
 
-// Action implements OptIn. Reloader only restarts.
+// Action implements optIn. Reloader only restarts.
 func (a *ReloaderOptIn) Action() spec.Action { return spec.Restart }
 
 func (a *ReloaderOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {

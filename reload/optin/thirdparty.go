@@ -13,8 +13,8 @@ import (
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// OptIn is a reason to reload a workload without a rule.
-type OptIn interface {
+// optIn is a reason to reload a workload without a rule.
+type optIn interface {
 	Tool() spec.Tool
 	// Action is how to reload; empty means no preference.
 	Action() spec.Action

@@ -13,7 +13,7 @@ import (
 type tracked struct {
 	seen
 
-	id ID
+	id revisionID
 	// lookedAt is when the consumers were first looked at; zero before. writtenAt is
 	// when the clone was written, failedBefore are the consumers that failed before, and
 	// blamed those that failed since an earlier revision. All are kept from that look,
@@ -47,7 +47,7 @@ type clones struct {
 	count atomic.Int64
 
 	mu          sync.Mutex
-	deliveries  map[ID]*delivery
+	deliveries  map[revisionID]*delivery
 	byRef       map[object.Ref]*tracked
 	byNamespace map[string]map[object.Ref]bool
 }
@@ -55,7 +55,7 @@ type clones struct {
 func (c *clones) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deliveries, c.byRef, c.byNamespace = map[ID]*delivery{}, map[object.Ref]*tracked{}, map[string]map[object.Ref]bool{}
+	c.deliveries, c.byRef, c.byNamespace = map[revisionID]*delivery{}, map[object.Ref]*tracked{}, map[string]map[object.Ref]bool{}
 	c.count.Store(0)
 }
 
@@ -72,7 +72,7 @@ func (c *clones) begin(revision *Revision) bool {
 }
 
 // end forgets the clones of the revision id.
-func (c *clones) end(id ID) {
+func (c *clones) end(id revisionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, known := c.deliveries[id]
@@ -88,7 +88,7 @@ func (c *clones) end(id ID) {
 
 // add tracks clone, which was written from the revision id, at its version in the
 // cache. It returns false if that revision is not being delivered.
-func (c *clones) add(clone *object.Digested, id ID, now time.Time) bool {
+func (c *clones) add(clone *object.Digested, id revisionID, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	to, delivered := c.deliveries[id]
@@ -204,7 +204,7 @@ func (c *clones) judged(ref object.Ref, version string, reported bool) {
 
 // recorded returns the object that records the revision id; ok is false if it is not
 // being delivered.
-func (c *clones) recorded(id ID) (ref object.Ref, ok bool) {
+func (c *clones) recorded(id revisionID) (ref object.Ref, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, ok := c.deliveries[id]
@@ -239,7 +239,7 @@ func (c *clones) known(revision *Revision, now time.Time) (known string, wait ti
 }
 
 // wroteKnown records what was written to the revision id.
-func (c *clones) wroteKnown(id ID, known string, at time.Time) {
+func (c *clones) wroteKnown(id revisionID, known string, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one, delivered := c.deliveries[id]; delivered {

@@ -15,7 +15,7 @@ func TestARecreatedCloneIsJudgedSinceItsFirstWrite(t *testing.T) {
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "shared"}
 	ref := object.Ref{Kind: object.Secret, Namespace: "team-0", Name: "shared"}
 	now := time.Unix(1_800_000_000, 0)
-	id := func(number int) ID { return ID{Rule: "blog", Source: source, Number: number} }
+	id := func(number int) revisionID { return revisionID{Rule: "blog", Source: source, Number: number} }
 	version := 0
 	clone := func() *object.Digested {
 		version++
@@ -23,7 +23,7 @@ func TestARecreatedCloneIsJudgedSinceItsFirstWrite(t *testing.T) {
 	}
 	for sentence, test := range map[string]struct {
 		since func(*clones)
-		of    ID
+		of    revisionID
 		kept  bool
 	}{
 		"repaired":                           {func(*clones) {}, id(7), true},

@@ -234,7 +234,7 @@ func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consume
 // firstFailing returns the consumers that failed before clone was written: those that
 // an earlier leader found, or those that fail right now, shortly after the write. last
 // is the report on clone.
-func firstFailing(clone *object.Digested, last mark.ConsumersReport, id ID, consumers []health.Consumer, now time.Time) []string {
+func firstFailing(clone *object.Digested, last mark.ConsumersReport, id revisionID, consumers []health.Consumer, now time.Time) []string {
 	switch {
 	case last.Revision == id.Number:
 		return health.FailedBeforeIn(last)
@@ -246,7 +246,7 @@ func firstFailing(clone *object.Digested, last mark.ConsumersReport, id ID, cons
 }
 
 // reportOn returns the report on clone about the revision id, if there is one.
-func reportOn(clone *object.Digested, id ID) (report mark.ConsumersReport, found bool) {
+func reportOn(clone *object.Digested, id revisionID) (report mark.ConsumersReport, found bool) {
 	report, ok := mark.ParseConsumersReport(clone.Annotations[mark.Consumers])
 	if !ok || report.Revision != id.Number {
 		return mark.ConsumersReport{}, false
@@ -290,7 +290,7 @@ func (r *Reporter) publishKnown(ctx context.Context, revision *Revision) error {
 }
 
 // knownGrows makes the revision id be written to soon.
-func (r *Reporter) knownGrows(id ID) {
+func (r *Reporter) knownGrows(id revisionID) {
 	if ref, delivered := r.recorded(id); delivered {
 		r.queue.FreshAfter(ref, settle)
 	}

@@ -15,21 +15,21 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-// ID names a revision: it counts those of one source for one rule.
-type ID struct {
+// revisionID names a revision: it counts those of one source for one rule.
+type revisionID struct {
 	Rule   string
 	Source object.Ref
 	Number int
 }
 
 // idOf returns the revision that clone was written from; ok is false if it names none.
-func idOf(clone *object.Digested) (id ID, ok bool) {
+func idOf(clone *object.Digested) (id revisionID, ok bool) {
 	number, err := strconv.Atoi(clone.Annotations[mark.Revision])
 	if err != nil {
-		return ID{}, false
+		return revisionID{}, false
 	}
 	marks, readable := mark.Of(clone)
-	return ID{marks.Rule, marks.Source, number}, readable
+	return revisionID{marks.Rule, marks.Source, number}, readable
 }
 
 // delivering is the verdict of a revision whose clones need reports.
@@ -39,7 +39,7 @@ const delivering = "Delivering"
 type Revision struct {
 	metav1.ObjectMeta
 
-	ID   ID
+	ID   revisionID
 	Kind object.Kind
 	// Delivering is true while the revision is on its way to its namespaces.
 	Delivering bool
@@ -91,7 +91,7 @@ func keepRevision(kind object.Kind, obj any) (*Revision, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
 		},
-		ID: ID{annotations[mark.Rule], source, number}, Kind: kind,
+		ID: revisionID{annotations[mark.Rule], source, number}, Kind: kind,
 		Delivering: annotations[mark.Verdict] == delivering, Known: annotations[mark.ConsumersKnown],
 	}, nil
 }

@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestAutoOfReloaderIsAboutSecretProviderClassesToo(t *testing.T) {
@@ -38,7 +39,7 @@ func TestAutoOfReloaderIsAboutSecretProviderClassesToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			meta, theirs := reloadtest.Saying(test.annotations, test.template)
 			of, _ := optin.ReadPreferences(meta, theirs, test.settings)
-			unseen := (&Workload{ObjectMeta: *meta, References: test.references}).Unseen(of)
+			unseen := (&workload.Workload{ObjectMeta: *meta, References: test.references}).Unseen(of)
 			require.Equal(t, test.want, len(unseen) == 1)
 			if test.want {
 				require.True(t, unseen[0].InPart)
@@ -56,7 +57,11 @@ func TestAMisspeltAnnotationHasANearestName(t *testing.T) {
 		"headwater.dev/reload_on":   "did you mean headwater.dev/reload-on?",
 		"headwater.dev/enabled":     "Headwater reads headwater.dev/reload, headwater.dev/reload-on, headwater.dev/reload-keys",
 	} {
-		faults := (&Workload{unknown: []string{annotation}}).Misspelt()
+		consumer := reloadtest.Web()
+		consumer.Annotations = map[string]string{annotation: "x"}
+		kept, err := workload.KeepRolling(consumer, workload.ActedOn)
+		require.NoError(t, err)
+		faults := kept.Misspelt()
 		require.Len(t, faults, 1)
 		require.Equal(t, annotation, faults[0].Annotation)
 		require.Equal(t, "no annotation has this name; "+want, faults[0].Problem)

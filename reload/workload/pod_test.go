@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestAPodNamesTheControllerThatPeopleHearOf(t *testing.T) {
@@ -31,16 +32,16 @@ func TestAPodNamesTheControllerThatPeopleHearOf(t *testing.T) {
 		"a kind that nobody knows":      {controlledBy("example.com/v1", "Shop", "shop", nil), kinds.Key{Kind: "Shop.example.com", Namespace: "ns", Name: "shop"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := KeepPod(test.pod, ActedOn)
+			kept, err := workload.KeepPod(test.pod, workload.ActedOn)
 			require.NoError(t, err)
-			require.Equal(t, test.want, KeyAbout(kept.Controller.Value()))
+			require.Equal(t, test.want, workload.KeyAbout(kept.Controller.Value()))
 			require.NotEmpty(t, kept.Controller.Value().UID)
 		})
 	}
 	hashed := controlledBy("apps/v1", "ReplicaSet", "web-7f", map[string]string{"pod-template-hash": "7f"})
 	for _, pod := range []*corev1.Pod{hashed, controlledBy("apps/v1", "StatefulSet", "set", nil), {Spec: harnessEnv()}} {
-		kept, err := KeepPod(pod, ActedOn)
+		kept, err := workload.KeepPod(pod, workload.ActedOn)
 		require.NoError(t, err)
-		require.Equal(t, PodController{}, kept.Controller)
+		require.Equal(t, workload.PodController{}, kept.Controller)
 	}
 }

@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	"testing"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestHowFarARolloutIs(t *testing.T) {
@@ -39,7 +40,7 @@ func TestHowFarARolloutIs(t *testing.T) {
 		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &from}
 	}
 	tests := map[string]struct {
-		obj      any
+		obj      metav1.Object
 		underWay bool
 	}{
 		"a Deployment that is done":            {deployment(func(*appsv1.Deployment) {}), false},
@@ -50,7 +51,7 @@ func TestHowFarARolloutIs(t *testing.T) {
 		"one that is paused":                   {deployment(func(d *appsv1.Deployment) { d.Generation, d.Spec.Paused = 4, true }), false},
 		"one without replicas":                 {deployment(func(d *appsv1.Deployment) { d.Generation, d.Spec.Replicas = 4, new(int32) }), false},
 		"one that progresses":                  {deployment(func(d *appsv1.Deployment) { progressing(d, corev1.ConditionTrue, "ReplicaSetUpdated") }), true},
-		"one whose deadline is over":           {deployment(func(d *appsv1.Deployment) { progressing(d, corev1.ConditionFalse, progressDeadlineExceeded) }), false},
+		"one whose deadline is over":           {deployment(func(d *appsv1.Deployment) { progressing(d, corev1.ConditionFalse, "ProgressDeadlineExceeded") }), false},
 		"a StatefulSet that is done":           {set(func(*appsv1.StatefulSet) {}), false},
 		"one with one pod replaced":            {set(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), true},
 		"one with a pod being replaced":        {set(func(s *appsv1.StatefulSet) { s.Status.Replicas, s.Status.AvailableReplicas = 2, 2 }), true},
@@ -73,13 +74,14 @@ func TestHowFarARolloutIs(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := &Workload{Rollout: rolloutOf(test.obj)}
-			require.Equal(t, test.underWay, w.Rollout.inProgress())
+			test.obj.SetAnnotations(map[string]string{mark.ReloadOn: "Secret/s"})
+			w, err := workload.KeepRolling(test.obj, workload.ActedOn)
+			require.NoError(t, err)
 			require.Zero(t, w.CountsUntil(), "Headwater has not restarted it")
 
 			w.Annotations = map[string]string{mark.RestartedAt: mark.FormatTime(reloadtest.Birth)}
 			if test.underWay {
-				require.Equal(t, reloadtest.Birth.Add(RolloutTimeout), w.CountsUntil())
+				require.Equal(t, reloadtest.Birth.Add(workload.RolloutTimeout), w.CountsUntil())
 			} else {
 				require.Zero(t, w.CountsUntil())
 			}
@@ -88,12 +90,12 @@ func TestHowFarARolloutIs(t *testing.T) {
 }
 
 func TestWhoseNewTemplateLetsPodsBe(t *testing.T) {
-	var none *Rollout
+	var none *workload.Rollout
 	require.False(t, none.MayKeepPods())
-	require.False(t, (&Rollout{Replicas: 3}).MayKeepPods())
-	require.False(t, (&Rollout{}).MayKeepPods(), "pods of a workload without replicas go")
-	require.True(t, (&Rollout{Replicas: 3, Paused: true}).MayKeepPods(), "paused, or OnDelete")
-	require.True(t, (&Rollout{Replicas: 3, Partitioned: 1}).MayKeepPods(), "a partition")
+	require.False(t, (&workload.Rollout{Replicas: 3}).MayKeepPods())
+	require.False(t, (&workload.Rollout{}).MayKeepPods(), "pods of a workload without replicas go")
+	require.True(t, (&workload.Rollout{Replicas: 3, Paused: true}).MayKeepPods(), "paused, or OnDelete")
+	require.True(t, (&workload.Rollout{Replicas: 3, Partitioned: 1}).MayKeepPods(), "a partition")
 }
 
 func progressing(d *appsv1.Deployment, status corev1.ConditionStatus, reason string) {
@@ -106,6 +108,13 @@ func TestTemplatesAreToldApart(t *testing.T) {
 		many := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5"}
 		return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: many}}
 	}
+	templateID := func(template *corev1.PodTemplateSpec) uint64 {
+		consumer := reloadtest.Web()
+		consumer.Spec.Template.Annotations = template.Annotations
+		kept, err := workload.KeepRolling(consumer, workload.ActedOn)
+		require.NoError(t, err)
+		return kept.Rollout.Template
+	}
 	same := templateID(template())
 	for range 50 {
 		require.Equal(t, same, templateID(template()))
@@ -117,21 +126,21 @@ func TestTemplatesAreToldApart(t *testing.T) {
 
 func TestOnlyWhatMayBeWorkedOnHasARollout(t *testing.T) {
 	consumer := reloadtest.Web()
-	kept, err := KeepRolling(consumer, ActedOn)
+	kept, err := workload.KeepRolling(consumer, workload.ActedOn)
 	require.NoError(t, err)
 	require.NotNil(t, kept.Rollout)
 	consumer.Spec.Template.Spec.Containers[0].Env = nil
-	kept, err = KeepRolling(consumer, ActedOn)
+	kept, err = workload.KeepRolling(consumer, workload.ActedOn)
 	require.NoError(t, err)
 	require.Nil(t, kept.Rollout)
-	_, err = KeepRolling(&corev1.Pod{}, ActedOn)
+	_, err = workload.KeepRolling(&corev1.Pod{}, workload.ActedOn)
 	require.Error(t, err)
 }
 
 func TestAPodIsBoundWhenItGotItsNode(t *testing.T) {
 	pod := mountingPod()
 	pod.CreationTimestamp = metav1.NewTime(reloadtest.Birth)
-	kept, err := KeepPod(pod, ActedOn)
+	kept, err := workload.KeepPod(pod, workload.ActedOn)
 	require.NoError(t, err)
 	require.Equal(t, reloadtest.Birth, kept.BoundAt)
 	later := metav1.NewTime(reloadtest.Birth.Add(time.Minute))
@@ -139,7 +148,7 @@ func TestAPodIsBoundWhenItGotItsNode(t *testing.T) {
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: later},
 	}
-	kept, err = KeepPod(pod, ActedOn)
+	kept, err = workload.KeepPod(pod, workload.ActedOn)
 	require.NoError(t, err)
 	require.Equal(t, later.Time, kept.BoundAt)
 }

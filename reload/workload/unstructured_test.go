@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 const customMeta = `
@@ -38,11 +39,11 @@ func TestCustomWorkloadIsStrippedLikeAnyOther(t *testing.T) {
 		Namespace: "ns", Name: "app", UID: "u", ResourceVersion: "7",
 		Labels: map[string]string{"app": "app"}, Annotations: map[string]string{mark.Reload: "Restart"},
 	}
-	owner := &Owner{Kind: "Fleet.example.com", Name: "fleet", UID: "f"}
+	owner := &workload.Owner{Kind: "Fleet.example.com", Name: "fleet", UID: "f"}
 	for sentence, test := range map[string]struct {
 		spec string
 		form *kinds.Info
-		want Workload
+		want workload.Workload
 	}{
 		"references are read from the pod template": {
 			spec: `
@@ -55,33 +56,35 @@ spec:
       - {name: a, image: secret, env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}]}
 `,
 			form: appInfo(),
-			want: Workload{Stamp: StampOf(map[string]string{mark.RestartedFor: "b"}), References: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env, Containers: []string{"a"}}}},
+			want: workload.Workload{Stamp: workload.StampOf(map[string]string{mark.RestartedFor: "b"}), References: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env, Containers: []string{"a"}}}},
 		},
 		"from whatever path": {
 			spec: `
 spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {name: c}}]}]}}}}
 `,
 			form: appInfo("spec", "worker", "pod"),
-			want: Workload{References: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Mode: refs.EnvFrom, Containers: []string{"a"}}}},
+			want: workload.Workload{References: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Mode: refs.EnvFrom, Containers: []string{"a"}}}},
 		},
 		"keys that no pod has do not matter": {
 			spec: "\nspec: {template: {extra: 1, spec: {extra: [1], containers: [{extra: {}}]}}}",
 			form: appInfo(),
 		},
-		"one without a pod template is bare": {spec: "\nspec: {replicas: 1}", form: appInfo(), want: Workload{NoTemplate: true}},
-		"one with none of the keys":          {spec: "", form: appInfo(), want: Workload{NoTemplate: true}},
-		"one whose template is null":         {spec: "\nspec: {template: null}", form: appInfo(), want: Workload{NoTemplate: true}},
+		"one without a pod template is bare": {spec: "\nspec: {replicas: 1}", form: appInfo(), want: workload.Workload{NoTemplate: true}},
+		"one with none of the keys":          {spec: "", form: appInfo(), want: workload.Workload{NoTemplate: true}},
+		"one whose template is null":         {spec: "\nspec: {template: null}", form: appInfo(), want: workload.Workload{NoTemplate: true}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			kept, err := KeepCustom(test.form, ActedOn)(reloadtest.Custom(t, customMeta+test.spec))
+			kept, err := workload.KeepCustom(test.form, workload.ActedOn)(reloadtest.Custom(t, customMeta+test.spec))
 			require.NoError(t, err)
-			want := test.want
-			want.ObjectMeta, want.Kind, want.custom, want.Owner = meta, "App.example.com", test.form, owner
+			want := *customOf(t, test.form)
+			want.ObjectMeta, want.Owner = meta, owner
+			want.References, want.Stamp, want.NoTemplate = test.want.References, test.want.Stamp, test.want.NoTemplate
 			require.Empty(t, kept.References[len(want.References):])
 			if len(want.References) == 0 {
 				want.References = kept.References
 			}
 			require.Equal(t, &want, kept)
+			require.Same(t, test.form, kept.Info())
 		})
 	}
 }
@@ -89,13 +92,13 @@ spec: {worker: {pod: {spec: {containers: [{name: a, envFrom: [{configMapRef: {na
 func TestRolloutRunsItsOwnTemplateOrAnothers(t *testing.T) {
 	form := kinds.Known()[0]
 	rollout := "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {namespace: ns, name: web}, spec: "
-	own, err := KeepCustom(form, ActedOn)(reloadtest.Custom(t, rollout+"{template: {spec: {containers: []}}}}"))
+	own, err := workload.KeepCustom(form, workload.ActedOn)(reloadtest.Custom(t, rollout+"{template: {spec: {containers: []}}}}"))
 	require.NoError(t, err)
 	require.False(t, own.NoTemplate)
 	require.Nil(t, own.TemplateFrom)
 	require.Equal(t, kinds.KindRollout, own.Kind)
 
-	borrowing, err := KeepCustom(form, ActedOn)(reloadtest.Custom(t, rollout+"{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}}"))
+	borrowing, err := workload.KeepCustom(form, workload.ActedOn)(reloadtest.Custom(t, rollout+"{workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}}"))
 	require.NoError(t, err)
 	require.True(t, borrowing.NoTemplate)
 	require.Equal(t, &kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "base"}, borrowing.TemplateFrom)
@@ -112,17 +115,17 @@ func TestWhatIsNoPodTemplateIsRefusedWithoutItsValues(t *testing.T) {
 		"a text for an optional switch": "spec: {template: {spec: {containers: [{envFrom: [{secretRef: {name: s, optional: hunter2}}]}]}}}",
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := KeepCustom(appInfo(), ActedOn)(reloadtest.Custom(t, customMeta+spec))
+			_, err := workload.KeepCustom(appInfo(), workload.ActedOn)(reloadtest.Custom(t, customMeta+spec))
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "hunter2")
 		})
 	}
-	_, err := KeepCustom(appInfo(), ActedOn)(&metav1.PartialObjectMetadata{})
+	_, err := workload.KeepCustom(appInfo(), workload.ActedOn)(&metav1.PartialObjectMetadata{})
 	require.Error(t, err)
 }
 
 func TestWhenHeadwaterLastWroteToACustomWorkloadIsKept(t *testing.T) {
-	kept, err := KeepCustom(appInfo(), ActedOn)(reloadtest.Custom(t, `
+	kept, err := workload.KeepCustom(appInfo(), workload.ActedOn)(reloadtest.Custom(t, `
 metadata:
   managedFields:
   - {manager: headwater, operation: Update, apiVersion: example.com/v1, time: "2026-01-02T03:04:05Z", fieldsType: FieldsV1, fieldsV1: {}}

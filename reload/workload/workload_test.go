@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	"slices"
@@ -16,6 +16,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/refs"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func controlledBy(apiVersion, kind, name string) []metav1.OwnerReference {
@@ -31,7 +32,7 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 		Annotations:   map[string]string{mark.Baseline: "b", "kubectl.kubernetes.io/last-applied-configuration": "{…}"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
 	}
-	want := &Workload{
+	want := &workload.Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "w", UID: "u", ResourceVersion: "7",
 			Labels: map[string]string{"app": "w"}, Annotations: map[string]string{mark.Baseline: "b"},
@@ -46,12 +47,12 @@ func TestKeptWorkloadIsStripped(t *testing.T) {
 			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}},
 		}},
 	} {
-		kept, err := keepWorkload(obj, ActedOn)
+		kept, err := workload.KeepRolling(obj, workload.ActedOn)
 		require.NoError(t, err)
-		want.Kind = kind
+		want.Kind, want.Rollout = kind, kept.Rollout
 		require.Equal(t, want, kept)
 	}
-	_, err := keepWorkload(&corev1.Pod{}, ActedOn)
+	_, err := workload.KeepRolling(&corev1.Pod{}, workload.ActedOn)
 	require.Error(t, err)
 }
 
@@ -69,14 +70,14 @@ func TestWishesOnThePodTemplateCountUnlessTheWorkloadHasItsOwn(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			deployment := reloadtest.Web()
 			deployment.Annotations, deployment.Spec.Template.Annotations = test.own, test.template
-			kept, err := keepWorkload(deployment, ActedOn)
+			kept, err := workload.KeepRolling(deployment, workload.ActedOn)
 			require.NoError(t, err)
 			require.Equal(t, map[string]string(test.want), kept.Annotations)
 			listed := slices.ContainsFunc(kept.References, func(r refs.Reference) bool { return r.Mode == refs.Listed })
 			require.Equal(t, test.want[mark.ReloadOn] != "", listed)
 			require.Equal(t, map[string]string(test.own), deployment.Annotations, "what a cache holds is not modified")
 
-			app, err := KeepCustom(appInfo(), ActedOn)(&unstructured.Unstructured{Object: map[string]any{
+			app, err := workload.KeepCustom(appInfo(), workload.ActedOn)(&unstructured.Unstructured{Object: map[string]any{
 				"metadata": map[string]any{"name": "app", "annotations": anyOf(test.own)},
 				"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": anyOf(test.template)}}},
 			}})
@@ -109,10 +110,10 @@ func TestKeptPodWithoutReferencesIsNextToNothing(t *testing.T) {
 			Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "kube-api-access"}),
 		},
 	}
-	kept, err := KeepPod(pod, ActedOn)
+	kept, err := workload.KeepPod(pod, workload.ActedOn)
 	require.NoError(t, err)
-	require.Equal(t, &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", ResourceVersion: "7"}}, kept)
-	_, err = KeepPod(&corev1.Secret{}, ActedOn)
+	require.Equal(t, &workload.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", ResourceVersion: "7"}}, kept)
+	_, err = workload.KeepPod(&corev1.Secret{}, workload.ActedOn)
 	require.Error(t, err)
 }
 
@@ -136,47 +137,48 @@ func TestOwnerOfAPod(t *testing.T) {
 		"a CronJob, by its Job":             {owners: controlledBy("batch/v1", "Job", "night-29401920"), kind: kinds.KindCronJob, name: "night"},
 		"a kind of the same name is not it": {owners: controlledBy("apps.kruise.io/v1", "StatefulSet", "s"), kind: "StatefulSet.apps.kruise.io", name: "s"},
 		"a Rollout, by its ReplicaSet": {
-			owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), labels: map[string]string{rolloutHash: "5d9"}, kind: kinds.KindRollout, name: "web",
+			owners: controlledBy("apps/v1", "ReplicaSet", "web-5d9"), labels: map[string]string{"rollouts-pod-template-hash": "5d9"}, kind: kinds.KindRollout, name: "web",
 		},
 		"a DeploymentConfig, by what it writes": {
 			owners:      controlledBy("v1", "ReplicationController", "web-3"),
-			annotations: map[string]string{deploymentConfigName: "web"}, kind: kinds.KindDeploymentConfig, name: "web",
+			annotations: map[string]string{"openshift.io/deployment-config.name": "web"}, kind: kinds.KindDeploymentConfig, name: "web",
 		},
 		"a ReplicationController of its own": {owners: controlledBy("v1", "ReplicationController", "web-3")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			pod := &corev1.Pod{Spec: harnessEnv(), ObjectMeta: metav1.ObjectMeta{
 				OwnerReferences: test.owners, Labels: test.labels, Annotations: test.annotations,
 			}}
 			if test.hash != "" {
 				pod.Labels = map[string]string{"pod-template-hash": test.hash}
 			}
-			kind, name := owner(pod)
-			require.Equal(t, test.kind, kind)
-			require.Equal(t, test.name, name)
+			kept, err := workload.KeepPod(pod, workload.ActedOn)
+			require.NoError(t, err)
+			require.Equal(t, test.kind, kept.OwnerKind)
+			require.Equal(t, test.name, kept.OwnerName)
 		})
 	}
 }
 
 func TestStatusIsOfNoInterest(t *testing.T) {
-	w := func() *Workload {
-		return &Workload{
+	w := func() *workload.Workload {
+		return &workload.Workload{
 			ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "1"}},
 			References: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env, Containers: []string{"app"}}},
 		}
 	}
-	for name, edit := range map[string]func(*Workload){
-		"a label":            func(w *Workload) { w.Labels = nil },
-		"an annotation":      func(w *Workload) { w.Annotations = map[string]string{mark.Reload: "Off"} },
-		"a key":              func(w *Workload) { w.References[0].Keys = nil },
-		"a reference":        func(w *Workload) { w.References = nil },
-		"another UID":        func(w *Workload) { w.UID = "v" },
-		"another owner":      func(w *Workload) { w.Owner = &Owner{Kind: "App.example.com"} },
-		"the stamp":          func(w *Workload) { w.Stamp = 1 },
-		"the template":       func(w *Workload) { w.NoTemplate = true },
-		"whose template":     func(w *Workload) { w.TemplateFrom = &kinds.Key{Name: "w"} },
-		"that it is deleted": func(w *Workload) { w.DeletionTimestamp = &metav1.Time{} },
+	for name, edit := range map[string]func(*workload.Workload){
+		"a label":            func(w *workload.Workload) { w.Labels = nil },
+		"an annotation":      func(w *workload.Workload) { w.Annotations = map[string]string{mark.Reload: "Off"} },
+		"a key":              func(w *workload.Workload) { w.References[0].Keys = nil },
+		"a reference":        func(w *workload.Workload) { w.References = nil },
+		"another UID":        func(w *workload.Workload) { w.UID = "v" },
+		"another owner":      func(w *workload.Workload) { w.Owner = &workload.Owner{Kind: "App.example.com"} },
+		"the stamp":          func(w *workload.Workload) { w.Stamp = 1 },
+		"the template":       func(w *workload.Workload) { w.NoTemplate = true },
+		"whose template":     func(w *workload.Workload) { w.TemplateFrom = &kinds.Key{Name: "w"} },
+		"that it is deleted": func(w *workload.Workload) { w.DeletionTimestamp = &metav1.Time{} },
 	} {
 		changed := w()
 		edit(changed)

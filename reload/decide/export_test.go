@@ -1,0 +1,7 @@
+package decide
+
+// ParseBaseline and ErrBaselineUnreadable are exported for tests.
+var (
+	ParseBaseline         = parseBaseline
+	ErrBaselineUnreadable = errBaselineUnreadable
+)
