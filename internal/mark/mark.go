@@ -102,18 +102,26 @@ type Clone struct {
 // Stamp puts the marks of c on meta. The maps of meta are replaced, never
 // modified, since they may be shared with a cache.
 func Stamp(meta *metav1.ObjectMeta, c Clone) {
-	meta.Labels = object.Merged(meta.Labels, map[string]string{CloneLabel: "true", Rule: c.Rule})
-	meta.Annotations = object.Merged(meta.Annotations, map[string]string{
-		Rule:      c.Rule,
-		Source:    c.Source.String(),
-		SourceUID: string(c.SourceUID),
-	})
+	meta.Labels, meta.Annotations = copied(meta.Labels), copied(meta.Annotations)
+	meta.Labels[CloneLabel], meta.Labels[Rule] = "true", c.Rule
+	meta.Annotations[Rule] = c.Rule
+	meta.Annotations[Source] = c.Source.String()
+	meta.Annotations[SourceUID] = string(c.SourceUID)
 	if c.SourceVersion != "" {
 		meta.Annotations[SourceVersion] = c.SourceVersion
 	}
 	if c.OnRuleRemoved != "" {
 		meta.Annotations[OnRuleRemoved] = c.OnRuleRemoved
 	}
+}
+
+// copied is never nil. maps.Clone would keep the size of all, into which the marks do
+// not fit.
+func copied(all map[string]string) map[string]string {
+	const marks = 6
+	some := make(map[string]string, len(all)+marks)
+	maps.Copy(some, all)
+	return some
 }
 
 // Unstamp takes every mark off meta, and what Headwater's field manager owns, so

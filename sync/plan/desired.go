@@ -56,15 +56,17 @@ func DifferInContentAlone(rule spec.Rule, before, after *object.Full) bool {
 		maps.Equal(before.Labels, after.Labels) && maps.Equal(copied(before), copied(after))
 }
 
-// chosen returns the entries of from that a glob allows, overwritten by more.
+// chosen returns the entries of from that a glob allows, overwritten by more. It may
+// return more itself.
 func chosen(from map[string]string, globs []string, more map[string]string) map[string]string {
-	out := map[string]string{}
+	out, shared := more, true
 	for key, value := range from {
-		if propagation.Copies(globs, key) {
-			out[key] = value
+		if _, overwritten := more[key]; overwritten || !propagation.Copies(globs, key) {
+			continue
 		}
-	}
-	for key, value := range more {
+		if shared {
+			out, shared = object.Merged(nil, more), false
+		}
 		out[key] = value
 	}
 	return out
@@ -134,6 +136,16 @@ func includes(all, some map[string]string) bool {
 	return true
 }
 
+// isWithin reports whether some has every key of live.
+func isWithin(live, some map[string]string) bool {
+	for key := range live {
+		if _, found := some[key]; !found {
+			return false
+		}
+	}
+	return true
+}
+
 // stale returns the keys of live that Headwater set and that desired lacks: those
 // in byUs, and those in Headwater's own domain. The report on the consumers of a
 // delivered revision is not stale: reload writes it.
@@ -151,8 +163,12 @@ func stale(live, desired map[string]string, byUs []string) []string {
 	return keys
 }
 
-// Overwritten returns live with the entries of desired and without stale keys.
+// Overwritten returns live with the entries of desired and without stale keys. It may
+// return desired itself, because most clones have nothing else.
 func Overwritten(live, desired map[string]string, byUs []string) map[string]string {
+	if isWithin(live, desired) {
+		return desired
+	}
 	merged := object.Merged(live, desired)
 	for _, key := range stale(live, desired, byUs) {
 		delete(merged, key)

@@ -24,8 +24,8 @@ type Candidate struct {
 	// Unrecorded is true while no revision is known that the clone may have, because
 	// the source's first one is not recorded yet, or was rejected.
 	Unrecorded bool
-	// Approved is true if a user approved this revision of the source, which has
-	// no data, so that Headwater may empty the clones.
+	// Approved is true if the source has no data and a user approved this revision of
+	// it, so that Headwater may empty the clones.
 	Approved bool
 	// Invalid says why the source's content fails the rule's checks; empty if it
 	// passes. It contains nothing of the content.

@@ -128,7 +128,7 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 			continue
 		}
 		candidate := plan.Candidate{Rule: rule, Ref: ref, Source: source}
-		candidate.Approved = source != nil && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
+		candidate.Approved = source != nil && source.Content.Empty() && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
 		candidate.Invalid = o.Invalid(rule.Validator, source)
 		if source != nil && rule.KeepsHistory() {
 			o.assign(&candidate, target, namespace)
