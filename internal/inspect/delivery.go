@@ -26,17 +26,17 @@ import (
 // History lists the recorded revisions of a rule's sources.
 type History struct {
 	Rule    string          `json:"rule"`
-	Sources []SourceHistory `json:"sources"`
+	Sources []sourceHistory `json:"sources"`
 }
 
-// SourceHistory lists the revisions of one source, the newest first.
-type SourceHistory struct {
+// sourceHistory lists the revisions of one source, the newest first.
+type sourceHistory struct {
 	Source    string           `json:"source"`
-	Revisions []RevisionStatus `json:"revisions"`
+	Revisions []revisionStatus `json:"revisions"`
 }
 
-// RevisionStatus is one recorded revision.
-type RevisionStatus struct {
+// revisionStatus is one recorded revision.
+type revisionStatus struct {
 	Number   int              `json:"number"`
 	Recorded time.Time        `json:"recorded"`
 	EditedBy string           `json:"editedBy,omitempty"`
@@ -67,11 +67,11 @@ func (i *Inspector) History(rule, source string) (History, error) {
 			clones[marks.Source][clone.Annotations[mark.Revision]]++
 		}
 	}
-	found := History{Rule: rule, Sources: []SourceHistory{}}
+	found := History{Rule: rule, Sources: []sourceHistory{}}
 	for _, one := range sources {
-		shown := SourceHistory{Source: one.source.String(), Revisions: []RevisionStatus{}}
+		shown := sourceHistory{Source: one.source.String(), Revisions: []revisionStatus{}}
 		for _, r := range slices.Backward(one.history) {
-			shown.Revisions = append(shown.Revisions, RevisionStatus{
+			shown.Revisions = append(shown.Revisions, revisionStatus{
 				Number: r.Number, Recorded: r.Recorded, EditedBy: r.EditedBy, Verdict: r.Verdict, Stage: r.Stage, Reason: r.Reason,
 				Pinned: r.Pinned, Paused: r.Paused, Clones: clones[one.source][strconv.Itoa(r.Number)],
 			})
@@ -154,18 +154,18 @@ func orDash(text string) string {
 	return text
 }
 
-// Diff says which keys differ between two revisions of a source.
-type Diff struct {
+// revisionDiff says which keys differ between two revisions of a source.
+type revisionDiff struct {
 	Rule   string    `json:"rule"`
 	Source string    `json:"source"`
 	From   int       `json:"from"`
 	To     int       `json:"to"`
-	Keys   []KeyDiff `json:"keys"`
+	Keys   []keyDiff `json:"keys"`
 }
 
-// KeyDiff is a key that differs. From and To are its values, if they were asked
+// keyDiff is a key that differs. From and To are its values, if they were asked
 // for and the source is a ConfigMap.
-type KeyDiff struct {
+type keyDiff struct {
 	Key    string  `json:"key"`
 	Change string  `json:"change"` // Added, Removed or Changed
 	From   *string `json:"from,omitempty"`
@@ -174,23 +174,23 @@ type KeyDiff struct {
 
 // Diff compares two revisions of a rule's source. from and to are numbers; 0 means
 // the stable revision and the newest one. The values of a Secret are never shown.
-func (i *Inspector) Diff(rule, source string, from, to int, values bool) (Diff, error) {
+func (i *Inspector) Diff(rule, source string, from, to int, values bool) (revisionDiff, error) {
 	one, err := i.only(rule, source)
 	if err != nil {
-		return Diff{}, err
+		return revisionDiff{}, err
 	}
 	if values && one.source.Kind == object.Secret {
-		return Diff{}, errors.New("the values of a Secret are never shown; leave out --values")
+		return revisionDiff{}, errors.New("the values of a Secret are never shown; leave out --values")
 	}
 	before, err := pick(one.history, from, one.history.Stable())
 	if err != nil {
-		return Diff{}, err
+		return revisionDiff{}, err
 	}
 	after, err := pick(one.history, to, one.history.Newest())
 	if err != nil {
-		return Diff{}, err
+		return revisionDiff{}, err
 	}
-	return Diff{Rule: rule, Source: one.source.String(), From: before.Number, To: after.Number, Keys: differences(before.Content, after.Content, values)}, nil
+	return revisionDiff{Rule: rule, Source: one.source.String(), From: before.Number, To: after.Number, Keys: differences(before.Content, after.Content, values)}, nil
 }
 
 func pick(history delivery.History, number int, standard *delivery.Revision) (*delivery.Revision, error) {
@@ -206,13 +206,13 @@ func pick(history delivery.History, number int, standard *delivery.Revision) (*d
 	return nil, fmt.Errorf("revision %d is not kept; see headwater history", number)
 }
 
-func differences(before, after object.Content, values bool) []KeyDiff {
+func differences(before, after object.Content, values bool) []keyDiff {
 	old, recent := valuesOf(before), valuesOf(after)
-	differ := []KeyDiff{}
+	differ := []keyDiff{}
 	for _, key := range slices.Sorted(maps.Keys(object.Merged(keysOf(old), keysOf(recent)))) {
 		from, had := old[key]
 		to, has := recent[key]
-		diff := KeyDiff{Key: key, Change: "Changed"}
+		diff := keyDiff{Key: key, Change: "Changed"}
 		switch {
 		case had && has && bytes.Equal(from, to):
 			continue
@@ -250,7 +250,7 @@ func keysOf(values map[string][]byte) map[string]string {
 }
 
 // Table writes a line per key that differs.
-func (d Diff) Table(out *output.Writer) {
+func (d revisionDiff) Table(out *output.Writer) {
 	_, _ = fmt.Fprintf(out, "%s: revision %d to %d of rule %s\n", d.Source, d.From, d.To, d.Rule)
 	if len(d.Keys) == 0 {
 		_, _ = fmt.Fprintln(out, "no key differs")
@@ -271,8 +271,8 @@ func printLines(out io.Writer, sign string, value *string) {
 	}
 }
 
-// Steered is what the user asked of the deliveries of a rule.
-type Steered struct {
+// steered is what the user asked of the deliveries of a rule.
+type steered struct {
 	Rule string        `json:"rule"`
 	Verb delivery.Verb `json:"verb"`
 	// Revisions are the numbers that it is about, by source.
@@ -282,10 +282,10 @@ type Steered struct {
 // Steer asks the leader to do verb with the deliveries of rule, and waits until it
 // has taken the request, at most for timeout. to is the revision to roll back to, or
 // 0. source is the name of the source, or empty for each one that verb fits.
-func (i *Inspector) Steer(ctx context.Context, rule, source string, verb delivery.Verb, to int, timeout time.Duration) (Steered, error) {
+func (i *Inspector) Steer(ctx context.Context, rule, source string, verb delivery.Verb, to int, timeout time.Duration) (steered, error) {
 	requests, err := i.requests(rule, source, verb, to)
 	if err != nil {
-		return Steered{}, err
+		return steered{}, err
 	}
 	approval := i.reader.Approvals.Of(rule)
 	if approval.At.IsZero() {
@@ -298,9 +298,9 @@ func (i *Inspector) Steer(ctx context.Context, rule, source string, verb deliver
 	}
 	approval.Deliveries = requests
 	if err := survey.SetApproval(ctx, i.clients.Typed, i.options.Own, rule, approval); err != nil {
-		return Steered{}, err
+		return steered{}, err
 	}
-	steered := Steered{Rule: rule, Verb: verb, Revisions: map[string]int{}}
+	steered := steered{Rule: rule, Verb: verb, Revisions: map[string]int{}}
 	for source, request := range requests {
 		steered.Revisions[source] = cmp.Or(request.To, request.Revision)
 	}
@@ -371,7 +371,7 @@ func aim(history delivery.History, verb delivery.Verb, to int) (delivery.Request
 }
 
 // Table writes what was asked.
-func (s Steered) Table(out *output.Writer) {
+func (s steered) Table(out *output.Writer) {
 	for _, source := range slices.Sorted(maps.Keys(s.Revisions)) {
 		_, _ = fmt.Fprintf(out, "%s: %s of revision %d; `headwater history %s` shows what comes of it\n", source, s.Verb, s.Revisions[source], s.Rule)
 	}

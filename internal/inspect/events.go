@@ -53,7 +53,7 @@ type eventState struct {
 	failures map[failureKey]failure
 	// fights are the recently reported fights over clones.
 	fights       map[object.Ref]failure
-	propagations map[propagationKey]*Propagation
+	propagations map[propagationKey]*latestPropagation
 	// unread says why the Events could not be read.
 	unread string
 }
@@ -76,7 +76,7 @@ type propagationKey struct {
 // events reads the service's Events. If the user may not list Events, it returns
 // none and sets unread.
 func (i *Inspector) events(ctx context.Context) eventState {
-	state := eventState{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, propagations: map[propagationKey]*Propagation{}}
+	state := eventState{failures: map[failureKey]failure{}, fights: map[object.Ref]failure{}, propagations: map[propagationKey]*latestPropagation{}}
 	for reason, take := range map[string]func(eventsv1.Event){
 		sync.CloneFailed: func(event eventsv1.Event) {
 			key, at := failureKey{event.Annotations[progress.EventRule], regarding(event)}, lastSeen(event)
@@ -94,7 +94,7 @@ func (i *Inspector) events(ctx context.Context) eventState {
 			read, ok := progress.PropagationOf(event.Annotations)
 			key, at := propagationKey{read.Rule, regarding(event)}, lastSeen(event)
 			if known := state.propagations[key]; ok && (known == nil || known.At.Before(at)) {
-				state.propagations[key] = &Propagation{At: at, Clones: read.Clones, Failing: read.Failing, Seconds: read.Took.Seconds()}
+				state.propagations[key] = &latestPropagation{At: at, Clones: read.Clones, Failing: read.Failing, Seconds: read.Took.Seconds()}
 			}
 		},
 	} {

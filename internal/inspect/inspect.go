@@ -143,13 +143,13 @@ func (i *Inspector) reaches(scope Scope, rule syncspec.Rule) bool {
 
 // unknownRule returns an error if neither the configuration nor a clone names the
 // rule of scope.
-func (i *Inspector) unknownRule(scope Scope, found []*RuleStatus) error {
+func (i *Inspector) unknownRule(scope Scope, found []*ruleStatus) error {
 	var names []string
 	for _, base := range i.bases {
 		names = append(names, base.Name)
 	}
 	if scope.Rule == "" || slices.Contains(names, scope.Rule) ||
-		slices.ContainsFunc(found, func(r *RuleStatus) bool { return r.Name == scope.Rule }) {
+		slices.ContainsFunc(found, func(r *ruleStatus) bool { return r.Name == scope.Rule }) {
 		return nil
 	}
 	return fmt.Errorf("no rule %q in the configuration, and no clone of such a rule; rules: %s", scope.Rule, strings.Join(names, ", "))

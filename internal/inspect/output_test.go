@@ -18,8 +18,8 @@ func TestResultsAreListedByNamesThatCommandsAccept(t *testing.T) {
 		what output.Printable
 		want string
 	}{
-		"rules of a status":      {Status{Rules: []*RuleStatus{{Name: "one"}, {Name: "two"}}}, "one\ntwo\n"},
-		"clones of a plan":       {Plan{Steps: []PlannedStep{{Kind: object.Secret, Namespace: "a", Name: "x"}}}, "Secret/a/x\n"},
+		"rules of a status":      {Status{Rules: []*ruleStatus{{Name: "one"}, {Name: "two"}}}, "one\ntwo\n"},
+		"clones of a plan":       {Plan{Steps: []plannedStep{{Kind: object.Secret, Namespace: "a", Name: "x"}}}, "Secret/a/x\n"},
 		"consumers, each once":   {Consumers{Consumers: uses}, "Deployment/a/web\n"},
 		"objects of a consumer":  {Explanation{Explanation: explain.Explanation{Uses: uses}}, "Secret/a/x\nSecret/a/y\n"},
 		"clones that are pruned": {Leftovers{Clones: []string{"Secret/a/x"}}, "Secret/a/x\n"},
@@ -39,12 +39,12 @@ func TestMoreIsShownToThoseWhoAskForIt(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	status := Status{Rules: []*RuleStatus{{Name: "one", Sources: []SourceStatus{{Source: "Secret/a/x"}}, Clones: map[survey.Status]int{}}}}
+	status := Status{Rules: []*ruleStatus{{Name: "one", Sources: []sourceStatus{{Source: "Secret/a/x"}}, Clones: map[survey.Status]int{}}}}
 	require.NotContains(t, shows(status, output.Table), "SOURCE\n")
 	require.Regexp(t, `RULE .* RETAINED .* SOURCE\none .* Secret/a/x\n`, shows(status, output.Wide))
 	var many Plan
 	for _, namespace := range []string{"a", "b", "c", "d", "e", "f"} {
-		many.Steps = append(many.Steps, PlannedStep{Rule: "one", Action: plan.Create, Namespace: namespace, Name: "x"})
+		many.Steps = append(many.Steps, plannedStep{Rule: "one", Action: plan.Create, Namespace: namespace, Name: "x"})
 	}
 	require.Contains(t, shows(many, output.Table), "e/x and 1 more\n")
 	require.Contains(t, shows(many, output.Wide), "e/x, f/x\n")

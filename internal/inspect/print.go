@@ -50,7 +50,7 @@ func (s Status) rules(out *output.Writer) {
 	columns := []string{"RULE", "SOURCES", "CLONES"}
 	shown := []survey.Status{survey.Current, survey.Behind, survey.Drifting, survey.Conflicting, survey.Held, survey.Failed}
 	for _, status := range survey.Statuses {
-		if !slices.Contains(shown, status) && (out.Wide() || slices.ContainsFunc(s.Rules, func(r *RuleStatus) bool { return r.Clones[status] > 0 })) {
+		if !slices.Contains(shown, status) && (out.Wide() || slices.ContainsFunc(s.Rules, func(r *ruleStatus) bool { return r.Clones[status] > 0 })) {
 			shown = append(shown, status)
 		}
 	}
@@ -59,7 +59,7 @@ func (s Status) rules(out *output.Writer) {
 	}
 	var rows [][]string
 	for _, rule := range s.Rules {
-		row := []string{rule.title(), rule.sourceCount(), fmt.Sprint(rule.Total())}
+		row := []string{rule.title(), rule.sourceCount(), fmt.Sprint(rule.total())}
 		for _, status := range shown {
 			row = append(row, fmt.Sprint(rule.Clones[status]))
 		}
@@ -80,14 +80,14 @@ func (s Status) retained(out io.Writer) {
 	}
 }
 
-func (r *RuleStatus) title() string {
+func (r *ruleStatus) title() string {
 	if r.Removed {
 		return r.Name + " (removed)"
 	}
 	return r.Name
 }
 
-func (r *RuleStatus) sourceCount() string {
+func (r *ruleStatus) sourceCount() string {
 	missing := 0
 	for _, source := range r.Sources {
 		if !source.Exists {
@@ -101,7 +101,7 @@ func (r *RuleStatus) sourceCount() string {
 }
 
 // sourceNames lists the sources by kind, namespace and name.
-func (r *RuleStatus) sourceNames() string {
+func (r *ruleStatus) sourceNames() string {
 	var names []string
 	for _, source := range r.Sources {
 		names = append(names, source.Source)
@@ -119,8 +119,8 @@ func (s Status) Names() []string {
 }
 
 // lastChange describes the change of the source that changed last.
-func (r *RuleStatus) lastChange() string {
-	var last SourceStatus
+func (r *ruleStatus) lastChange() string {
+	var last sourceStatus
 	for _, source := range r.Sources {
 		if source.LastChange != nil && (last.LastChange == nil || source.LastChange.After(*last.LastChange)) {
 			last = source
@@ -144,7 +144,7 @@ func (p Plan) Table(out *output.Writer) {
 	var messages []string
 	for rest := p.Steps; len(rest) > 0; {
 		first := rest[0]
-		end := slices.IndexFunc(rest, func(s PlannedStep) bool {
+		end := slices.IndexFunc(rest, func(s plannedStep) bool {
 			return s.Rule != first.Rule || s.Action != first.Action || s.Reason != first.Reason
 		})
 		if end < 0 {
@@ -198,7 +198,7 @@ func (p Plan) Names() []string {
 	return names
 }
 
-func stepNames(steps []PlannedStep, all bool) string {
+func stepNames(steps []plannedStep, all bool) string {
 	first := min(len(steps), shownNames)
 	if all {
 		first = len(steps)

@@ -21,7 +21,7 @@ func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			var plan Plan
 			for _, action := range actions {
-				plan.Steps = append(plan.Steps, PlannedStep{Action: action})
+				plan.Steps = append(plan.Steps, plannedStep{Action: action})
 			}
 			var out strings.Builder
 			plan.Table(output.Options{}.Writer(&out))
@@ -38,13 +38,13 @@ func TestAPlanOfNoPlacesHasNoTable(t *testing.T) {
 
 func TestALastChangeThatTheSourceDoesNotTellIsThatOfItsSpread(t *testing.T) {
 	at := time.Unix(1000, 0)
-	propagation := &Propagation{At: at, Seconds: 2.5}
+	propagation := &latestPropagation{At: at, Seconds: 2.5}
 	for sentence, test := range map[string]struct {
 		state  survey.SourceState
-		spread *Propagation
+		spread *latestPropagation
 		want   *time.Time
 	}{
-		"the source tells":            {survey.SourceState{Exists: true, ChangedAt: at}, &Propagation{At: at.Add(time.Hour)}, &at},
+		"the source tells":            {survey.SourceState{Exists: true, ChangedAt: at}, &latestPropagation{At: at.Add(time.Hour)}, &at},
 		"it does not":                 {survey.SourceState{Exists: true}, propagation, new(at.Add(-2500 * time.Millisecond))},
 		"nothing tells":               {survey.SourceState{Exists: true}, nil, nil},
 		"the source is not there now": {survey.SourceState{}, propagation, nil},

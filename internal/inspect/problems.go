@@ -14,8 +14,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Problem is one clone that is not as it should be, or is retained.
-type Problem struct {
+// problem is one clone that is not as it should be, or is retained.
+type problem struct {
 	Status    survey.Status `json:"standing"`
 	Kind      object.Kind   `json:"kind"`
 	Namespace string        `json:"namespace"`
@@ -24,17 +24,17 @@ type Problem struct {
 	Message   string        `json:"message,omitempty"`
 }
 
-func (p Problem) ref() object.Ref {
+func (p problem) ref() object.Ref {
 	return object.Ref{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
 // generalMessage returns the message without the names of the clone and its
 // namespace, so that equal messages about many clones can be grouped.
-func (p Problem) generalMessage() string {
+func (p problem) generalMessage() string {
 	return strings.NewReplacer(p.ref().String(), string(p.Kind), fmt.Sprintf("%q", p.Namespace), `"NAMESPACE"`).Replace(p.Message)
 }
 
-func compareProblems(a, b Problem) int {
+func compareProblems(a, b problem) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(survey.Statuses, a.Status), slices.Index(survey.Statuses, b.Status)),
 		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -43,11 +43,11 @@ func compareProblems(a, b Problem) int {
 // problemGroup is a group of problems with the same message.
 type problemGroup struct {
 	message string
-	of      []Problem
+	of      []problem
 }
 
 // groupProblems returns the groups in the order of their first problems.
-func groupProblems(problems []Problem) []*problemGroup {
+func groupProblems(problems []problem) []*problemGroup {
 	type key struct {
 		standing survey.Status
 		reason   plan.Reason
@@ -78,7 +78,7 @@ func (g *problemGroup) table(out io.Writer, rule string) {
 }
 
 // problemNames lists the first problems by namespace and name.
-func problemNames(problems []Problem) string {
+func problemNames(problems []problem) string {
 	var shown []string
 	for _, problem := range problems[:min(len(problems), shownNames)] {
 		shown = append(shown, problem.Namespace+"/"+problem.Name)
@@ -132,8 +132,8 @@ func statusText(status survey.Status) string {
 }
 
 // first names the first problems with this status.
-func (r *RuleStatus) first(status survey.Status) string {
-	var of []Problem
+func (r *ruleStatus) first(status survey.Status) string {
+	var of []problem
 	for _, problem := range r.Problems {
 		if problem.Status == status {
 			of = append(of, problem)
@@ -144,19 +144,19 @@ func (r *RuleStatus) first(status survey.Status) string {
 
 // Plan is what the service would do if it started now.
 type Plan struct {
-	Steps []PlannedStep `json:"steps"`
+	Steps []plannedStep `json:"steps"`
 	// Missing are the rules without a source.
-	Missing []Missing `json:"missing,omitempty"`
+	Missing []missingSource `json:"missing,omitempty"`
 }
 
-// Missing is a rule without a source.
-type Missing struct {
+// missingSource is a rule without a source.
+type missingSource struct {
 	Rule string `json:"rule"`
 	What string `json:"what"`
 }
 
-// PlannedStep is what the service would do about one clone.
-type PlannedStep struct {
+// plannedStep is what the service would do about one clone.
+type plannedStep struct {
 	Rule      string      `json:"rule"`
 	Source    string      `json:"source"`
 	Action    plan.Action `json:"action"`
@@ -169,25 +169,25 @@ type PlannedStep struct {
 
 // Plan returns what the rules would change.
 func (i *Inspector) Plan(ctx context.Context) Plan {
-	plan := Plan{Steps: []PlannedStep{}, Missing: i.missing()}
+	plan := Plan{Steps: []plannedStep{}, Missing: i.missing()}
 	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(f survey.CloneStatus) {
-		plan.Steps = append(plan.Steps, PlannedStep{
+		plan.Steps = append(plan.Steps, plannedStep{
 			Rule: f.Rule, Source: f.Source.String(), Action: f.Decision.Action, Reason: f.Decision.Reason, Message: f.Decision.Message,
 			Kind: f.Target.Kind, Namespace: f.Target.Namespace, Name: f.Target.Name,
 		})
 	})
-	slices.SortStableFunc(plan.Steps, func(a, b PlannedStep) int {
+	slices.SortStableFunc(plan.Steps, func(a, b plannedStep) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Reason, b.Reason),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return plan
 }
 
-func (i *Inspector) missing() []Missing {
-	var missing []Missing
+func (i *Inspector) missing() []missingSource {
+	var missing []missingSource
 	for _, base := range i.bases {
 		if what := i.reader.MissingSource(base); what != "" {
-			missing = append(missing, Missing{base.Name, what})
+			missing = append(missing, missingSource{base.Name, what})
 		}
 	}
 	return missing
@@ -195,5 +195,5 @@ func (i *Inspector) missing() []Missing {
 
 // Changes reports whether any step writes.
 func (p Plan) Changes() bool {
-	return slices.ContainsFunc(p.Steps, func(s PlannedStep) bool { return plan.Decision{Action: s.Action}.Writes() })
+	return slices.ContainsFunc(p.Steps, func(s plannedStep) bool { return plan.Decision{Action: s.Action}.Writes() })
 }

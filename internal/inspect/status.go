@@ -18,7 +18,7 @@ import (
 type Status struct {
 	// Leader is nil if it is not known whether a replica leads.
 	Leader *Leadership   `json:"leader,omitempty"`
-	Rules  []*RuleStatus `json:"rules"`
+	Rules  []*ruleStatus `json:"rules"`
 	// Protection has an entry per rule that protects.
 	Protection []Protection `json:"protection,omitempty"`
 	// MissingNamespaces are names in the scope that do not exist.
@@ -30,41 +30,41 @@ type Status struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// RuleStatus is the state of one rule.
-type RuleStatus struct {
+// ruleStatus is the state of one rule.
+type ruleStatus struct {
 	Name string `json:"name"`
 	// Removed is true if clones name the rule and the configuration does not.
 	Removed bool           `json:"removed,omitempty"`
-	Sources []SourceStatus `json:"sources"`
+	Sources []sourceStatus `json:"sources"`
 	// Missing is the message about a rule without a source.
 	Missing string                `json:"missing,omitempty"`
 	Clones  map[survey.Status]int `json:"clones"`
 	// Problems are the clones that are not in sync.
-	Problems []Problem `json:"problems,omitempty"`
+	Problems []problem `json:"problems,omitempty"`
 	// Retained are the clones that stayed, as the rule says, and that Headwater no
 	// longer keeps in sync.
-	Retained []Problem `json:"retained,omitempty"`
+	Retained []problem `json:"retained,omitempty"`
 }
 
-// SourceStatus is the state of one source of a rule.
-type SourceStatus struct {
+// sourceStatus is the state of one source of a rule.
+type sourceStatus struct {
 	Source string `json:"source"`
 	Exists bool   `json:"exists"`
 	// LastChange is when its content was last written.
-	LastChange  *time.Time   `json:"lastChange,omitempty"`
-	Propagation *Propagation `json:"spread,omitempty"`
+	LastChange  *time.Time         `json:"lastChange,omitempty"`
+	Propagation *latestPropagation `json:"spread,omitempty"`
 }
 
-// Propagation is how the latest change of a source reached the clones.
-type Propagation struct {
+// latestPropagation is how the latest change of a source reached the clones.
+type latestPropagation struct {
 	At      time.Time `json:"at"`
 	Clones  int       `json:"clones"`
 	Failing int       `json:"failing"`
 	Seconds float64   `json:"seconds"`
 }
 
-// Total returns the number of clones without retained ones.
-func (r *RuleStatus) Total() int {
+// total returns the number of clones without retained ones.
+func (r *ruleStatus) total() int {
 	total := 0
 	for status, count := range r.Clones {
 		if status != survey.Retained {
@@ -98,10 +98,10 @@ func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Stat
 }
 
 // ruleStatuses returns the state of each rule that clones into scope.
-func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventState) []*RuleStatus {
-	all, byName := []*RuleStatus{}, map[string]*RuleStatus{}
-	add := func(name string) *RuleStatus {
-		rule := &RuleStatus{Name: name, Sources: []SourceStatus{}, Clones: map[survey.Status]int{}}
+func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventState) []*ruleStatus {
+	all, byName := []*ruleStatus{}, map[string]*ruleStatus{}
+	add := func(name string) *ruleStatus {
+		rule := &ruleStatus{Name: name, Sources: []sourceStatus{}, Clones: map[survey.Status]int{}}
 		byName[name] = rule
 		all = append(all, rule)
 		return rule
@@ -134,13 +134,13 @@ func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventS
 
 // add counts cloneStatus. A failure that was reported before the clone or its source
 // was last written is over.
-func (r *RuleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
+func (r *ruleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
 	message := cloneStatus.Decision.Message
 	if failure.message != "" && cloneStatus.Decision.Writes() && !failure.at.Before(cloneStatus.Written) {
 		cloneStatus.Status, message = survey.Failed, failure.message
 	}
 	r.Clones[cloneStatus.Status]++
-	problem := Problem{
+	problem := problem{
 		Status: cloneStatus.Status, Kind: cloneStatus.Target.Kind, Namespace: cloneStatus.Target.Namespace, Name: cloneStatus.Target.Name,
 		Reason: cloneStatus.Decision.Reason, Message: message,
 	}
@@ -152,12 +152,12 @@ func (r *RuleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
 	}
 }
 
-func (i *Inspector) sources(rule syncspec.Rule, events eventState) []SourceStatus {
+func (i *Inspector) sources(rule syncspec.Rule, events eventState) []sourceStatus {
 	states := i.reader.SourceStates(rule.Base)
-	sources := make([]SourceStatus, 0, len(states))
+	sources := make([]sourceStatus, 0, len(states))
 	for _, state := range states {
 		propagation := events.propagations[propagationKey{rule.Name, state.Ref}]
-		sources = append(sources, SourceStatus{
+		sources = append(sources, sourceStatus{
 			Source: state.Ref.String(), Exists: state.Exists, LastChange: lastChange(state, propagation), Propagation: propagation,
 		})
 	}
@@ -167,7 +167,7 @@ func (i *Inspector) sources(rule syncspec.Rule, events eventState) []SourceStatu
 // lastChange returns when the source was last changed; nil if unknown. The API
 // server records no time for an object that once had no owned field, such as an
 // emptied ConfigMap. Then it is the start of the latest reported propagation.
-func lastChange(state survey.SourceState, propagation *Propagation) *time.Time {
+func lastChange(state survey.SourceState, propagation *latestPropagation) *time.Time {
 	at := state.ChangedAt
 	if at.IsZero() && state.Exists && propagation != nil {
 		at = propagation.At.Add(-time.Duration(propagation.Seconds * float64(time.Second)))

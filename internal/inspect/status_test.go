@@ -22,8 +22,8 @@ func found(namespace string, status survey.Status, step plan.Decision) survey.Cl
 	}
 }
 
-func ruleOf(findings ...survey.CloneStatus) *RuleStatus {
-	rule := &RuleStatus{Name: "blog", Clones: map[survey.Status]int{}}
+func ruleOf(findings ...survey.CloneStatus) *ruleStatus {
+	rule := &ruleStatus{Name: "blog", Clones: map[survey.Status]int{}}
 	for _, cloneStatus := range findings {
 		rule.add(cloneStatus, failure{})
 	}
@@ -36,9 +36,9 @@ func TestRetainedClonesAreCountedApartAndAreNoProblem(t *testing.T) {
 		found("b", survey.Retained, plan.Decision{Action: plan.Leave, Reason: plan.RuleRemoved}),
 	)
 	rule.Removed = true
-	require.Equal(t, 1, rule.Total())
+	require.Equal(t, 1, rule.total())
 	require.Empty(t, rule.Problems)
-	status := Status{Rules: []*RuleStatus{rule}}
+	status := Status{Rules: []*ruleStatus{rule}}
 	require.Empty(t, status.attention())
 	var out strings.Builder
 	status.Table(output.Options{}.Writer(&out))
@@ -57,7 +57,7 @@ func TestAFailureCountsUntilTheCloneIsWritten(t *testing.T) {
 		"of a clone that needs no write": {1000, plan.Leave, survey.Behind},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			rule := &RuleStatus{Clones: map[survey.Status]int{}}
+			rule := &ruleStatus{Clones: map[survey.Status]int{}}
 			rule.add(found("a", survey.Behind, plan.Decision{Action: test.step}), failure{"exceeded quota", time.Unix(test.at, 0)})
 			require.Equal(t, map[survey.Status]int{test.want: 1}, rule.Clones)
 		})
@@ -73,7 +73,7 @@ func TestTheSameProblemIsShownOnce(t *testing.T) {
 		}))
 	}
 	alone := plan.Decision{Action: plan.Create, Reason: plan.Missing, Message: "create Secret/zeta/shared: exceeded quota"}
-	status := Status{Rules: []*RuleStatus{ruleOf(append(findings, found("zeta", survey.Failed, alone))...)}}
+	status := Status{Rules: []*ruleStatus{ruleOf(append(findings, found("zeta", survey.Failed, alone))...)}}
 	var out strings.Builder
 	status.Table(output.Options{}.Writer(&out))
 	_, problems, _ := strings.Cut(out.String(), "\n\n")
@@ -91,9 +91,9 @@ func TestEverythingThatIsNotAsTheRulesSayNeedsAttention(t *testing.T) {
 		"":                                 {Leader: &Leadership{Leads: true}, Protection: []Protection{{Rule: "blog", Proven: &yes}, {Rule: "untried"}}},
 		"no replica leads":                 {Leader: &Leadership{}},
 		"namespace team-x does not exist":  {MissingNamespaces: []string{"team-x"}},
-		"rule blog: its source is missing": {Rules: []*RuleStatus{{Name: "blog", Missing: "its source is missing"}}},
+		"rule blog: its source is missing": {Rules: []*ruleStatus{{Name: "blog", Missing: "its source is missing"}}},
 		"rule blog: protection is not proven: it refused nothing": {Protection: []Protection{{Rule: "blog", Proven: &no, Why: "it refused nothing"}}},
-		"rule blog: 1 clone behind (a/shared); rule blog: 2 clones in conflict (b/shared, c/shared)": {Rules: []*RuleStatus{ruleOf(
+		"rule blog: 1 clone behind (a/shared); rule blog: 2 clones in conflict (b/shared, c/shared)": {Rules: []*ruleStatus{ruleOf(
 			found("b", survey.Conflicting, plan.Decision{}), found("a", survey.Behind, plan.Decision{}), found("c", survey.Conflicting, plan.Decision{}),
 			found("d", survey.Current, plan.Decision{}), found("e", survey.Retained, plan.Decision{}))}},
 	} {

@@ -13,7 +13,7 @@ import (
 
 func TestWhatIsWatchedIsWrittenInTheFormThatIsAskedFor(t *testing.T) {
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	status := Status{Rules: []*RuleStatus{{Name: "shared", Sources: []SourceStatus{}, Clones: map[survey.Status]int{survey.Current: 3}}}}
+	status := Status{Rules: []*ruleStatus{{Name: "shared", Sources: []sourceStatus{}, Clones: map[survey.Status]int{survey.Current: 3}}}}
 	for sentence, test := range map[string]struct {
 		format   output.Format
 		terminal bool

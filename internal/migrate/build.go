@@ -68,13 +68,13 @@ func (b *builder) newRule(f ir.Finding) {
 		f.Note("%s", f.Reload.Off)
 		f.Reload.Off = ""
 	}
-	b.result.Rules = append(b.result.Rules, Rule{
+	b.result.Rules = append(b.result.Rules, migratedRule{
 		From: []string{f.From}, Source: f.Source, Sync: f.Sync, Protect: f.Protect, Reload: f.Reload, Notes: ir.Distinct(f.Notes), Less: f.Less, Off: f.Off,
 	})
 }
 
 // addTo adds what f says to rule.
-func addTo(rule *Rule, f ir.Finding) {
+func addTo(rule *migratedRule, f ir.Finding) {
 	rule.From = ir.Distinct(rule.From, []string{f.From})
 	rule.Notes = ir.Distinct(rule.Notes, f.Notes)
 	rule.Less = rule.Less || f.Less
@@ -127,8 +127,8 @@ func (b *builder) addProtect(f ir.Finding) {
 }
 
 // rulesAbout are those that f is about, first those that protect already.
-func (b *builder) rulesAbout(f ir.Finding) []*Rule {
-	var protecting, others []*Rule
+func (b *builder) rulesAbout(f ir.Finding) []*migratedRule {
+	var protecting, others []*migratedRule
 	for i := range b.result.Rules {
 		switch rule := &b.result.Rules[i]; {
 		case !isAbout(f, *rule):
@@ -141,7 +141,7 @@ func (b *builder) rulesAbout(f ir.Finding) []*Rule {
 	return slices.Concat(protecting, others)
 }
 
-func (b *builder) protectBy(f ir.Finding, rule *Rule) {
+func (b *builder) protectBy(f ir.Finding, rule *migratedRule) {
 	adding := *f.Protect
 	switch {
 	case rule.Protect == nil:
@@ -160,7 +160,7 @@ func (b *builder) protectBy(f ir.Finding, rule *Rule) {
 
 // isAbout reports whether f is about the source of rule; of one in every
 // namespace, about its clones as well.
-func isAbout(f ir.Finding, rule Rule) bool {
+func isAbout(f ir.Finding, rule migratedRule) bool {
 	if !f.Everywhere {
 		return sameSource(rule.Source, f.Source)
 	}
@@ -198,7 +198,7 @@ func (b *builder) addReload(f ir.Finding) {
 }
 
 // reloadBy adds what f restarts, unless that needs a rule of its own.
-func (rule *Rule) reloadBy(f ir.Finding) bool {
+func (rule *migratedRule) reloadBy(f ir.Finding) bool {
 	if rule.Reload == nil {
 		reloading := *f.Reload
 		rule.Reload = &reloading
@@ -246,7 +246,7 @@ func (b *builder) addSection(f ir.Finding) {
 		section.From, section.Notes = ir.Distinct(section.From, []string{f.From}), ir.Distinct(section.Notes, f.Notes)
 		return
 	}
-	b.result.Sections = append(b.result.Sections, Section{From: []string{f.From}, Part: *f.Section, Notes: f.Notes, Off: f.Off})
+	b.result.Sections = append(b.result.Sections, migratedSection{From: []string{f.From}, Part: *f.Section, Notes: f.Notes, Off: f.Off})
 }
 
 // writtenAlike reports whether s and other give the same YAML.

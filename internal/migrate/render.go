@@ -92,7 +92,7 @@ func (r Result) Render() ([]byte, error) {
 	}
 	out.WriteString("\napiVersion: headwater.dev/v1alpha1\nkind: Config\n\n")
 	switch {
-	case slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Off == "" }):
+	case slices.ContainsFunc(r.Rules, func(rule migratedRule) bool { return rule.Off == "" }):
 		out.WriteString("rules:\n")
 	case len(r.Rules) == 0 && len(r.Sections) > 0:
 		out.WriteString("rules: []\n")
@@ -124,7 +124,7 @@ func list(out *bytes.Buffer, title string, all []ir.Left) {
 	}
 }
 
-func (rule Rule) render(out *bytes.Buffer) error {
+func (rule migratedRule) render(out *bytes.Buffer) error {
 	comment(out, "", "From "+strings.Join(rule.From, "; ")+".")
 	for _, note := range rule.Notes {
 		comment(out, "- ", note)
@@ -197,7 +197,7 @@ func comment(out *bytes.Buffer, bullet, text string) {
 	out.WriteString(line + "\n")
 }
 
-func (rule Rule) keys() ruleKeys {
+func (rule migratedRule) keys() ruleKeys {
 	keys := ruleKeys{Name: rule.Name, Source: sourceOf(rule.Source)}
 	if rule.Sync != nil {
 		keys.Sync = syncKeysOf(*rule.Sync)

@@ -11,8 +11,8 @@ import (
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
 
-// Section is a section of reload.namespaces.
-type Section struct {
+// migratedSection is a section of reload.namespaces.
+type migratedSection struct {
 	From []string
 	Part ir.SectionPart
 	// Notes say what is not as it was.
@@ -61,9 +61,9 @@ func (r Result) renderSections(out *bytes.Buffer) error {
 		return nil
 	}
 	sections := slices.Clone(r.Sections)
-	slices.SortStableFunc(sections, func(a, b Section) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(sections, func(a, b migratedSection) int { return rank(a) - rank(b) })
 	lead := ""
-	if !slices.ContainsFunc(sections, func(s Section) bool { return s.Off == "" }) {
+	if !slices.ContainsFunc(sections, func(s migratedSection) bool { return s.Off == "" }) {
 		lead = "# "
 	}
 	out.WriteString("\n" + lead + "reload:\n" + lead + "  namespaces:\n")
@@ -86,7 +86,7 @@ func (r Result) renderSections(out *bytes.Buffer) error {
 	return nil
 }
 
-func rank(s Section) int {
+func rank(s migratedSection) int {
 	if s.Part.Action == reloadspec.Refresh {
 		return 1
 	}

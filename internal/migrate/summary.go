@@ -8,7 +8,7 @@ import (
 // Summary says in a few lines what came of it.
 func (r Result) Summary() string {
 	var out strings.Builder
-	var off []Rule
+	var off []migratedRule
 	noted := 0
 	for _, rule := range r.Rules {
 		switch {

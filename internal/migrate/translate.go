@@ -13,9 +13,9 @@ import (
 // Result is what came of an Input.
 type Result struct {
 	// Rules are in the order of the file.
-	Rules []Rule
+	Rules []migratedRule
 	// Sections are those of reload.namespaces.
-	Sections []Section
+	Sections []migratedSection
 	// Left is what no rule says, not even one that is a comment.
 	Left []ir.Left
 	// Unread is what could not be read, at FILE:LINE.
@@ -26,9 +26,9 @@ type Result struct {
 	Clones, Denies, Restarts bool
 }
 
-// Rule is one of Headwater's rules, put together of what tools say about one
+// migratedRule is one of Headwater's rules, put together of what tools say about one
 // source.
-type Rule struct {
+type migratedRule struct {
 	Name    string
 	From    []string
 	Source  rules.Source
@@ -44,9 +44,9 @@ type Rule struct {
 
 // Carried reports whether everything that was found is in force.
 func (r Result) Carried() bool {
-	return len(r.Left)+len(r.Unread) == 0 && !slices.ContainsFunc(r.Rules, func(rule Rule) bool {
+	return len(r.Left)+len(r.Unread) == 0 && !slices.ContainsFunc(r.Rules, func(rule migratedRule) bool {
 		return rule.Off != "" || rule.Less || rule.Reload != nil && rule.Reload.Off != ""
-	}) && !slices.ContainsFunc(r.Sections, func(section Section) bool { return section.Off != "" })
+	}) && !slices.ContainsFunc(r.Sections, func(section migratedSection) bool { return section.Off != "" })
 }
 
 // Empty reports whether nothing was found of any tool in what could be read.

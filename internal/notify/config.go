@@ -19,7 +19,7 @@ type Receiver struct {
 	// Secret. It is read for each report.
 	URLFile string `json:"urlFile,omitempty"`
 	// On are the topics to report.
-	On []Topic `json:"on,omitzero"`
+	On []topic `json:"on,omitzero"`
 }
 
 // Default sets every omitted field to its default.

@@ -54,8 +54,8 @@ func TestWhatIsWrongWithAReceiverIsSaidWithoutItsURL(t *testing.T) {
 		"a template there is none of": {Receiver{URL: "https://s3cret?template=s3cret"}, "n.url: Forbidden: has an option that cannot be: template may be json, or left out"},
 		"a method that sends nothing": {Receiver{URL: "https://s3cret?method=GET"}, "n.url: Forbidden: has an option that cannot be: method may be POST, PUT or PATCH"},
 		"no workflow of Teams":        {Receiver{URL: "teams://s3cret@host"}, "n.url: Forbidden: is no URL of teams; write the https URL of a workflow, as Teams gives it"},
-		"nothing to report":           {Receiver{URL: slackWebhook, On: []Topic{}}, "n.on: Forbidden: would never report anything; name a topic, or remove it for the usual ones"},
-		"a topic twice":               {Receiver{URL: slackWebhook, On: []Topic{Failed, Held, Failed}}, `n.on[2]: Duplicate value: "Failed"`},
+		"nothing to report":           {Receiver{URL: slackWebhook, On: []topic{}}, "n.on: Forbidden: would never report anything; name a topic, or remove it for the usual ones"},
+		"a topic twice":               {Receiver{URL: slackWebhook, On: []topic{topicFailed, topicHeld, topicFailed}}, `n.on[2]: Duplicate value: "Failed"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c.receiver.Default()

@@ -36,7 +36,7 @@ type subject struct{ reason, rule string }
 
 // group collects the Events of one subject.
 type group struct {
-	topic Topic
+	topic topic
 	// count is the number of Events since the last report; places describe the
 	// first ones.
 	count  int
@@ -47,7 +47,7 @@ type group struct {
 
 // report is one message to receivers.
 type report struct {
-	topic Topic
+	topic topic
 	text  string
 }
 
@@ -65,7 +65,7 @@ func newGroups() *groups {
 }
 
 // add adds event, unless it only repeats a persisting condition.
-func (g *groups) add(topic Topic, event events.Event, now time.Time) {
+func (g *groups) add(topic topic, event events.Event, now time.Time) {
 	if topic.lasting() && g.repeats(event, now) {
 		return
 	}

@@ -39,7 +39,7 @@ func texts(reports []report) []string {
 func TestAThousandConflictsAreOneReport(t *testing.T) {
 	g := newGroups()
 	for i := range 1000 {
-		g.add(Conflict, conflict("blogsecret", fmt.Sprintf("team-%d", i)), start.Add(time.Duration(i)*time.Millisecond))
+		g.add(topicConflict, conflict("blogsecret", fmt.Sprintf("team-%d", i)), start.Add(time.Duration(i)*time.Millisecond))
 	}
 	require.Equal(t, start.Add(gather), g.next())
 	require.Empty(t, g.take(start.Add(gather-1)))
@@ -55,10 +55,10 @@ func TestAThousandConflictsAreOneReport(t *testing.T) {
 
 func TestEachRuleAndReasonIsAReportOfItsOwn(t *testing.T) {
 	g := newGroups()
-	g.add(Conflict, conflict("a", "x"), start)
-	g.add(Conflict, conflict("b", "x"), start)
-	g.add(Reloaded, reloaded("x"), start)
-	g.add(Held, events.Event{Reason: "MassRemoval", Note: "3 of 4"}, start)
+	g.add(topicConflict, conflict("a", "x"), start)
+	g.add(topicConflict, conflict("b", "x"), start)
+	g.add(topicReloaded, reloaded("x"), start)
+	g.add(topicHeld, events.Event{Reason: "MassRemoval", Note: "3 of 4"}, start)
 	require.Equal(t, []string{
 		"Headwater: Conflict, rule a\nSecret x/blogsecret: is not Headwater's",
 		"Headwater: Conflict, rule b\nSecret x/blogsecret: is not Headwater's",
@@ -72,7 +72,7 @@ func TestWhatGoesOnIsReportedEveryFiveMinutes(t *testing.T) {
 	told := 0
 	for second := range 20 * 60 { // as restarts do, some at a time
 		now := start.Add(time.Duration(second) * time.Second)
-		g.add(Reloaded, reloaded(fmt.Sprint(second)), now)
+		g.add(topicReloaded, reloaded(fmt.Sprint(second)), now)
 		told += len(g.take(now))
 	}
 	require.Equal(t, 4, told)
@@ -83,12 +83,12 @@ func TestWhatGoesOnIsReportedEveryFiveMinutes(t *testing.T) {
 
 func TestWhatLastsIsReportedAgainAfterFourHours(t *testing.T) {
 	for sentence, c := range map[string]struct {
-		topic Topic
+		topic topic
 		event events.Event
 		want  int
 	}{
-		"a conflict stands, and its Event is repeated": {Conflict, conflict("a", "x"), 6},
-		"a restart is news each time":                  {Reloaded, reloaded("x"), 72},
+		"a conflict stands, and its Event is repeated": {topicConflict, conflict("a", "x"), 6},
+		"a restart is news each time":                  {topicReloaded, reloaded("x"), 72},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			g, told := newGroups(), 0
@@ -104,7 +104,7 @@ func TestWhatLastsIsReportedAgainAfterFourHours(t *testing.T) {
 func TestTheMemoryOfWhatWasReportedIsBounded(t *testing.T) {
 	g := newGroups()
 	for i := range 5 * maxSaid {
-		g.add(Conflict, conflict("a", fmt.Sprint(i)), start.Add(time.Duration(i)))
+		g.add(topicConflict, conflict("a", fmt.Sprint(i)), start.Add(time.Duration(i)))
 	}
 	require.LessOrEqual(t, len(g.said), maxSaid)
 	last := conflict("a", fmt.Sprint(5*maxSaid-1))
@@ -121,12 +121,12 @@ func TestALongNoteIsShortened(t *testing.T) {
 
 func TestOnlyABreakerIsAWaitWorthReporting(t *testing.T) {
 	require.Empty(t, topicOf(events.Event{Reason: "RestartWaits"}))
-	require.Equal(t, Held, topicOf(events.Event{Reason: "RestartWaits", Warning: true}))
+	require.Equal(t, topicHeld, topicOf(events.Event{Reason: "RestartWaits", Warning: true}))
 	require.Empty(t, topicOf(events.Event{Reason: "UnknownReload", Warning: true}), "that is for the workload's owner")
 }
 
 func TestEveryTopicIsTaught(t *testing.T) {
-	known := map[Topic]bool{}
+	known := map[topic]bool{}
 	for _, topic := range topics {
 		known[topic] = true
 	}

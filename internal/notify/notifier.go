@@ -71,7 +71,7 @@ func (n *Notifier) Hear(event events.Event) {
 	n.changed.Notify()
 }
 
-func (n *Notifier) add(topic Topic, event events.Event) {
+func (n *Notifier) add(topic topic, event events.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.groups.add(topic, event, n.clock.Now())
@@ -85,7 +85,7 @@ func (n *Notifier) take(now time.Time) (due []report, next time.Time) {
 	return n.groups.take(now), n.groups.next()
 }
 
-func (n *Notifier) wanted(topic Topic) bool {
+func (n *Notifier) wanted(topic topic) bool {
 	return slices.ContainsFunc(*n.receivers.Load(), func(r Receiver) bool { return slices.Contains(r.On, topic) })
 }
 

@@ -215,7 +215,7 @@ func TestReceiversAreChangedWhileItRuns(t *testing.T) {
 	w := run(t, Receiver{URL: before.URL})
 	w.Hear(conflict("a", "x"))
 	w.until(func() bool { return w.counted(sent) == 1 })
-	w.Swap([]Receiver{{URL: after.URL, On: []Topic{Reloaded}}})
+	w.Swap([]Receiver{{URL: after.URL, On: []topic{topicReloaded}}})
 	w.Hear(conflict("b", "x"))
 	w.Hear(reloaded("x"))
 	w.until(func() bool { return len(after.got()) == 1 })

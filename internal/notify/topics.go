@@ -2,106 +2,106 @@ package notify
 
 import "github.com/headwater-k8s/headwater/internal/kube/events"
 
-// Topic is a kind of Event that a receiver can subscribe to.
-type Topic string
+// topic is a kind of Event that a receiver can subscribe to.
+type topic string
 
 // The topics.
 const (
-	Missing    Topic = "Missing"    // a source does not exist
-	Failed     Topic = "Failed"     // a write failed or was reverted
-	Held       Topic = "Held"       // waiting for an approval or for a missing object
-	Conflict   Topic = "Conflict"   // an unmanaged object or another rule uses the name
-	Refused    Topic = "Refused"    // the configuration asks for something that Headwater never does
-	Denied     Topic = "Denied"     // a request violated a rule
-	Tampered   Topic = "Tampered"   // a webhook or policy was changed and restored
-	Unproven   Topic = "Unproven"   // a rule could not be verified
-	Invalid    Topic = "Invalid"    // an invalid configuration or certificate
-	Propagated Topic = "Propagated" // a change reached every clone
-	Reloaded   Topic = "Reloaded"   // consumers were restarted or refreshed
-	// RolloutStuck: a restarted workload does not complete its rollout.
-	RolloutStuck Topic = "RolloutStuck"
+	topicMissing    topic = "Missing"    // a source does not exist
+	topicFailed     topic = "Failed"     // a write failed or was reverted
+	topicHeld       topic = "Held"       // waiting for an approval or for a missing object
+	topicConflict   topic = "Conflict"   // an unmanaged object or another rule uses the name
+	topicRefused    topic = "Refused"    // the configuration asks for something that Headwater never does
+	topicDenied     topic = "Denied"     // a request violated a rule
+	topicTampered   topic = "Tampered"   // a webhook or policy was changed and restored
+	topicUnproven   topic = "Unproven"   // a rule could not be verified
+	topicInvalid    topic = "Invalid"    // an invalid configuration or certificate
+	topicPropagated topic = "Propagated" // a change reached every clone
+	topicReloaded   topic = "Reloaded"   // consumers were restarted or refreshed
+	// topicRolloutStuck: a restarted workload does not complete its rollout.
+	topicRolloutStuck topic = "RolloutStuck"
 	// Topics of rules with a delivery.
-	DeliveryStarted    Topic = "DeliveryStarted" // a revision starts with its first stage
-	StagePassed        Topic = "StagePassed"
-	Delivered          Topic = "Delivered"          // a revision passed every stage
-	Rejected           Topic = "Rejected"           // a revision is not valid
-	DeliveryRolledBack Topic = "DeliveryRolledBack" // a revision failed its gate
+	topicDeliveryStarted    topic = "DeliveryStarted" // a revision starts with its first stage
+	topicStagePassed        topic = "StagePassed"
+	topicDelivered          topic = "Delivered"          // a revision passed every stage
+	topicRejected           topic = "Rejected"           // a revision is not valid
+	topicDeliveryRolledBack topic = "DeliveryRolledBack" // a revision failed its gate
 )
 
 // Topics lists all topics.
-func Topics() []Topic {
-	return []Topic{
-		Missing, Failed, Held, Conflict, Refused, Denied, Tampered, Unproven, Invalid, Propagated, Reloaded, RolloutStuck,
-		DeliveryStarted, StagePassed, Delivered, Rejected, DeliveryRolledBack,
+func Topics() []topic {
+	return []topic{
+		topicMissing, topicFailed, topicHeld, topicConflict, topicRefused, topicDenied, topicTampered, topicUnproven, topicInvalid, topicPropagated, topicReloaded, topicRolloutStuck,
+		topicDeliveryStarted, topicStagePassed, topicDelivered, topicRejected, topicDeliveryRolledBack,
 	}
 }
 
 // byDefault lists the default topics: those that need attention by the platform
 // team. It omits topics that users can trigger at will.
-func byDefault() []Topic {
-	return []Topic{Missing, Failed, Held, Conflict, Refused, Tampered, Unproven, Invalid, RolloutStuck, Rejected, DeliveryRolledBack}
+func byDefault() []topic {
+	return []topic{topicMissing, topicFailed, topicHeld, topicConflict, topicRefused, topicTampered, topicUnproven, topicInvalid, topicRolloutStuck, topicRejected, topicDeliveryRolledBack}
 }
 
 // topics maps the reason of an Event to its topic. Events with another reason
 // only concern the owner of a workload, who sees them on the workload.
-var topics = map[string]Topic{
-	"SourceMissing": Missing,
+var topics = map[string]topic{
+	"SourceMissing": topicMissing,
 
-	"CloneFailed":    Failed,
-	"RestartFailed":  Failed,
-	"RefreshFailed":  Failed,
-	"AdoptFailed":    Failed,
-	"MayReadOldData": Failed,
-	"StampReverted":  Failed,
-	"TargetLost":     Failed,
+	"CloneFailed":    topicFailed,
+	"RestartFailed":  topicFailed,
+	"RefreshFailed":  topicFailed,
+	"AdoptFailed":    topicFailed,
+	"MayReadOldData": topicFailed,
+	"StampReverted":  topicFailed,
+	"TargetLost":     topicFailed,
 
-	"MassRemoval":   Held,
-	"SourceEmptied": Held,
-	"KeyMissing":    Held,
-	"Invalid":       Held,
-	"DeliveryHeld":  Held,
-	"RestartHeld":   Held,
-	"RestartWaits":  Held, // only as a warning, from the breaker
+	"MassRemoval":   topicHeld,
+	"SourceEmptied": topicHeld,
+	"KeyMissing":    topicHeld,
+	"Invalid":       topicHeld,
+	"DeliveryHeld":  topicHeld,
+	"RestartHeld":   topicHeld,
+	"RestartWaits":  topicHeld, // only as a warning, from the breaker
 
-	"Conflict":       Conflict,
-	"OtherRule":      Conflict,
-	"TargetConflict": Conflict,
-	"Fighting":       Conflict,
+	"Conflict":       topicConflict,
+	"OtherRule":      topicConflict,
+	"TargetConflict": topicConflict,
+	"Fighting":       topicConflict,
 
-	"ForbiddenType":   Refused,
-	"SystemNamespace": Refused,
-	"OwnNamespace":    Refused,
-	"SourceIsClone":   Refused,
-	"TooLarge":        Refused,
-	"TargetRefused":   Refused,
+	"ForbiddenType":   topicRefused,
+	"SystemNamespace": topicRefused,
+	"OwnNamespace":    topicRefused,
+	"SourceIsClone":   topicRefused,
+	"TooLarge":        topicRefused,
+	"TargetRefused":   topicRefused,
 
-	"Denied":  Denied,
-	"Audited": Denied,
+	"Denied":  topicDenied,
+	"Audited": topicDenied,
 
-	"Tampered": Tampered,
+	"Tampered": topicTampered,
 
-	"ProtectionNotProven": Unproven,
+	"ProtectionNotProven": topicUnproven,
 
-	"ConfigInvalid":       Invalid,
-	"CertificateUnusable": Invalid,
+	"ConfigInvalid":       topicInvalid,
+	"CertificateUnusable": topicInvalid,
 
-	"Propagated": Propagated,
+	"Propagated": topicPropagated,
 
-	"RolloutStuck": RolloutStuck,
+	"RolloutStuck": topicRolloutStuck,
 
-	"DeliveryStarted":    DeliveryStarted,
-	"StagePassed":        StagePassed,
-	"Delivered":          Delivered,
-	"Rejected":           Rejected,
-	"DeliveryRolledBack": DeliveryRolledBack,
+	"DeliveryStarted":    topicDeliveryStarted,
+	"StagePassed":        topicStagePassed,
+	"Delivered":          topicDelivered,
+	"Rejected":           topicRejected,
+	"DeliveryRolledBack": topicDeliveryRolledBack,
 
-	"Reloaded":     Reloaded, // owners see one Event on each consumer
-	"FieldsSet":    Reloaded,
-	"FieldsHealed": Reloaded,
+	"Reloaded":     topicReloaded, // owners see one Event on each consumer
+	"FieldsSet":    topicReloaded,
+	"FieldsHealed": topicReloaded,
 }
 
 // topicOf returns the topic of event, or "" if it has none.
-func topicOf(event events.Event) Topic {
+func topicOf(event events.Event) topic {
 	if event.Reason == "RestartWaits" && !event.Warning {
 		return ""
 	}
@@ -114,10 +114,10 @@ func topicOf(event events.Event) Topic {
 // seenByAll reports whether every replica emits Events of t. Only the leader
 // reports these. Other Events come from one replica, which may not be the
 // leader: for example the one that answered a review.
-func (t Topic) seenByAll() bool { return t == Invalid }
+func (t topic) seenByAll() bool { return t == topicInvalid }
 
 // lasting reports whether t is about persisting conditions. Their Events
 // repeat, because the API server deletes Events after an hour.
-func (t Topic) lasting() bool {
-	return t == Missing || t == Failed || t == Held || t == Conflict || t == Refused || t == RolloutStuck
+func (t topic) lasting() bool {
+	return t == topicMissing || t == topicFailed || t == topicHeld || t == topicConflict || t == topicRefused || t == topicRolloutStuck
 }

@@ -16,12 +16,12 @@ type Printable interface {
 	Table(out *Writer)
 }
 
-// Named is a Printable that lists things with names that commands accept.
-type Named interface {
+// named is a Printable that lists things with names that commands accept.
+type named interface {
 	Names() []string
 }
 
-// errNoNames is the error of -o name for a Printable that is not Named.
+// errNoNames is the error of -o name for a Printable without names.
 var errNoNames = errors.New("this command lists nothing that has a name; use another --output")
 
 // Options say how to print.
@@ -65,7 +65,7 @@ func (o Options) text(what Printable) (string, error) {
 		text, err := yaml.Marshal(what)
 		return string(text), err
 	case o.Format == Name:
-		named, is := what.(Named)
+		named, is := what.(named)
 		if !is {
 			return "", errNoNames
 		}

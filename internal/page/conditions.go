@@ -14,7 +14,7 @@ type Conditions struct {
 	File *File `json:"file"`
 	// Rules are those in force, in their order.
 	Rules []Rule `json:"rules"`
-	Waits Waits  `json:"waits"`
+	Waits waits  `json:"waits"`
 	// Namespaces is how many the cluster has, with or without clones.
 	Namespaces int `json:"namespaces"`
 	// Refusals is false where the API server's policies refuse before Headwater
@@ -68,16 +68,16 @@ const (
 	Unproven Proof = "unproven"
 )
 
-// Waits are restarts that do not begin yet.
-type Waits struct {
+// waits are restarts that do not begin yet.
+type waits struct {
 	Total int `json:"total"`
 	// First are no more than waitsMost.
 	First []Wait `json:"first"`
 }
 
 // NewWaits names the first of all.
-func NewWaits(all []Wait) Waits {
-	return Waits{len(all), append([]Wait{}, all[:min(len(all), waitsMost)]...)}
+func NewWaits(all []Wait) waits {
+	return waits{len(all), append([]Wait{}, all[:min(len(all), waitsMost)]...)}
 }
 
 // Wait is a restart that does not begin yet.

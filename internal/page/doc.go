@@ -4,5 +4,5 @@
 // browser is connected.
 //
 // It knows names and states, never a value, and does not know the modules: the app
-// reports changes through a Feed, and the current state through a Subject.
+// reports changes through a Feed, and the current state through a subject.
 package page

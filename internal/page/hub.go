@@ -41,9 +41,9 @@ type Leadership struct {
 	Namespace string `json:"namespace"`
 }
 
-// Subject is what the page shows. Its methods answer from memory; they are
+// subject is what the page shows. Its methods answer from memory; they are
 // called while somebody looks, and one at a time.
-type Subject interface {
+type subject interface {
 	Standing() Leadership
 	// Conditions are what holds beside the grid.
 	Conditions() Conditions
@@ -61,7 +61,7 @@ type Subject interface {
 // hub keeps the grid up to date while somebody looks, and sends everybody who
 // does what changed.
 type hub struct {
-	subject Subject
+	subject subject
 	feed    *Feed
 	now     func() time.Time
 
@@ -85,7 +85,7 @@ type hub struct {
 	idle    time.Time
 }
 
-func newHub(subject Subject, feed *Feed) *hub {
+func newHub(subject subject, feed *Feed) *hub {
 	ctx, end := context.WithCancel(context.Background())
 	return &hub{subject: subject, feed: feed, now: time.Now, ctx: ctx, end: end, viewers: map[*viewer]struct{}{}}
 }

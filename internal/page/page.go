@@ -61,7 +61,7 @@ func (a About) title() string {
 }
 
 // New returns the page of subject. feed reports to it what happens.
-func New(subject Subject, feed *Feed, about About) (*Page, error) {
+func New(subject subject, feed *Feed, about About) (*Page, error) {
 	p := &Page{hub: newHub(subject, feed), mux: http.NewServeMux()}
 	document, err := assets.ReadFile("assets/page.html")
 	if err != nil {

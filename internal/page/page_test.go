@@ -19,7 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
-// service is a Subject that a test changes.
+// service is a subject that a test changes.
 type service struct {
 	mu       sync.Mutex
 	standing Leadership

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Retries start after RetryBase and double up to RetryMax.
+// Retries start after retryBase and double up to retryMax.
 const (
-	RetryBase = 100 * time.Millisecond
-	RetryMax  = 5 * time.Minute
+	retryBase = 100 * time.Millisecond
+	retryMax  = 5 * time.Minute
 )
 
 // Options configure a Runner.
@@ -70,7 +70,7 @@ func (r *Runner[K]) Open() {
 	r.lanes = newLanes[K]()
 	r.delayed = map[K]time.Time{}
 	limiter := recordingLimiter[K]{
-		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryBase, RetryMax), record: r.delay,
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](retryBase, retryMax), record: r.delay,
 	}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 		Name: r.options.Name,

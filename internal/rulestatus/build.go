@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Patience is how long a source may be missing, or a write may fail, until the rule
+// patience is how long a source may be missing, or a write may fail, until the rule
 // counts as stalled: until then it may become right by itself.
-const Patience = time.Minute
+const patience = time.Minute
 
 // Build returns the status of a rule at now. before is the status as it is stored;
 // times in it stay as they are while what they are about does, and so does what this
@@ -74,7 +74,7 @@ func (f *Facts) recallDelivery(known *Delivery) {
 }
 
 // outlast turns a finding that may become right by itself into one that needs a person
-// once it has lasted for Patience. It returns when the next one does.
+// once it has lasted for patience. It returns when the next one does.
 func (f *Facts) outlast(all []finding, before *Status, now time.Time) (again time.Duration) {
 	for i := range all {
 		one := &all[i]
@@ -88,7 +88,7 @@ func (f *Facts) outlast(all []finding, before *Status, now time.Time) (again tim
 		if one.Type == Synced && !f.Clones.failingSince.IsZero() {
 			since = f.Clones.failingSince
 		}
-		left := Patience - now.Sub(since)
+		left := patience - now.Sub(since)
 		switch {
 		case left <= 0 || wasStalledBy(before, one.Reason):
 			one.urgency = needsPerson

@@ -104,12 +104,12 @@ func TestWhatMayBecomeRightByItselfStallsAfterAWhile(t *testing.T) {
 			facts := func() *Facts { f := healthy(); change(f); return f }
 			first, again := Build(facts(), &Status{}, now)
 			require.Equal(t, Reconciling, abnormal(first))
-			require.Equal(t, Patience, again)
-			later := build(t, facts(), &first, now.Add(Patience))
+			require.Equal(t, patience, again)
+			later := build(t, facts(), &first, now.Add(patience))
 			require.Equal(t, Stalled, abnormal(later))
 			restarted := facts()
-			restarted.Clones.failingSince = now.Add(2 * Patience) // as a new leader sees it
-			require.Equal(t, Stalled, abnormal(build(t, restarted, &later, now.Add(2*Patience))))
+			restarted.Clones.failingSince = now.Add(2 * patience) // as a new leader sees it
+			require.Equal(t, Stalled, abnormal(build(t, restarted, &later, now.Add(2*patience))))
 		})
 	}
 }

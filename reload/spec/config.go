@@ -26,13 +26,13 @@ type Config struct {
 	// MaxRestartsPerHour limits the restarts of one workload; 0 means no limit.
 	MaxRestartsPerHour *int `json:"maxRestartsPerHour"`
 	// Then is what follows a refresh of pods.
-	Then Then `json:"then"`
+	Then then `json:"then"`
 	// Targets are custom resources that use the object and hold no pod template.
 	Targets []Target `json:"targets,omitzero"`
 }
 
-// Then says how an application learns that its files changed.
-type Then struct {
+// then says how an application learns that its files changed.
+type then struct {
 	HTTPPost *HTTPPost `json:"httpPost,omitempty"`
 }
 

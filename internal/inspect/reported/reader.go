@@ -31,8 +31,8 @@ var errUnknownRule = errors.New("has no RuleStatus; does the configuration have 
 // waitInterval is how often Wait reads.
 const waitInterval = time.Second
 
-// Reader reads RuleStatuses.
-type Reader struct {
+// reader reads RuleStatuses.
+type reader struct {
 	clients  *kube.Clients
 	statuses dynamic.ResourceInterface
 	// own is the namespace that Headwater runs in.
@@ -40,35 +40,35 @@ type Reader struct {
 }
 
 // Open connects. It fails if the API server cannot be reached.
-func Open(ctx context.Context, options inspect.Options) (*Reader, error) {
+func Open(ctx context.Context, options inspect.Options) (*reader, error) {
 	clients, err := kube.Connect(options.Kubeconfig, options.UserAgent)
 	if err != nil {
 		return nil, err
 	}
 	_, err = kube.WhoAmI(ctx, clients)
-	return &Reader{clients: clients, statuses: clients.Dynamic.Resource(rulestatus.GVR), own: options.Own}, err
+	return &reader{clients: clients, statuses: clients.Dynamic.Resource(rulestatus.GVR), own: options.Own}, err
 }
 
 // Read returns the state of rule, or of every rule if rule is empty.
-func (r *Reader) Read(ctx context.Context, rule string) (Report, error) {
+func (r *reader) Read(ctx context.Context, rule string) (Report, error) {
 	objects, err := r.objects(ctx, rule)
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Leader: r.leader(ctx), Rules: make([]Rule, 0, len(objects))}
+	report := Report{Leader: r.leader(ctx), Rules: make([]ruleReport, 0, len(objects))}
 	for _, object := range objects {
 		var status rulestatus.RuleStatus
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &status); err != nil {
 			return Report{}, fmt.Errorf("read RuleStatus %s: %w", object.GetName(), err)
 		}
-		report.Rules = append(report.Rules, Rule{object.GetName(), status.Status})
+		report.Rules = append(report.Rules, ruleReport{object.GetName(), status.Status})
 	}
-	slices.SortFunc(report.Rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(report.Rules, func(a, b ruleReport) int { return strings.Compare(a.Name, b.Name) })
 	report.Attention = report.attention()
 	return report, nil
 }
 
-func (r *Reader) objects(ctx context.Context, rule string) ([]unstructured.Unstructured, error) {
+func (r *reader) objects(ctx context.Context, rule string) ([]unstructured.Unstructured, error) {
 	if rule == "" {
 		list, err := r.statuses.List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -84,7 +84,7 @@ func (r *Reader) objects(ctx context.Context, rule string) ([]unstructured.Unstr
 }
 
 // explained returns what err means for a read of rule, or of all rules.
-func (r *Reader) explained(err error, rule string) error {
+func (r *reader) explained(err error, rule string) error {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsForbidden(err):
@@ -99,7 +99,7 @@ func (r *Reader) explained(err error, rule string) error {
 
 // leader returns nil if it is not known whether a replica leads: because the user may
 // not read the Lease, or because there is none.
-func (r *Reader) leader(ctx context.Context) *inspect.Leadership {
+func (r *reader) leader(ctx context.Context) *inspect.Leadership {
 	lease, err := r.clients.Typed.CoordinationV1().Leases(r.own).Get(ctx, leader.LeaseName, metav1.GetOptions{})
 	if err != nil {
 		return nil
@@ -111,7 +111,7 @@ func (r *Reader) leader(ctx context.Context) *inspect.Leadership {
 // Wait returns the first Report that needs no attention, or the last one after timeout
 // or when ctx ends. A timeout of 0 means no limit. Wait writes to progress what it waits
 // for. It also waits for the RuleStatus of rule, or of any rule if rule is empty.
-func (r *Reader) Wait(ctx context.Context, rule string, timeout time.Duration, progress io.Writer) (Report, error) {
+func (r *reader) Wait(ctx context.Context, rule string, timeout time.Duration, progress io.Writer) (Report, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)

@@ -18,11 +18,11 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 )
 
-// failing returns a Reader of an API server that answers every read with err.
-func failing(err error) *Reader {
+// failing returns a reader of an API server that answers every read with err.
+func failing(err error) *reader {
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{rulestatus.GVR: "RuleStatusList"})
 	objects.PrependReactor("*", "*", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, err })
-	return &Reader{clients: &kube.Clients{Typed: fake.NewClientset()}, statuses: objects.Resource(rulestatus.GVR)}
+	return &reader{clients: &kube.Clients{Typed: fake.NewClientset()}, statuses: objects.Resource(rulestatus.GVR)}
 }
 
 func TestWhyRuleStatusesCannotBeRead(t *testing.T) {

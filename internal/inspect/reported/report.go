@@ -20,19 +20,19 @@ import (
 type Report struct {
 	// Leader is nil if it is not known whether a replica leads.
 	Leader *inspect.Leadership `json:"leader,omitempty"`
-	Rules  []Rule              `json:"rules"`
+	Rules  []ruleReport        `json:"rules"`
 	// Attention lists what is not ready; empty if every rule is.
 	Attention []string `json:"attention,omitempty"`
 }
 
-// Rule is the state of one rule.
-type Rule struct {
+// ruleReport is the state of one rule.
+type ruleReport struct {
 	Name string `json:"name"`
 	rulestatus.Status
 }
 
 // ready returns the condition Ready, which is unknown until the service has written it.
-func (r Rule) ready() metav1.Condition {
+func (r ruleReport) ready() metav1.Condition {
 	if condition := r.Condition(rulestatus.Ready); condition != nil {
 		return *condition
 	}
@@ -80,7 +80,7 @@ func (r Report) Table(out *output.Writer) {
 	}
 }
 
-func (r Rule) row() []string {
+func (r ruleReport) row() []string {
 	ready := r.ready()
 	row := []string{r.title(), string(ready.Status), ready.Reason}
 	var names []string
@@ -108,21 +108,21 @@ func (r Rule) row() []string {
 // none is the cell of what a rule does not have.
 const none = "-"
 
-func (r Rule) title() string {
+func (r ruleReport) title() string {
 	if r.Removed {
 		return r.Name + " (removed)"
 	}
 	return r.Name
 }
 
-func (r Rule) deliveryState() string {
+func (r ruleReport) deliveryState() string {
 	if r.Delivery == nil {
 		return none
 	}
 	return r.Delivery.State
 }
 
-func (r Rule) changed() string {
+func (r ruleReport) changed() string {
 	if r.LastChange == nil {
 		return none
 	}
@@ -134,7 +134,7 @@ func (r Rule) changed() string {
 }
 
 // details writes why the rule is not ready, how far its delivery is, and its problems.
-func (r Rule) details(out *output.Writer) {
+func (r ruleReport) details(out *output.Writer) {
 	if ready := r.ready(); ready.Status != metav1.ConditionTrue && ready.Message != "" {
 		_, _ = fmt.Fprintf(out, "\n%s: %s\n", r.Name, ready.Message)
 	}

@@ -26,7 +26,7 @@ func shown(t *testing.T, report Report, format output.Format) string {
 
 func TestWhatIsNotReadyNeedsAttention(t *testing.T) {
 	changed := metav1.NewTime(time.Now().Add(-time.Minute))
-	rules := []Rule{
+	rules := []ruleReport{
 		{"fine", rulestatus.Status{
 			Conditions: isReady(metav1.ConditionTrue, "Ready", "all is well"),
 			Sources:    &rulestatus.Sources{Total: 1, First: []rulestatus.Source{{Kind: "Secret", Namespace: "src", Name: "shared"}}},

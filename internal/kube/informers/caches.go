@@ -49,15 +49,15 @@ type Caches struct {
 	running sync.WaitGroup
 }
 
-// Runner is a View or Optional of any type.
-type Runner interface {
+// runner is a View or Optional of any type.
+type runner interface {
 	Name() string
 	Run(ctx context.Context)
 	HasSynced() bool
 }
 
 type member struct {
-	Runner
+	runner
 	needed  func() bool
 	started bool
 }
@@ -106,10 +106,10 @@ func Always() bool { return true }
 
 // Add adds a view. Start runs it, and Pending waits for it, once needed returns
 // true.
-func (c *Caches) Add(view Runner, needed func() bool) {
+func (c *Caches) Add(view runner, needed func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.members = append(c.members, &member{Runner: view, needed: needed})
+	c.members = append(c.members, &member{runner: view, needed: needed})
 }
 
 // Start starts every needed view that does not run yet; it runs until ctx ends.

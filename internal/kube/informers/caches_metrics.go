@@ -10,7 +10,7 @@ var cacheVersion = prometheus.NewDesc("headwater_cache_resource_version",
 	"The latest resourceVersion that each cache has seen. One that stays while such objects change has lost its watch.",
 	[]string{"cache"}, nil)
 
-// versioned is a Runner that knows what it has seen.
+// versioned is a runner that knows what it has seen.
 type versioned interface {
 	// versions calls report for each cache that it is made of.
 	versions(report func(cache, resourceVersion string))
@@ -29,7 +29,7 @@ func (c *Caches) Collect(metrics chan<- prometheus.Metric) {
 	}
 	c.mu.Lock()
 	for _, m := range c.members {
-		if view, ok := m.Runner.(versioned); ok {
+		if view, ok := m.runner.(versioned); ok {
 			view.versions(report)
 		}
 	}

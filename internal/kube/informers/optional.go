@@ -95,7 +95,7 @@ func NewOptional[T metav1.Object](
 	}
 }
 
-// Name implements Runner.
+// Name implements runner.
 func (o *Optional[T]) Name() string { return o.name }
 
 // Recheck triggers discovery. It does not block.

@@ -11,15 +11,15 @@ const (
 	finestStep = time.Millisecond
 )
 
-// Curve counts arrivals over time. Its steps grow as time passes, so that it
+// curve counts arrivals over time. Its steps grow as time passes, so that it
 // never has more than curvePoints.
-type Curve struct {
+type curve struct {
 	step   time.Duration
 	counts []int
 }
 
 // Add counts an arrival after that time.
-func (c *Curve) Add(after time.Duration) {
+func (c *curve) Add(after time.Duration) {
 	if c.step == 0 {
 		c.step = finestStep
 	}
@@ -34,7 +34,7 @@ func (c *Curve) Add(after time.Duration) {
 	c.counts[at]++
 }
 
-func (c *Curve) coarsen() {
+func (c *curve) coarsen() {
 	c.step *= 2
 	merged := c.counts[:0]
 	for i := 0; i < len(c.counts); i += 2 {
@@ -54,7 +54,7 @@ type Point struct {
 }
 
 // Points are cumulative, each at the end of a step in which any arrived.
-func (c *Curve) Points() []Point {
+func (c *curve) Points() []Point {
 	points, sum := []Point{{}}, 0
 	for i, count := range c.counts {
 		if count == 0 {
@@ -81,7 +81,7 @@ type Spread struct {
 	// Late is how many were written after that: they had failed before.
 	Late int `json:"late"`
 
-	Curve Curve
+	Curve curve
 }
 
 // Arrived takes in what became of one place. What was looked at again and

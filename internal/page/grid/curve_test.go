@@ -14,7 +14,7 @@ func TestACurveHasAllArrivalsAndFewPoints(t *testing.T) {
 		every    time.Duration
 	}{{1, time.Second}, {12, time.Millisecond}, {10_000, 600 * time.Microsecond}, {1000, time.Minute}} {
 		t.Run(fmt.Sprintf("%d, one in %s", test.arrivals, test.every), func(t *testing.T) {
-			var curve Curve
+			var curve curve
 			for i := range test.arrivals {
 				curve.Add(time.Duration(i) * test.every)
 			}

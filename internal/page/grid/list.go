@@ -19,14 +19,14 @@ type Filter struct {
 	Text string
 	// States are the wanted ones; none means every state that needs attention.
 	States []State
-	// Key is that of one Group.
+	// Key is that of one group of places.
 	Key string
 	// Most bounds how many places of each group are named.
 	Most int
 }
 
-// Group is the places that are in the same state for the same reason.
-type Group struct {
+// stateGroup is the places that are in the same state for the same reason.
+type stateGroup struct {
 	// Key tells the group from the others.
 	Key    string
 	State  State
@@ -49,7 +49,7 @@ type Group struct {
 type List struct {
 	// Total counts places, Hidden the groups that are left out.
 	Total, Hidden int
-	Groups        []Group
+	Groups        []stateGroup
 }
 
 // wants reports whether the filter chooses places in this state.
@@ -62,7 +62,7 @@ func (f Filter) wants(state State) bool {
 
 // List returns the places that filter chooses.
 func (g *Grid) List(filter Filter) List {
-	groups := map[string]*Group{}
+	groups := map[string]*stateGroup{}
 	for row, rule := range g.rules {
 		if filter.Rule != "" && filter.Rule != rule {
 			continue
@@ -81,14 +81,14 @@ func (g *Grid) List(filter Filter) List {
 	return ranked(groups, filter.Most)
 }
 
-func collect(groups map[string]*Group, place Place, filter Filter) {
+func collect(groups map[string]*stateGroup, place Place, filter Filter) {
 	key := place.key()
 	if filter.Key != "" && filter.Key != key {
 		return
 	}
 	group := groups[key]
 	if group == nil {
-		group = &Group{
+		group = &stateGroup{
 			Key: key, State: place.State, Reason: place.Reason, Why: place.Why, Since: place.Since, Seen: place.Seen, rules: map[string]bool{},
 		}
 		groups[key] = group
@@ -104,12 +104,12 @@ func collect(groups map[string]*Group, place Place, filter Filter) {
 	}
 }
 
-func (g *Group) cut(most int) {
+func (g *stateGroup) cut(most int) {
 	slices.SortFunc(g.Places, comparePlaces)
 	g.Places = g.Places[:min(most, len(g.Places))]
 }
 
-func ranked(groups map[string]*Group, most int) List {
+func ranked(groups map[string]*stateGroup, most int) List {
 	var list List
 	for _, group := range groups {
 		group.cut(most)
@@ -117,7 +117,7 @@ func ranked(groups map[string]*Group, most int) List {
 		list.Total += group.Total
 		list.Groups = append(list.Groups, *group)
 	}
-	slices.SortFunc(list.Groups, func(a, b Group) int {
+	slices.SortFunc(list.Groups, func(a, b stateGroup) int {
 		return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Key, b.Key))
 	})
 	shown := min(groupsMost, len(list.Groups))

@@ -37,8 +37,8 @@ const (
 // errNotInstalled ends follow: the kind is not installed any more.
 var errNotInstalled = errors.New("kind RuleStatus is not installed")
 
-// Source answers what the leader knows, from memory.
-type Source interface {
+// source answers what the leader knows, from memory.
+type source interface {
 	// Working reports whether this replica reconciles, and Settled whether it has
 	// reconciled everything once.
 	Working() bool
@@ -57,7 +57,7 @@ type Source interface {
 type Keeper struct {
 	dynamic dynamic.Interface
 	client  dynamic.ResourceInterface
-	source  Source
+	source  source
 	clock   clock.Clock
 	log     *zap.Logger
 	wake    loop.Wake
@@ -71,7 +71,7 @@ type Keeper struct {
 }
 
 // New returns a Keeper. It works while Run runs.
-func New(client dynamic.Interface, source Source, touched *Touched, clock clock.Clock, log *zap.Logger) *Keeper {
+func New(client dynamic.Interface, source source, touched *Touched, clock clock.Clock, log *zap.Logger) *Keeper {
 	return &Keeper{
 		dynamic: client, source: source, touched: touched, clock: clock, log: log.Named("rulestatus"), wake: loop.NewWake(),
 	}
