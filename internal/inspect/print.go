@@ -36,6 +36,9 @@ func (s Status) Table(out *output.Writer) {
 		if rule.Missing != "" {
 			_, _ = fmt.Fprintf(out, "\n%s: %s\n", rule.Name, rule.Missing)
 		}
+		for _, delivery := range rule.notDelivered() {
+			_, _ = fmt.Fprintf(out, "\n%s: %s\n", rule.Name, delivery)
+		}
 		for _, group := range groupProblems(rule.Problems) {
 			group.table(out, rule.Name)
 		}

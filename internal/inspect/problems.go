@@ -10,6 +10,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/plural"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -106,18 +107,36 @@ func (s Status) attention() []string {
 		all = append(all, fmt.Sprintf("namespace %s does not exist", namespace))
 	}
 	for _, rule := range s.Rules {
-		if rule.Missing != "" {
-			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, rule.Missing))
-		}
-		for _, status := range survey.Statuses {
-			if count := rule.Clones[status]; count > 0 && !status.IsFine() {
-				all = append(all, fmt.Sprintf("rule %s: %s %s (%s)", rule.Name, plural.Of(count, "clone"), statusText(status), rule.first(status)))
-			}
+		for _, problem := range rule.attention() {
+			all = append(all, "rule "+rule.Name+": "+problem)
 		}
 	}
 	for _, p := range s.Protection {
 		if p.Proven != nil && !*p.Proven {
 			all = append(all, fmt.Sprintf("rule %s: protection is not proven: %s", p.Rule, p.Why))
+		}
+	}
+	return all
+}
+
+func (r *RuleStatus) attention() []string {
+	all := r.notDelivered()
+	if r.Missing != "" {
+		all = append(all, r.Missing)
+	}
+	for _, status := range survey.Statuses {
+		if count := r.Clones[status]; count > 0 && !status.IsFine() {
+			all = append(all, fmt.Sprintf("%s %s (%s)", plural.Of(count, "clone"), statusText(status), r.first(status)))
+		}
+	}
+	return all
+}
+
+// notDelivered describes the deliveries that are not done.
+func (r *RuleStatus) notDelivered() (all []string) {
+	for _, delivery := range r.Deliveries {
+		if delivery.State != rulestatus.DeliveryDelivered {
+			all = append(all, "delivery: "+delivery.Describe())
 		}
 	}
 	return all

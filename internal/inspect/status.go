@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
+	"github.com/headwater-k8s/headwater/internal/rulestatus/facts"
+	"github.com/headwater-k8s/headwater/sync/deliverer"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -39,6 +43,9 @@ type ruleStatus struct {
 	// Missing is the message about a rule without a source.
 	Missing string                `json:"missing,omitempty"`
 	Clones  map[survey.Status]int `json:"clones"`
+	// Deliveries has an entry per source if the rule delivers in stages and the scope has
+	// every namespace, those that need attention first.
+	Deliveries []rulestatus.Delivery `json:"deliveries,omitempty"`
 	// Problems are the clones that are not in sync.
 	Problems []problem `json:"problems,omitempty"`
 	// Retained are the clones that stayed, as the rule says, and that Headwater no
@@ -112,6 +119,9 @@ func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventS
 		}
 		status := add(rule.Name)
 		status.Sources, status.Missing = i.sources(rule, events), i.reader.MissingSource(rule.Base)
+		if len(scope.Namespaces) == 0 {
+			status.Deliveries = i.deliveries(rule)
+		}
 	}
 	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(cloneStatus survey.CloneStatus) {
 		if !scope.has(cloneStatus) {
@@ -162,6 +172,17 @@ func (i *Inspector) sources(rule syncspec.Rule, events eventState) []sourceStatu
 		})
 	}
 	return sources
+}
+
+func (i *Inspector) deliveries(rule syncspec.Rule) (deliveries []rulestatus.Delivery) {
+	if rule.Stages == nil {
+		return nil
+	}
+	states, _ := i.reader.Deliveries(&rule, math.MaxInt, time.Now())
+	for _, state := range states {
+		deliveries = append(deliveries, facts.DeliveryFacts(deliverer.NewState(state, rule.Stages)).Delivery)
+	}
+	return deliveries
 }
 
 // lastChange returns when the source was last changed; nil if unknown. The API

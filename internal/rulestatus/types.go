@@ -1,6 +1,8 @@
 package rulestatus
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -115,6 +117,18 @@ type Delivery struct {
 	Stages int    `json:"stages,omitempty"`
 	// Message says what it waits for, or why it was rejected.
 	Message string `json:"message,omitempty"`
+}
+
+// Describe returns a sentence about how far the delivery is.
+func (d *Delivery) Describe() string {
+	text := fmt.Sprintf("%s, revision %d of %s", d.State, d.Revision, d.Source)
+	if d.Stage != "" {
+		text += fmt.Sprintf(", stage %s (%d of %d)", d.Stage, d.Number, d.Stages)
+	}
+	if d.Message != "" {
+		text += ": " + d.Message
+	}
+	return text
 }
 
 // Condition returns the condition of that type; nil if there is none.

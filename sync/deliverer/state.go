@@ -64,10 +64,18 @@ func (d *Deliverer) States(rule string) []State {
 
 func (d *Deliverer) state(key revisions.Key, stages *spec.Stages) State {
 	found, _ := d.reader.Delivery(key)
+	state := NewState(found, stages)
+	if state.Stages > 0 {
+		state.Step, state.Judged = d.memory.judgementOf(key, found.Latest)
+	}
+	return state
+}
+
+// NewState returns the State of a delivery that this process has not judged.
+func NewState(found survey.DeliveryState, stages *spec.Stages) State {
 	state := State{DeliveryState: found}
 	if candidate := found.Latest; candidate != nil && candidate.UnderWay() {
 		state.Stage, state.Stages = stages.Index(candidate.Stage)+1, stages.Last()+1
-		state.Step, state.Judged = d.memory.judgementOf(key, candidate)
 	}
 	return state
 }

@@ -139,14 +139,7 @@ func (r ruleReport) details(out *output.Writer) {
 		_, _ = fmt.Fprintf(out, "\n%s: %s\n", r.Name, ready.Message)
 	}
 	if d := r.Delivery; d != nil && d.State != rulestatus.DeliveryDelivered {
-		text := fmt.Sprintf("%s, revision %d of %s", d.State, d.Revision, d.Source)
-		if d.Stage != "" {
-			text += fmt.Sprintf(", stage %s (%d of %d)", d.Stage, d.Number, d.Stages)
-		}
-		if d.Message != "" {
-			text += ": " + d.Message
-		}
-		_, _ = fmt.Fprintf(out, "\n%s: delivery: %s\n", r.Name, text)
+		_, _ = fmt.Fprintf(out, "\n%s: delivery: %s\n", r.Name, d.Describe())
 	}
 	for _, problem := range r.Problems {
 		_, _ = fmt.Fprintf(out, "\n%s: %s %s (%s): %s\n", r.Name, plural.Of(problem.Clones, "clone"), problem.State, problem.Reason, namespaces(problem))

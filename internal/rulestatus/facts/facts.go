@@ -187,7 +187,7 @@ var deliveryOrder = []string{
 func deliveryOf(states []deliverer.State) *rulestatus.DeliveryFacts {
 	var worst *rulestatus.DeliveryFacts
 	for _, state := range states {
-		facts := deliveryFacts(state)
+		facts := DeliveryFacts(state)
 		if worst == nil || slices.Index(deliveryOrder, facts.State) < slices.Index(deliveryOrder, worst.State) {
 			worst = &facts
 		}
@@ -195,7 +195,8 @@ func deliveryOf(states []deliverer.State) *rulestatus.DeliveryFacts {
 	return worst
 }
 
-func deliveryFacts(state deliverer.State) rulestatus.DeliveryFacts {
+// DeliveryFacts returns what a RuleStatus says of a delivery.
+func DeliveryFacts(state deliverer.State) rulestatus.DeliveryFacts {
 	facts := rulestatus.DeliveryFacts{Judged: state.Judged}
 	facts.Source = state.Source.String()
 	if !state.Recorded {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/inspect/reported"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/test/cluster"
@@ -76,11 +77,12 @@ func TestTheCommandStatusShowsADelivery(t *testing.T) {
 		e.Namespace(name)
 	}
 	e.Secret("staged-src", "shared", map[string]string{"k": "1"})
-	e.StartAlone(`
+	const rule = `
 - name: staged
   source: {kind: Secret, namespace: staged-src, name: shared}
   sync: {namespaces: {include: ["staged-*"]}, history: 3, delivery: {stages: [{name: canary, namespaces: {include: [staged-a]}, approval: true}]}}
-`)
+`
+	e.StartAlone(rule)
 	e.becomes("staged", func(s rulestatus.Status) bool {
 		return s.Clones.Current == 2 && s.Delivery != nil && s.Delivery.State == rulestatus.DeliveryDelivered
 	})
@@ -97,4 +99,13 @@ func TestTheCommandStatusShowsADelivery(t *testing.T) {
 	})
 	_, _, exit := e.Command(user, "status", "staged", "--wait", "--timeout", time.Second.String())
 	require.Equal(t, 2, exit)
+
+	var reports reported.Report
+	require.Equal(t, 2, e.Status(user, &reports, "staged"))
+	var survey inspect.Status
+	inspector, file := e.Viewer("staged-inspector"), e.ConfigFile(rule)
+	require.Equal(t, 2, e.Status(inspector, &survey, "--config", file))
+	require.Equal(t, []rulestatus.Delivery{*reports.Rules[0].Delivery}, survey.Rules[0].Deliveries)
+	out, problem, _ := e.Command(inspector, "status", "--config", file)
+	require.Contains(t, out+problem, "\nstaged: delivery: AwaitingApproval, revision 2 of Secret/staged-src/shared, stage canary (1 of 2)")
 }
