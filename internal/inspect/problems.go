@@ -119,7 +119,7 @@ func (s Status) attention() []string {
 	return all
 }
 
-func (r *RuleStatus) attention() []string {
+func (r *ruleStatus) attention() []string {
 	all := r.notDelivered()
 	if r.Missing != "" {
 		all = append(all, r.Missing)
@@ -133,7 +133,7 @@ func (r *RuleStatus) attention() []string {
 }
 
 // notDelivered describes the deliveries that are not done.
-func (r *RuleStatus) notDelivered() (all []string) {
+func (r *ruleStatus) notDelivered() (all []string) {
 	for _, delivery := range r.Deliveries {
 		if delivery.State != rulestatus.DeliveryDelivered {
 			all = append(all, "delivery: "+delivery.Describe())
