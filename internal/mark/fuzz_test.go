@@ -65,7 +65,7 @@ func FuzzRestarts(f *testing.F) {
 			return
 		}
 		next := read.With(read[len(read)-1].Add(time.Duration(later) * time.Second))
-		require.LessOrEqual(t, len(next), MaxRestarts)
+		require.LessOrEqual(t, len(next), maxRestarts)
 		require.NotEmpty(t, next)
 		written, ago := next.Format()
 		again := ParseRestarts(written, ago)

@@ -14,8 +14,8 @@ type Restarts []time.Time
 const (
 	// RestartsKept is how long before the last one a restart stays recorded.
 	RestartsKept = time.Hour
-	// MaxRestarts bounds the record.
-	MaxRestarts = 60
+	// maxRestarts bounds the record.
+	maxRestarts = 60
 )
 
 // ParseRestarts reads the values of RestartedAt and RestartedBefore. What it
@@ -40,7 +40,7 @@ func ParseRestarts(at, before string) Restarts {
 // was ahead, and does not count any more.
 func (r Restarts) With(at time.Time) Restarts {
 	kept := slices.DeleteFunc(slices.Clone(r.Since(at.Add(-RestartsKept))), func(noted time.Time) bool { return noted.After(at) })
-	kept = kept[max(0, len(kept)-MaxRestarts+1):]
+	kept = kept[max(0, len(kept)-maxRestarts+1):]
 	return append(kept, at)
 }
 

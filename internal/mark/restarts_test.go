@@ -56,9 +56,9 @@ func TestOnlyTheRestartsOfTheLastHourStayOnRecord(t *testing.T) {
 	for second := range 500 {
 		restarts = restarts.With(begin.Add(4*time.Hour + time.Duration(second)*time.Second))
 	}
-	require.Len(t, restarts, MaxRestarts)
+	require.Len(t, restarts, maxRestarts)
 	_, before := restarts.Format()
-	require.LessOrEqual(t, len(before), 5*MaxRestarts)
+	require.LessOrEqual(t, len(before), 5*maxRestarts)
 
 	require.Len(t, Restarts{begin}.With(begin.Add(48*time.Hour)), 1)
 }

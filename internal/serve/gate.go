@@ -56,12 +56,12 @@ func NewGate(client kubernetes.Interface, certificate Certificate, clock clock.P
 	return &Gate{client: client, certificate: certificate, clock: clock, log: log.Named("serve"), answers: lru.New(maxAnswers)}
 }
 
-// Guard returns a handler that authorizes requests before it calls next. It
+// guard returns a handler that authorizes requests before it calls next. It
 // answers 401 without a valid token, 403 if the user may not get path, and 503
 // if the API server does not answer. Browsers cannot send a bearer token, so it
 // also accepts the token as the password of basic authentication, with any user
 // name.
-func (g *Gate) Guard(path string, next http.Handler) http.Handler {
+func (g *Gate) guard(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusUnauthorized
 		if token := tokenOf(r); token != "" {

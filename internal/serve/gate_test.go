@@ -56,7 +56,7 @@ func scrape(t *testing.T, gate *Gate, authorization string) *httptest.ResponseRe
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", authorization)
 	response := httptest.NewRecorder()
-	gate.Guard("/metrics", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("numbers")) })).ServeHTTP(response, request)
+	gate.guard("/metrics", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("numbers")) })).ServeHTTP(response, request)
 	return response
 }
 

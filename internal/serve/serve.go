@@ -64,7 +64,7 @@ func New(address string, registry *prometheus.Registry, checks []Check, gate *Ga
 	guarded := func(_ string, handler http.Handler) http.Handler { return local(handler) }
 	if gate != nil {
 		s.certificate = gate.certificate
-		metrics, guarded = gate.Guard("/metrics", metrics), gate.Guard
+		metrics, guarded = gate.guard("/metrics", metrics), gate.guard
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)

@@ -91,7 +91,7 @@ func TestACAThatCanVouchForNothingIsReplaced(t *testing.T) {
 func requireServable(t testing.TB, credential *credential, hosts spec.Hosts, now time.Time) {
 	t.Helper()
 	for _, host := range hosts.Names {
-		_, err := credential.verify(credential.Roots, host, now)
+		_, err := credential.verify(credential.roots, host, now)
 		require.NoError(t, err)
 	}
 	require.True(t, covers(credential.leaf(), hosts))
@@ -151,12 +151,12 @@ func FuzzGiven(f *testing.F) {
 			require.Less(t, len(err.Error()), 128, "errors quote nothing")
 			return
 		}
-		require.NotEmpty(t, credential.Roots)
+		require.NotEmpty(t, credential.roots)
 		_, err = tls.X509KeyPair(leaf, leafKey)
 		require.NoError(t, err, "the key is that of the certificate")
 		require.Equal(t, credential.TLS.Certificate[0], credential.leaf().Raw)
 		credential.expiries(start())
-		serving := chooseServing(nil, credential, publishedCAs{bundles: [][]*x509.Certificate{credential.Roots}}, 0, start())
+		serving := chooseServing(nil, credential, publishedCAs{bundles: [][]*x509.Certificate{credential.roots}}, 0, start())
 		require.Same(t, credential, serving)
 	})
 }

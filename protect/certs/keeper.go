@@ -109,7 +109,7 @@ func (c *Keeper) Bundle() []byte {
 	if c.wanted == nil {
 		return nil
 	}
-	lists := [][]*x509.Certificate{c.wanted.Roots, c.serving.Roots}
+	lists := [][]*x509.Certificate{c.wanted.roots, c.serving.roots}
 	for _, old := range c.retired {
 		lists = append(lists, old.roots)
 	}
@@ -245,7 +245,7 @@ func (c *Keeper) adopt(wanted *credential, now time.Time) {
 	}
 	if last != nil && !last.leaf().Equal(next.leaf()) {
 		// Another replica may serve it until its own settle time has passed.
-		c.retired = append(c.retired, retired{last.Roots, now.Add(c.settle)})
+		c.retired = append(c.retired, retired{last.roots, now.Add(c.settle)})
 		c.log.Info("serving a new certificate", zap.Time("expires", next.leaf().NotAfter))
 	}
 	c.retired = unexpired(c.retired, now)

@@ -55,7 +55,7 @@ func (p *Provided) read(secret *corev1.Secret) (*credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := credential.verify(credential.Roots, p.Host, p.Clock.Now()); err != nil {
+	if _, err := credential.verify(credential.roots, p.Host, p.Clock.Now()); err != nil {
 		return nil, fmt.Errorf("%s: the API server would reject it: %w", fieldLeaf, err)
 	}
 	return credential, nil
@@ -98,7 +98,7 @@ func decodeCredential(data map[string][]byte) (*credential, error) {
 		return nil, fmt.Errorf("%s is missing and %s is not self-signed; add the CA that signed it", fieldBundle, fieldLeaf)
 	}
 	pair.Leaf = chain[0]
-	return &credential{TLS: &pair, Roots: roots}, nil
+	return &credential{TLS: &pair, roots: roots}, nil
 }
 
 func selfSigned(chain []*x509.Certificate) []*x509.Certificate {

@@ -118,7 +118,7 @@ func Maintain(m, previous *Material, hosts spec.Hosts, settled settledFunc, now 
 func (m *Material) Credential() *credential {
 	return &credential{
 		TLS:   &tls.Certificate{Certificate: [][]byte{m.leaf.Raw}, PrivateKey: m.leafKey, Leaf: m.leaf},
-		Roots: m.bundle,
+		roots: m.bundle,
 	}
 }
 

@@ -27,7 +27,7 @@ func publishedBy(configuration *admissionregistrationv1.ValidatingWebhookConfigu
 type credential struct {
 	// TLS has its Leaf set. Intermediate CAs may follow the leaf.
 	TLS   *tls.Certificate
-	Roots []*x509.Certificate
+	roots []*x509.Certificate
 }
 
 func (c *credential) leaf() *x509.Certificate { return c.TLS.Leaf }
@@ -56,8 +56,8 @@ func (c *credential) verify(roots []*x509.Certificate, host string, now time.Tim
 // expiries returns the expiry times of the certificate and of the CA that
 // signed it.
 func (c *credential) expiries(now time.Time) (serving, ca time.Time) {
-	vouching := c.Roots[0]
-	if chains, err := c.verify(c.Roots, "", now); err == nil {
+	vouching := c.roots[0]
+	if chains, err := c.verify(c.roots, "", now); err == nil {
 		vouching = chains[0][len(chains[0])-1]
 	}
 	return c.leaf().NotAfter, vouching.NotAfter

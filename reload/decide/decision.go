@@ -27,11 +27,11 @@ type Decision struct {
 	// Baseline is the annotation to store; empty removes it.
 	Baseline string
 	// BaselineWhileWaiting is stored while the restart waits: it adds new references
-	// and keeps the recorded checksums of changed ones. BaselineIfCovered is stored
+	// and keeps the recorded checksums of changed ones. baselineIfCovered is stored
 	// instead of restarting if another rollout has already delivered the change; it has
 	// no checksum for objects that are missing now, since those pods may have read
 	// them.
-	BaselineWhileWaiting, BaselineIfCovered string
+	BaselineWhileWaiting, baselineIfCovered string
 	// Pace limits how soon the restart may start. Data is when the changed data was
 	// written.
 	Pace spec.Pace
@@ -73,7 +73,7 @@ func DelegateToOwner(stored string) Decision {
 // delivered returns d changed to recording the data, because another rollout has
 // delivered it.
 func (d Decision) delivered() Decision {
-	d.Step, d.Reason, d.Baseline = spec.StepAdopt, spec.ReasonDelivered, d.BaselineIfCovered
+	d.Step, d.Reason, d.Baseline = spec.StepAdopt, spec.ReasonDelivered, d.baselineIfCovered
 	return d
 }
 

@@ -79,7 +79,7 @@ func dataChanged(s state, d Decision) (decision Decision, applies bool) {
 	d.Step, d.Reason = spec.StepRestart, spec.ReasonChanged
 	d.Rule, d.Changed, d.Causes = s.changed[0].Rule, Names(s.changed), CausesOf(s.changed)
 	d.Pace, d.Data = paceOf(s.changed), writtenOf(s.changed)
-	d.BaselineWhileWaiting, d.BaselineIfCovered = s.whileWaiting, s.ifCovered
+	d.BaselineWhileWaiting, d.baselineIfCovered = s.whileWaiting, s.ifCovered
 	return d, true
 }
 

@@ -34,7 +34,7 @@ func (r *Reporter) EmitMisspelt(w *workload.Workload, decision decide.Decision) 
 // would have an effect. Of several problems of one annotation it reports the first.
 func (r *Reporter) EmitIgnoredAnnotations(w *workload.Workload, decision decide.Decision) {
 	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, r.currentSettings())
-	faults = slices.Concat(faults, (&gather.Gatherer{Caches: r.Caches}).TooMany(w.Namespace, of), w.Unseen(of))
+	faults = slices.Concat(faults, (&gather.Gatherer{Caches: r.caches}).TooMany(w.Namespace, of), w.Unseen(of))
 	problems := map[string]optin.Fault{}
 	for _, fault := range faults {
 		_, known := problems[fault.Annotation]

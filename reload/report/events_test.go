@@ -25,7 +25,7 @@ const maxNote = 1024 // what the API server accepts
 
 func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
 	now := reloadtest.Birth
-	told := Repeats{Now: func() time.Time { return now }}
+	told := Repeats{now: func() time.Time { return now }}
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
 	says := func(about, text string) bool { say, _ := told.ShouldEmit(k, about, text); return say }
 	require.False(t, says(TopicWaiting, ""), "nothing to say")

@@ -20,7 +20,7 @@ func (r *Reporter) ChangeTimeOfClone(change informers.Change[*object.Digested], 
 	case change.Deleted:
 		return now
 	}
-	source, _ := r.Caches.Sources.Get(of)
+	source, _ := r.caches.Sources.Get(of)
 	if source == nil || !change.Old.ChangedAt.Before(source.ChangedAt()) {
 		return now
 	}
@@ -30,14 +30,14 @@ func (r *Reporter) ChangeTimeOfClone(change informers.Change[*object.Digested], 
 // dataWrittenAt returns when the data of ref, or of a clone's source, was last written,
 // in whole seconds. It returns unknown if no cache knows.
 func (r *Reporter) dataWrittenAt(ref object.Ref, unknown time.Time) time.Time {
-	clone, cloned := r.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	clone, cloned := r.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
 	if cloned {
 		if marks, readable := mark.Of(clone); readable {
 			ref = marks.Source
 		}
 	}
 	var at time.Time
-	if source, _ := r.Caches.Sources.Get(ref); source != nil {
+	if source, _ := r.caches.Sources.Get(ref); source != nil {
 		at = source.ChangedAt()
 	} else if cloned {
 		at = clone.ChangedAt

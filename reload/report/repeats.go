@@ -12,7 +12,7 @@ import (
 // Repeats remembers which problems were reported on consumers, so that each is reported
 // once, and repeated while it persists. Losing it with the process only repeats Events.
 type Repeats struct {
-	Now func() time.Time
+	now func() time.Time
 
 	mu     sync.Mutex
 	memory dedupe.Notes[topicKey]
@@ -44,7 +44,7 @@ func (t *Repeats) ShouldEmit(k kinds.Key, about, text string) (say, news bool) {
 		t.memory.Forget(topicKey{k, about})
 		return false, false
 	}
-	return t.memory.ShouldEmit(topicKey{k, about}, text, t.Now())
+	return t.memory.ShouldEmit(topicKey{k, about}, text, t.now())
 }
 
 // Clear records that the problem does not persist.

@@ -28,7 +28,7 @@ import (
 // Reporter reports in Events, logs and metrics what was done to consumers, and what
 // waits.
 type Reporter struct {
-	Caches    *informers.Caches
+	caches    *informers.Caches
 	rules     *rules.Live[spec.Rule]
 	settings  *live.Value[*spec.Compiled]
 	consumers *gather.Consumers
@@ -64,8 +64,8 @@ type ReporterParams struct {
 // NewReporter allocates a Reporter.
 func NewReporter(p ReporterParams) *Reporter {
 	return &Reporter{
-		Caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
-		memory: p.Memory, observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{Now: p.Now}, summaries: summaries{},
+		caches: p.Caches, rules: p.Rules, settings: p.Settings, consumers: p.Consumers, reads: p.Reads, events: p.Events, metrics: p.Metrics,
+		memory: p.Memory, observer: p.Observer, log: p.Log, now: p.Now, Repeats: Repeats{now: p.Now}, summaries: summaries{},
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *Reporter) dueSummaries() []summary {
 // emitOn records event about ref, unless its namespace is terminating: new Events are
 // refused there.
 func (r *Reporter) emitOn(ref object.Ref, event events.Event) {
-	if namespace, found := r.Caches.Namespaces.Get("", ref.Namespace); found && !namespace.Terminating {
+	if namespace, found := r.caches.Namespaces.Get("", ref.Namespace); found && !namespace.Terminating {
 		event.About = r.reference(ref)
 		r.events.Record(event)
 	}
@@ -210,7 +210,7 @@ func (r *Reporter) Failed(to workload.Consumer, decision decide.Decision, err er
 func (r *Reporter) Origins(causes []decide.Cause) []decide.Cause {
 	var origins []decide.Cause
 	for _, cause := range causes {
-		clone, found := r.Caches.Clones[cause.Object.Kind].Get(cause.Object.Namespace, cause.Object.Name)
+		clone, found := r.caches.Clones[cause.Object.Kind].Get(cause.Object.Namespace, cause.Object.Name)
 		rule, known := r.rules.Load().Named(cause.Rule)
 		switch {
 		case found && cause.Rule != "":
@@ -239,9 +239,9 @@ func (r *Reporter) Count(origins []decide.Cause, k kinds.Key, outcome outcomeKin
 func (r *Reporter) reference(ref object.Ref) *corev1.ObjectReference {
 	named := object.NewMeta(ref)
 	var meta metav1.Object = &named
-	if source, _ := r.Caches.Sources.Get(ref); source != nil {
+	if source, _ := r.caches.Sources.Get(ref); source != nil {
 		meta = source
-	} else if clone, found := r.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
+	} else if clone, found := r.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
 		meta = clone
 	} else if read := r.reads.Latest(ref); read != nil {
 		meta = read

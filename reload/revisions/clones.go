@@ -63,10 +63,10 @@ func (c *clones) clear() {
 func (c *clones) begin(revision *Revision) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.deliveries[revision.ID]; known {
+	if _, known := c.deliveries[revision.id]; known {
 		return false
 	}
-	c.deliveries[revision.ID] = &delivery{recorded: revision.Ref(), clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.Known}
+	c.deliveries[revision.id] = &delivery{recorded: revision.ref(), clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.known}
 	c.count.Store(int64(len(c.deliveries)))
 	return true
 }
@@ -219,7 +219,7 @@ func (c *clones) recorded(id revisionID) (ref object.Ref, ok bool) {
 func (c *clones) known(revision *Revision, now time.Time) (known string, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one, delivered := c.deliveries[revision.ID]
+	one, delivered := c.deliveries[revision.id]
 	if !delivered {
 		return "", 0
 	}

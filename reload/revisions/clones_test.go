@@ -15,7 +15,7 @@ func TestARecreatedCloneIsJudgedSinceItsFirstWrite(t *testing.T) {
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "shared"}
 	ref := object.Ref{Kind: object.Secret, Namespace: "team-0", Name: "shared"}
 	now := time.Unix(1_800_000_000, 0)
-	id := func(number int) revisionID { return revisionID{Rule: "blog", Source: source, Number: number} }
+	id := func(number int) revisionID { return revisionID{rule: "blog", source: source, number: number} }
 	version := 0
 	clone := func() *object.Digested {
 		version++
@@ -31,13 +31,13 @@ func TestARecreatedCloneIsJudgedSinceItsFirstWrite(t *testing.T) {
 		"deleted twice":                      {func(c *clones) { c.recreatable(ref); c.recreatable(ref) }, id(7), true},
 		"recreated from another revision":    {func(c *clones) { c.recreatable(ref) }, id(8), false},
 		"written from another one meanwhile": {func(c *clones) { c.remove(ref) }, id(7), false},
-		"after the end of the delivery":      {func(c *clones) { c.end(id(7)); c.begin(&Revision{ID: id(7)}) }, id(7), false},
+		"after the end of the delivery":      {func(c *clones) { c.end(id(7)); c.begin(&Revision{id: id(7)}) }, id(7), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var c clones
 			c.clear()
 			for _, number := range []int{7, 8} {
-				require.True(t, c.begin(&Revision{ID: id(number)}))
+				require.True(t, c.begin(&Revision{id: id(number)}))
 			}
 			require.True(t, c.add(clone(), id(7), now))
 			c.look(ref, tracked{id: id(7), lookedAt: now, writtenAt: now, failedBefore: []string{"Deployment/web"}})

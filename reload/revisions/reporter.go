@@ -129,15 +129,15 @@ func (r *Reporter) Recheck() {
 
 func (r *Reporter) revisionChanged(change informers.Change[*Revision]) {
 	revision := change.Latest()
-	if change.Deleted || !revision.Delivering || !r.wanted(revision.ID.Rule) {
-		r.end(revision.ID)
+	if change.Deleted || !revision.delivering || !r.wanted(revision.id.rule) {
+		r.end(revision.id)
 		return
 	}
 	if !r.begin(revision) {
 		return
 	}
-	for _, clone := range r.caches.Clones[revision.Kind].List() {
-		if id, ok := idOf(clone); ok && id == revision.ID && r.add(clone, id, r.now()) {
+	for _, clone := range r.caches.Clones[revision.kind].List() {
+		if id, ok := idOf(clone); ok && id == revision.id && r.add(clone, id, r.now()) {
 			r.queue.Fresh(clone.Ref())
 		}
 	}
@@ -224,7 +224,7 @@ func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consume
 		consumers[i].FailedBefore = slices.Contains(one.failedBefore, consumers[i].Name)
 		consumers[i].Blamed = slices.Contains(one.blamed, consumers[i].Name)
 	}
-	report, again := health.JudgeConsumers(one.id.Number, consumers, one.writtenAt, now)
+	report, again := health.JudgeConsumers(one.id.number, consumers, one.writtenAt, now)
 	if !again.IsZero() {
 		r.queue.FreshAfter(ref, max(0, again.Sub(now)))
 	}
@@ -236,7 +236,7 @@ func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consume
 // is the report on clone.
 func firstFailing(clone *object.Digested, last mark.ConsumersReport, id revisionID, consumers []health.Consumer, now time.Time) []string {
 	switch {
-	case last.Revision == id.Number:
+	case last.Revision == id.number:
 		return health.FailedBeforeIn(last)
 	case now.Sub(clone.ChangedAt) < firstLook:
 		return health.FailsNow(consumers, last, clone.ChangedAt, now)
@@ -248,7 +248,7 @@ func firstFailing(clone *object.Digested, last mark.ConsumersReport, id revision
 // reportOn returns the report on clone about the revision id, if there is one.
 func reportOn(clone *object.Digested, id revisionID) (report mark.ConsumersReport, found bool) {
 	report, ok := mark.ParseConsumersReport(clone.Annotations[mark.Consumers])
-	if !ok || report.Revision != id.Number {
+	if !ok || report.Revision != id.number {
 		return mark.ConsumersReport{}, false
 	}
 	return report, true
@@ -273,19 +273,19 @@ func (r *Reporter) publishKnown(ctx context.Context, revision *Revision) error {
 	known, wait := r.known(revision, r.now())
 	switch {
 	case wait > 0:
-		r.queue.FreshAfter(revision.Ref(), wait)
+		r.queue.FreshAfter(revision.ref(), wait)
 		return nil
 	case known == "":
 		return nil
 	}
-	err := r.annotate(ctx, revision.Ref(), revision.UID, mark.ConsumersKnown, known)
+	err := r.annotate(ctx, revision.ref(), revision.UID, mark.ConsumersKnown, known)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	r.wroteKnown(revision.ID, known, r.now())
+	r.wroteKnown(revision.id, known, r.now())
 	return nil
 }
 

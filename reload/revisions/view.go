@@ -17,9 +17,9 @@ import (
 
 // revisionID names a revision: it counts those of one source for one rule.
 type revisionID struct {
-	Rule   string
-	Source object.Ref
-	Number int
+	rule   string
+	source object.Ref
+	number int
 }
 
 // idOf returns the revision that clone was written from; ok is false if it names none.
@@ -39,17 +39,17 @@ const delivering = "Delivering"
 type Revision struct {
 	metav1.ObjectMeta
 
-	ID   revisionID
-	Kind object.Kind
-	// Delivering is true while the revision is on its way to its namespaces.
-	Delivering bool
-	// Known is mark.ConsumersKnown.
-	Known string
+	id   revisionID
+	kind object.Kind
+	// delivering is true while the revision is on its way to its namespaces.
+	delivering bool
+	// known is mark.ConsumersKnown.
+	known string
 }
 
-// Ref returns the reference of the object.
-func (r *Revision) Ref() object.Ref {
-	return object.Ref{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+// ref returns the reference of the object.
+func (r *Revision) ref() object.Ref {
+	return object.Ref{Kind: r.kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // View is a cache of the recorded revisions in Headwater's namespace.
@@ -91,8 +91,8 @@ func keepRevision(kind object.Kind, obj any) (*Revision, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
 		},
-		ID: revisionID{annotations[mark.Rule], source, number}, Kind: kind,
-		Delivering: annotations[mark.Verdict] == delivering, Known: annotations[mark.ConsumersKnown],
+		id: revisionID{annotations[mark.Rule], source, number}, kind: kind,
+		delivering: annotations[mark.Verdict] == delivering, known: annotations[mark.ConsumersKnown],
 	}, nil
 }
 

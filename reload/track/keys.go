@@ -15,7 +15,7 @@ type deletion struct {
 
 // Version is the compared part of one version of an object.
 type Version struct {
-	Digests   object.Digests
+	digests   object.Digests
 	changedAt time.Time
 }
 
@@ -52,10 +52,10 @@ func (m *Memory) RecordKeys(ref object.Ref, before, after *Version, now time.Tim
 		o.keys, o.deleted = nil, nil
 		return nil
 	case after == nil:
-		o.keys, o.deleted = nil, &deletion{before.Digests, now}
+		o.keys, o.deleted = nil, &deletion{before.digests, now}
 		return nil
 	case before == nil:
-		return o.create(after.Digests)
+		return o.create(after.digests)
 	default:
 		return o.write(*before, *after)
 	}
@@ -75,7 +75,7 @@ func (o *objectRecord) create(has object.Digests) []string {
 
 // write records a change of an object, and returns the keys that differ.
 func (o *objectRecord) write(before, after Version) []string {
-	keys := decide.ChangedKeys(before.Digests, after.Digests)
+	keys := decide.ChangedKeys(before.digests, after.digests)
 	if len(keys) == 0 && before.changedAt.Equal(after.changedAt) {
 		return nil
 	}

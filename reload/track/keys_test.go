@@ -95,12 +95,12 @@ func TestAnObjectThatIsRecreatedIsComparedWithTheOneBefore(t *testing.T) {
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
 	now := reloadtest.Digests(h, reloadtest.Data{"a": "2", "b": "1"})
 	changes := testMemory()
-	require.Empty(t, changes.RecordKeys(ref, nil, &Version{Digests: now}, reloadtest.Birth), "it is new")
-	changes.RecordKeys(ref, &Version{Digests: reloadtest.Digests(h, reloadtest.Data{"a": "1", "b": "1", "c": "1"})}, nil, reloadtest.Birth)
-	require.Equal(t, []string{"a", "c"}, changes.RecordKeys(ref, nil, &Version{Digests: now}, reloadtest.Birth))
+	require.Empty(t, changes.RecordKeys(ref, nil, &Version{digests: now}, reloadtest.Birth), "it is new")
+	changes.RecordKeys(ref, &Version{digests: reloadtest.Digests(h, reloadtest.Data{"a": "1", "b": "1", "c": "1"})}, nil, reloadtest.Birth)
+	require.Equal(t, []string{"a", "c"}, changes.RecordKeys(ref, nil, &Version{digests: now}, reloadtest.Birth))
 	require.Equal(t, reloadtest.Birth, changes.KeysChangedAt(ref, []string{"b"}, reloadtest.Birth), "when keys were written is not known")
-	require.Empty(t, changes.RecordKeys(ref, nil, &Version{Digests: now}, reloadtest.Birth), "once")
-	changes.RecordKeys(ref, &Version{Digests: now}, nil, reloadtest.Birth)
-	changes.RecordKeys(object.Ref{Name: "other"}, &Version{Digests: now}, nil, reloadtest.Birth.Add(2*decide.KubeletSync))
+	require.Empty(t, changes.RecordKeys(ref, nil, &Version{digests: now}, reloadtest.Birth), "once")
+	changes.RecordKeys(ref, &Version{digests: now}, nil, reloadtest.Birth)
+	changes.RecordKeys(object.Ref{Name: "other"}, &Version{digests: now}, nil, reloadtest.Birth.Add(2*decide.KubeletSync))
 	require.Empty(t, changes.RecordKeys(ref, nil, &Version{}, reloadtest.Birth), "that was long ago")
 }

@@ -28,7 +28,7 @@ func filled(w *workload.Workload, ref object.Ref) *Memory {
 	m.AddRefresh(k, Refresh{At: reloadtest.Birth})
 	m.AllowRepair(k, reloadtest.Birth)
 	m.Deleted(ref, nil)
-	m.RecordKeys(ref, &Version{Digests: object.Digests{{Key: "a"}}}, nil, reloadtest.Birth)
+	m.RecordKeys(ref, &Version{digests: object.Digests{{Key: "a"}}}, nil, reloadtest.Birth)
 	source := func(sum byte) *object.Full {
 		return &object.Full{ObjectMeta: object.NewMeta(ref), Kind: ref.Kind, Digests: object.Digests{{Key: string(sum)}}}
 	}

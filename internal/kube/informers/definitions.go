@@ -16,9 +16,9 @@ import (
 // Definition is the cached part of a CustomResourceDefinition: its name and version.
 type Definition struct{ minimalMeta }
 
-// Group returns the API group of the defined kind. The name of a definition is the
+// group returns the API group of the defined kind. The name of a definition is the
 // resource, a dot and the group.
-func (d *Definition) Group() string {
+func (d *Definition) group() string {
 	_, group, _ := strings.Cut(d.Name, ".")
 	return group
 }

@@ -138,7 +138,7 @@ func (o *Optional[T]) followDefinitions() (stop func()) {
 }
 
 func (o *Optional[T]) definitionChanged(change Change[*Definition]) {
-	group := change.Latest().Group()
+	group := change.Latest().group()
 	if slices.ContainsFunc(o.wanted(), func(kind OptionalKind[T]) bool { return kind.Group == group }) {
 		o.Recheck()
 	}
