@@ -13,13 +13,18 @@ type lanes[K comparable] struct {
 	mu       sync.Mutex
 	promoted map[K]bool
 	waiting  map[K]place
-	fresh    list.List
-	bulk     list.List
+	// most is how many keys waited at once since waiting was made.
+	most  int
+	fresh list.List
+	bulk  list.List
 	// working counts the keys that were popped and are not done. drained
 	// becomes true once no key waits and none is being worked on.
 	working int
 	drained bool
 }
+
+// manyKeys is how many waiting keys are a burst.
+const manyKeys = 4096
 
 type place struct {
 	lane    *list.List
@@ -64,6 +69,14 @@ func (l *lanes[K]) push(key K) {
 		lane = &l.fresh
 	}
 	l.waiting[key] = place{lane, lane.PushBack(key)}
+	l.most = max(l.most, len(l.waiting))
+}
+
+// shrink gives the memory of a burst back: a map keeps the size of its most keys.
+func (l *lanes[K]) shrink() {
+	if len(l.waiting) == 0 && l.most > manyKeys {
+		l.waiting, l.most = map[K]place{}, 0
+	}
 }
 
 // Len implements workqueue.Queue.
@@ -83,6 +96,7 @@ func (l *lanes[K]) Pop() K {
 	}
 	key, _ := lane.Remove(lane.Front()).(K)
 	delete(l.waiting, key)
+	l.shrink()
 	l.working++
 	return key
 }

@@ -100,8 +100,12 @@ func (r *Runner[K]) Fresh(key K) {
 	}
 }
 
-// FreshAfter adds a fresh key after delay.
+// FreshAfter adds a fresh key after delay; at once if there is none.
 func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
+	if delay <= 0 {
+		r.Fresh(key)
+		return
+	}
 	queue, lanes := r.current()
 	if queue != nil {
 		lanes.promote(key)

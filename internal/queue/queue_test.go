@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -242,4 +243,20 @@ func TestQueuesAreAlsoMeasuredUnderTheNamesOfClientGo(t *testing.T) {
 		stop()
 	}
 	close(started)
+}
+
+func TestABurstOfKeysLeavesNoLargeMapBehind(t *testing.T) {
+	lanes := newLanes[int]()
+	for key := range manyKeys + 1 {
+		lanes.Push(key)
+	}
+	burst := reflect.ValueOf(lanes.waiting).Pointer()
+	for lanes.Len() > 0 {
+		lanes.Pop()
+	}
+	require.NotEqual(t, burst, reflect.ValueOf(lanes.waiting).Pointer())
+	small := reflect.ValueOf(lanes.waiting).Pointer()
+	lanes.Push(1)
+	lanes.Pop()
+	require.Equal(t, small, reflect.ValueOf(lanes.waiting).Pointer(), "it is kept")
 }
