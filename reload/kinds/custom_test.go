@@ -12,7 +12,7 @@ func TestTheResourceOfAKindIsItsPlural(t *testing.T) {
 	for kind, want := range map[string]string{
 		"CloneSet": "clonesets", "Gateway": "gateways", "Policy": "policies", "Ingress": "ingresses",
 	} {
-		require.Equal(t, want, kinds.CustomKind{Group: "example.com", Version: "v1", Kind: kind}.ResourceName())
+		require.Equal(t, want, kinds.CustomKind{Group: "example.com", Version: "v1", Kind: kind}.Info().Resource)
 	}
 }
 

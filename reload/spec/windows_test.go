@@ -38,7 +38,7 @@ func TestWhenTheNextWindowOpens(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			next := spec.CompileWindows(test.windows).OpensNext(at(t, test.now))
+			next := withDefaults(spec.Settings{Windows: test.windows}).Compile().OpenWindows.OpensNext(at(t, test.now))
 			if test.next == "" {
 				require.Zero(t, next)
 				return
@@ -61,24 +61,24 @@ func TestWindowsThatCannotBe(t *testing.T) {
 		field  string
 		want   string
 	}{
-		"not cron":                 {window("weekly", time.Hour, "UTC"), "w.schedule", "five fields"},
-		"seconds":                  {window("0 0 2 * * 6", time.Hour, "UTC"), "w.schedule", "five fields"},
-		"no schedule":              {window("", time.Hour, "UTC"), "w.schedule", "five fields"},
-		"an interval":              {window("@every 1h", time.Hour, "UTC"), "w.schedule", "five fields"},
-		"a zone in the schedule":   {window("CRON_TZ=UTC 0 2 * * *", time.Hour, "UTC"), "w.schedule", "five fields"},
-		"a day that there is not":  {window("0 0 30 2 *", time.Hour, "UTC"), "w.schedule", "never comes"},
-		"a zone that there is not": {window("0 2 * * *", time.Hour, "Europe/Bärlin"), "w.timeZone", "IANA"},
-		"the machine's own zone":   {window("0 2 * * *", time.Hour, "Local"), "w.timeZone", "IANA"},
-		"no time":                  {window("0 2 * * *", 0, "UTC"), "w.duration", "between 1m0s"},
-		"longer than a week":       {window("0 2 * * *", 200*time.Hour, "UTC"), "w.duration", "168h0m0s"},
+		"not cron":                 {window("weekly", time.Hour, "UTC"), "schedule", "five fields"},
+		"seconds":                  {window("0 0 2 * * 6", time.Hour, "UTC"), "schedule", "five fields"},
+		"no schedule":              {window("", time.Hour, "UTC"), "schedule", "five fields"},
+		"an interval":              {window("@every 1h", time.Hour, "UTC"), "schedule", "five fields"},
+		"a zone in the schedule":   {window("CRON_TZ=UTC 0 2 * * *", time.Hour, "UTC"), "schedule", "five fields"},
+		"a day that there is not":  {window("0 0 30 2 *", time.Hour, "UTC"), "schedule", "never comes"},
+		"a zone that there is not": {window("0 2 * * *", time.Hour, "Europe/Bärlin"), "timeZone", "IANA"},
+		"the machine's own zone":   {window("0 2 * * *", time.Hour, "Local"), "timeZone", "IANA"},
+		"no time":                  {window("0 2 * * *", 0, "UTC"), "duration", "between 1m0s"},
+		"longer than a week":       {window("0 2 * * *", 200*time.Hour, "UTC"), "duration", "168h0m0s"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			errs := test.window.Validate(field.NewPath("w"))
+			errs := withDefaults(spec.Settings{Windows: []spec.Window{test.window}}).Validate(field.NewPath("w"))
 			require.Len(t, errs, 1)
-			require.Equal(t, test.field, errs[0].Field)
+			require.Equal(t, "w.windows[0]."+test.field, errs[0].Field)
 			require.Contains(t, errs[0].Detail, test.want)
 		})
 	}
-	require.Empty(t, window("@daily", time.Hour, "America/New_York").Validate(field.NewPath("w")))
+	require.Empty(t, withDefaults(spec.Settings{Windows: []spec.Window{window("@daily", time.Hour, "America/New_York")}}).Validate(field.NewPath("w")))
 }

@@ -1,4 +1,0 @@
-package refs
-
-// CompareObjectAndMode is exported for tests.
-var CompareObjectAndMode = compareObjectAndMode
