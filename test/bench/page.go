@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
@@ -57,10 +58,11 @@ func (a *arena) readPage(ctx context.Context) (*pageReader, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	shown, ended := make(chan struct{}), make(chan error, 1)
 	began := time.Now()
-	go func() { ended <- followPage(ctx, a.headwater.MetricsURL+"/page/stream", shown) }()
+	var reading sync.WaitGroup
+	reading.Go(func() { ended <- followPage(ctx, a.headwater.MetricsURL+"/page/stream", shown) })
 	select {
 	case <-shown:
-		return &pageReader{took: time.Since(began), leave: func() { cancel(); _ = <-ended }}, nil
+		return &pageReader{took: time.Since(began), leave: func() { cancel(); reading.Wait() }}, nil
 	case err := <-ended:
 		cancel()
 		return nil, fmt.Errorf("the page's stream: %w", err)
