@@ -59,9 +59,12 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 		change           func(*Facts)
 		reason, abnormal string
 	}{
-		"all is well":                             {func(*Facts) {}, "Ready", ""},
-		"clones are about to be written":          {func(f *Facts) { f.Clones = clones(clone("a", survey.Behind, "")) }, "Progressing", Reconciling},
-		"a conflict needs a person":               {func(f *Facts) { f.Clones = clones(clone("a", survey.Conflicting, "taken")) }, "Conflict", Stalled},
+		"all is well":                    {func(*Facts) {}, "Ready", ""},
+		"clones are about to be written": {func(f *Facts) { f.Clones = clones(clone("a", survey.Behind, "")) }, "Progressing", Reconciling},
+		"a conflict needs a person":      {func(f *Facts) { f.Clones = clones(clone("a", survey.Conflicting, "taken")) }, "Conflict", Stalled},
+		"a conflict goes before a write that may succeed": {func(f *Facts) {
+			f.Clones = clones(clone("a", survey.Failed, "quota"), clone("b", survey.Conflicting, "taken"))
+		}, "Conflict", Stalled},
 		"a removal is held":                       {func(f *Facts) { f.Clones = clones(clone("a", survey.Held, "held")) }, "Held", Stalled},
 		"a write has just failed":                 {func(f *Facts) { f.Clones = clones(clone("a", survey.Failed, "quota")) }, "Failed", Reconciling},
 		"a source is missing since now":           {func(f *Facts) { f.Missing = "no source" }, "SourceMissing", Reconciling},

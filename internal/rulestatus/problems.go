@@ -96,5 +96,6 @@ func (g *group) namespaces() []string {
 	return slices.Compact(names)
 }
 
-// attention lists the states that need attention, the worst first.
-var attention = []survey.Status{survey.Failed, survey.Conflicting, survey.Refused, survey.Held, survey.Fighting}
+// attention lists the states that need attention. A failed write may succeed by
+// itself, so what needs a person goes before it.
+var attention = []survey.Status{survey.Conflicting, survey.Refused, survey.Held, survey.Fighting, survey.Failed}
