@@ -72,7 +72,7 @@ test-cel: ## try what Headwater has the API server evaluate in the API server's 
 	cd test/cel && go test -count=1 ./...
 
 .PHONY: screenshot
-screenshot: build control-plane ## take the README's pictures of the web page anew, in a real Chromium
+screenshot: build control-plane ## take new pictures of the web page for the README, in a real Chromium
 	cd test/page && UPDATE=1 go test -count=1 -timeout 10m -run TestThePageIsPictured ./...
 
 .PHONY: bench
@@ -85,7 +85,7 @@ figures: build control-plane ## measure every figure of the documents and write 
 	@go run ./test/figures/cmd/figures $(if $(SMALL),-small)
 
 .PHONY: cost
-cost: build control-plane ## measure what one more clone, consumer or admission costs, and foretell larger clusters; UPDATE=1 writes the documents
+cost: build control-plane ## measure what one more clone, consumer or admission costs, and estimate larger clusters; UPDATE=1 writes the documents
 	@go run ./test/cost $(if $(UPDATE),-figures .) $(COST)
 
 .PHONY: test-rollouts
@@ -97,7 +97,7 @@ bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEER
 	@KUBECONFIG="$(KUBECONFIG)" go run ./test/bench/peers $(PEERS)
 
 .PHONY: chaos
-chaos: build control-plane ## break things while others work, and look what comes of it; CHAOS="-duration 1h" for more
+chaos: build control-plane ## make replicas and the control plane fail while others work, and check the result; CHAOS="-duration 1h" for more
 	@go run ./test/chaos $(CHAOS)
 
 .PHONY: test-node

@@ -173,8 +173,9 @@ func explainCommand() *cobra.Command {
 		Long: `Explain what a workload or pod consumes and how, which rule or annotation
 reloads it, what a change would do and why, and whether it runs the current data.
 
-KIND is the kind of a workload, or Pod; short names work. ` + aboutNames + ` If a restart
-is due but postponed, the output shows why and until when: a window, minInterval,
+KIND is the kind of a workload, or Pod; short names work. ` + aboutNames + `
+
+If a restart is due but postponed, the output shows why and until when: a window, minInterval,
 maxRestartsPerHour or a rollout that is already in progress. It does not show that
 too many other workloads are rolling out.`,
 	}, workloadKinds, inspect.Explain)

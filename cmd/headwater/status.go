@@ -46,8 +46,9 @@ or lost its source. Headwater no longer keeps them in sync. They need no
 attention.
 
 Exits 0 if every rule is ready. Exits 2 if something needs attention: a clone that
-is not in sync, a rule without a source, no leader, a protection that is not
-verified, or a target namespace that does not exist. Exits 1 on failure.
+is not in sync, a rule without a source, a delivery that is not done, no leader, a
+protection that is not verified, or a target namespace that does not exist. Exits 1
+on failure.
 
 With --wait, the command waits until nothing needs attention, prints on stderr
 what it waits for, and exits 2 after --timeout.
