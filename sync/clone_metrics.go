@@ -1,13 +1,12 @@
 package sync
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/progress"
-	"github.com/headwater-k8s/headwater/sync/survey"
+	"github.com/headwater-k8s/headwater/sync/counts"
 )
 
 // maxFailing bounds how many failing clones are named in the metrics.
@@ -30,48 +29,19 @@ var (
 		[]string{"rule", "kind", "namespace", "name"}, nil)
 )
 
-const (
-	// surveyRatio bounds the cost of scrapes: a snapshot is reused for this many
-	// times as long as its survey took, at most for snapshotMaxAge.
-	surveyRatio    = 10
-	snapshotMaxAge = 10 * time.Second
-)
+// cloneMetrics exports the counts of clones.
+type cloneMetrics struct{ controller *controller }
 
-// cloneMetrics counts clones by surveying the caches, so that no counters have to
-// be maintained. Scrapes in short succession, and the page, share one survey.
-type cloneMetrics struct {
-	controller *controller
-	snapshots  snapshots
-}
-
-// statusKey groups the clones that are counted together.
-type statusKey struct {
-	rule   string
-	status survey.Status
-	reason plan.Reason
-}
-
-func newCloneMetrics(c *controller) *cloneMetrics { return &cloneMetrics{controller: c} }
-
-// take surveys everything, passes each CloneStatus to report, and stores the
-// snapshot.
-func (c *cloneMetrics) take(report func(survey.CloneStatus)) {
-	c.snapshots.store(c.survey(report))
-}
-
-// latest returns the stored snapshot, or a new one if that expired.
-func (c *cloneMetrics) latest() *snapshot {
-	return c.snapshots.load(c.controller.now(), func() *snapshot { return c.survey(func(survey.CloneStatus) {}) })
-}
-
-func (c *cloneMetrics) survey(report func(survey.CloneStatus)) *snapshot {
-	began, clones := c.controller.now(), map[statusKey]int{}
-	oldest := c.controller.survey(func(f survey.CloneStatus) {
-		clones[statusKey{c.controller.RuleLabel(f.Rule), f.Status, f.Decision.Reason}]++
-		report(f)
+// newCounter returns the counter of c. Call it before the caches run.
+func newCounter(c *controller) (*counts.Counter, error) {
+	counter := counts.New(counts.Params{
+		Reader: c.Reader, Tracker: c.progress, Lookup: c.lookUp,
+		MaxFraction: func() float64 { return c.maxFraction() }, Now: func() time.Time { return c.now() },
 	})
-	ended := c.controller.now()
-	return &snapshot{clones, oldest, ended.Add(min(surveyRatio*ended.Sub(began), snapshotMaxAge))}
+	if err := counter.Watch(); err != nil {
+		return nil, fmt.Errorf("count clones: %w", err)
+	}
+	return counter, nil
 }
 
 // Describe implements prometheus.Collector.
@@ -101,19 +71,11 @@ func (c *cloneMetrics) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, missing, rule.Name)
 	}
-	latest := c.latest()
-	for g, clones := range latest.clones {
-		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(clones), g.rule, string(g.status), string(g.reason))
+	latest := c.controller.counts.Latest()
+	for key, clones := range latest.Clones {
+		out <- prometheus.MustNewConstMetric(clonesDesc, prometheus.GaugeValue, float64(clones), key.Rule, string(key.Status), string(key.Reason))
 	}
-	for key, age := range latest.oldest {
+	for key, age := range latest.Oldest {
 		out <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age.Seconds(), key.Rule, string(key.Status))
 	}
-}
-
-// survey is Reader.Survey with what this process remembers of clones. It returns the
-// longest waiting time of due writes per rule and status.
-func (c *controller) survey(report func(survey.CloneStatus)) progress.OldestPending {
-	pending := c.progress.BeginSurvey(c.RuleNames(), c.now())
-	c.Survey(c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(pending.Add(f, c.RuleLabel(f.Rule))) })
-	return pending.End()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/counts"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -15,11 +16,11 @@ import (
 
 func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 	for sentence, test := range map[string]struct {
-		step time.Duration // of the clock, each of the times that a survey reads it
+		step time.Duration // of the clock, each of the times that a count reads it
 		kept time.Duration
 	}{
-		"one that took a while for ten times that":        {100 * time.Millisecond, 2 * time.Second},
-		"one that took long for no more than ten seconds": {time.Minute, snapshotMaxAge},
+		"one that took a while for ten times that":        {100 * time.Millisecond, time.Second},
+		"one that took long for no more than ten seconds": {time.Minute, 10 * time.Second},
 		"one that took no time not at all":                {0, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -27,8 +28,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 			now, decision := time.Unix(5000, 0), test.step
 			v.controller.now = func() time.Time { now = now.Add(decision); return now }
 			failing := func() int {
-				counts := v.metrics.latest().clones
-				return counts[statusKey{"blog", survey.Failed, plan.Missing}]
+				return v.controller.counts.Latest().Clones[counts.Key{Rule: "blog", Status: survey.Failed, Reason: plan.Missing}]
 			}
 			require.Zero(t, failing())
 			target := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
@@ -39,19 +39,7 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 				require.Zero(t, failing(), "it is kept")
 				now = now.Add(1)
 			}
-			require.Equal(t, 1, failing(), "the snapshot is taken again")
+			require.Equal(t, 1, failing(), "what changed is counted again")
 		})
 	}
-}
-
-func TestThePageSparesTheMetricsASurvey(t *testing.T) {
-	v := viewOf(t, 5, *synctest.Rule(t, nil))
-	now := time.Unix(5000, 0)
-	v.controller.now = func() time.Time { now = now.Add(time.Second); return now }
-	heard := 0
-	v.Survey(func(survey.CloneStatus) { heard++ })
-	require.Equal(t, 6, heard, "and hears of everything itself")
-	v.controller.maxFraction = nil // a survey would need it
-	counts := v.metrics.latest().clones
-	require.Equal(t, 3, counts[statusKey{"blog", survey.Behind, plan.Missing}])
 }

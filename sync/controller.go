@@ -17,6 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/counts"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
@@ -51,6 +52,7 @@ type controller struct {
 
 	guard    *progress.Guard
 	progress *progress.Tracker
+	counts   *counts.Counter
 	// generation increases with every change that can make the removal of a
 	// clone due. The guard counts again when it changes.
 	generation atomic.Uint64
@@ -188,6 +190,7 @@ func (c *controller) beginPropagation(rule spec.Rule, source *object.Full, targe
 	if c.working.Load() && len(targets) > 0 {
 		key := progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}
 		c.progress.BeginPropagation(key, source.ResourceVersion, targets, c.now())
+		c.counts.AllChanged() // the targets now wait since then
 		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
 	}
 }

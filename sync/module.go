@@ -80,6 +80,9 @@ func newResult(p params) (result, error) {
 		observer: orNoop(p.Observer), policies: p.Options.Policies,
 		maxFraction: maxFraction, guard: progress.NewGuard(observer.DueRemovals, maxFraction), progress: progress.NewTracker(),
 	}
+	if c.counts, err = newCounter(c); err != nil {
+		return result{}, err
+	}
 	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnAdd(c.observer.Touched)
 	c.queue.OnDrained(c.endFirstPass)

@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -20,7 +22,7 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 	c, now := v.controller, time.Unix(5000, 0)
 	c.now = func() time.Time { return now }
 	oldest := func(standing survey.Status) time.Duration {
-		return c.survey(func(survey.CloneStatus) {})[progress.PendingKey{Rule: "blog", Status: standing}]
+		return c.counts.Latest().Oldest[progress.PendingKey{Rule: "blog", Status: standing}]
 	}
 	place := func(namespace string) object.Ref {
 		return object.Ref{Kind: object.Secret, Namespace: namespace, Name: "blogsecret"}
@@ -36,6 +38,7 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 
 	key := progress.PropagationKey{Rule: "blog", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}
 	c.progress.BeginPropagation(key, "5", []object.Ref{place("team-0")}, now.Add(-time.Hour))
+	c.counts.AllChanged()
 	require.Equal(t, time.Hour, oldest(survey.Behind), "a change came an hour ago")
 
 	fail(c, place("team-3"), errors.New("quota"), now.Add(-2*time.Hour))
@@ -52,4 +55,19 @@ headwater_sync_oldest_unsynced_seconds{rule="blog",state="fighting"} 0
 headwater_sync_oldest_unsynced_seconds{rule="blog",state="removing"} 0
 `
 	require.NoError(t, testutil.CollectAndCompare(v.metrics, strings.NewReader(want), "headwater_sync_oldest_unsynced_seconds"))
+}
+
+func TestAPlaceThatNoRuleWantsAnyMoreDoesNotWait(t *testing.T) {
+	v := viewOf(t, 5, *synctest.Rule(t, nil))
+	c, now := v.controller, time.Unix(5000, 0)
+	c.now = func() time.Time { return now }
+	key := progress.PendingKey{Rule: "blog", Status: survey.Behind}
+	require.Zero(t, c.counts.Latest().Oldest[key])
+	now = now.Add(time.Minute)
+	require.Equal(t, time.Minute, c.counts.Latest().Oldest[key])
+	set := c.Live.Load()
+	c.Live.Swap(rules.NewSet[spec.Rule]())
+	require.Empty(t, c.counts.Latest().Oldest)
+	c.Live.Swap(set)
+	require.Zero(t, c.counts.Latest().Oldest[key], "it waits since now")
 }

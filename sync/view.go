@@ -83,7 +83,7 @@ type View struct {
 }
 
 func newView(c *controller, deliveries *deliverer.Deliverer) *View {
-	return &View{c, deliveries, newCloneMetrics(c)}
+	return &View{c, deliveries, &cloneMetrics{c}}
 }
 
 // Working reports whether this replica reconciles clones: it is the leader, and
@@ -101,8 +101,11 @@ func (v *View) Rules() []string { return v.controller.RuleNames() }
 func (v *View) MissingSource(base rules.Base) string { return v.controller.MissingSource(base) }
 
 // Survey is survey.Reader.Survey with the failures and fights that this process
-// remembers. It visits every target; the metrics then reuse its result.
-func (v *View) Survey(report func(survey.CloneStatus)) { v.metrics.take(report) }
+// remembers. It visits every target.
+func (v *View) Survey(report func(survey.CloneStatus)) {
+	c, now := v.controller, v.controller.now()
+	c.Survey(c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(c.progress.Mark(f, now)) })
+}
 
 // Deliveries is survey.Reader.Deliveries.
 func (v *View) Deliveries(rule *spec.Rule, most int) (states []survey.DeliveryState, more int) {
@@ -147,19 +150,8 @@ func (v *View) StatusOf() func(target object.Ref, report func(survey.CloneStatus
 		return held[rule]
 	}
 	return func(target object.Ref, report func(survey.CloneStatus)) {
-		state, err := v.controller.State(target)
-		if err != nil {
-			return
-		}
-		marked := func(f survey.CloneStatus) {
-			report(v.controller.progress.Mark(f, now))
-		}
-		survey.LookUpFound(&state, v.controller.lookUp)
-		for at := range state.Candidates {
-			survey.ReportCandidate(state, at, heldOf, marked)
-		}
-		if len(state.Candidates) == 0 && state.Clone != nil {
-			survey.ReportLeftover(state, heldOf, marked)
-		}
+		marked := func(f survey.CloneStatus) { report(v.controller.progress.Mark(f, now)) }
+		// The error says that nothing is known of the target yet.
+		_ = v.controller.ReportTarget(target, v.controller.lookUp, heldOf, marked)
 	}
 }

@@ -14,9 +14,13 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
@@ -82,7 +86,10 @@ func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (
 	tb.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(tb, metav1.AddMetaToScheme(scheme))
-	clients := &kube.Clients{Typed: fake.NewClientset(typed...), Metadata: metadatafake.NewSimpleMetadataClient(scheme, metadata...)}
+	client, metadataClient := fake.NewClientset(typed...), metadatafake.NewSimpleMetadataClient(scheme, metadata...)
+	client.PrependWatchReactor("*", watchSelected(client.Tracker()))
+	metadataClient.PrependWatchReactor("*", watchSelected(metadataClient.Tracker()))
+	clients := &kube.Clients{Typed: client, Metadata: metadataClient}
 	key, err := digestkey.NewEphemeral()
 	require.NoError(tb, err)
 	caches, err := informers.NewCaches(clients, key, zap.NewNop())
@@ -92,19 +99,41 @@ func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(func() { cancel(); caches.Wait() })
 	require.NoError(tb, caches.Sources.Track(ctx, []informers.Place{{Kind: object.Secret, Namespace: "platform"}}))
+	c := &controller{
+		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
+		progress: progress.NewTracker(),
+	}
+	c.counts, err = newCounter(c)
+	require.NoError(tb, err)
 	caches.Start(ctx)
 	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	require.True(tb, caches.AwaitFull(waitCtx, nil))
-	return newView(&controller{
-		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
-		progress: progress.NewTracker(),
-	}, nil), clients
+	return newView(c, nil), clients
+}
+
+// watchSelected makes watches of a fake client apply selectors, as its lists do.
+func watchSelected(tracker clienttesting.ObjectTracker) clienttesting.WatchReactionFunc {
+	return func(action clienttesting.Action) (bool, watch.Interface, error) {
+		watching, _ := action.(clienttesting.WatchActionImpl)
+		all, err := tracker.Watch(action.GetResource(), action.GetNamespace(), watching.ListOptions)
+		if err != nil {
+			return true, nil, err
+		}
+		selector := watching.WatchRestrictions
+		return true, watch.Filter(all, func(event watch.Event) (watch.Event, bool) {
+			object, isObject := event.Object.(metav1.Object)
+			return event, !isObject ||
+				(selector.Labels == nil || selector.Labels.Matches(labels.Set(object.GetLabels()))) &&
+					(selector.Fields == nil || selector.Fields.Matches(fields.Set{metav1.ObjectNameField: object.GetName()}))
+		}), nil
+	}
 }
 
 // fail records that the write of rule blog's clone at target failed.
 func fail(c *controller, target object.Ref, err error, at time.Time) {
 	c.progress.Record(progress.Outcome{State: plan.State{Target: target}, Rule: "blog", Err: err}, at)
+	c.counts.NamespaceChanged(target.Namespace)
 }
 
 func twoRules(t *testing.T) []spec.Rule {

@@ -50,15 +50,24 @@ func (t *Tracker) markFailed(cloneStatus survey.CloneStatus) survey.CloneStatus 
 func (t *Tracker) LongestFailing(n int) []FailingClone {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clones := make([]FailingClone, 0, len(t.failures))
-	for target, failure := range t.failures {
-		clones = append(clones, FailingClone{target, failure.rule})
+	type failing struct {
+		FailingClone
+
+		since time.Time
 	}
-	slices.SortFunc(clones, func(a, b FailingClone) int {
-		if order := t.failures[a.Target].since.Compare(t.failures[b.Target].since); order != 0 {
+	all := make([]failing, 0, len(t.failures))
+	for target, failure := range t.failures {
+		all = append(all, failing{FailingClone{target, failure.rule}, failure.since})
+	}
+	slices.SortFunc(all, func(a, b failing) int {
+		if order := a.since.Compare(b.since); order != 0 {
 			return order
 		}
 		return strings.Compare(a.Target.String(), b.Target.String())
 	})
-	return clones[:min(n, len(clones))]
+	clones := make([]FailingClone, min(n, len(all)))
+	for i := range clones {
+		clones[i] = all[i].FailingClone
+	}
+	return clones
 }

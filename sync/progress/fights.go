@@ -69,7 +69,14 @@ func (t *Tracker) countRepair(target object.Ref, now time.Time) {
 	}
 }
 
-// pruneFights forgets the fights that are over.
+// ForgetFights forgets the fights that are over.
+func (t *Tracker) ForgetFights(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pruneFights(now)
+}
+
+// pruneFights is ForgetFights. The lock is held.
 func (t *Tracker) pruneFights(now time.Time) {
 	maps.DeleteFunc(t.fights, func(_ object.Ref, known fight) bool { return known.over(now) })
 	t.pruned = now

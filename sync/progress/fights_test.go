@@ -62,9 +62,9 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 	repair(t, f, "team-a", now)
 	require.Zero(t, f.RepairWait(target, now))
 	f.FightReported(target, "rival")
-	f.BeginSurvey(nil, now)
+	f.ForgetFights(now)
 	require.True(t, f.IsFightReported(target))
-	f.BeginSurvey(nil, now.Add(2*time.Minute))
+	f.ForgetFights(now.Add(2 * time.Minute))
 	require.False(t, f.IsFightReported(target), "nothing is kept of clones that are left alone")
 }
 

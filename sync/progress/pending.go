@@ -19,55 +19,21 @@ type PendingKey struct {
 	survey.Status
 }
 
-// pendingSurvey collects the targets that wait for a write at one moment. It is for one
-// goroutine.
-type pendingSurvey struct {
-	tracker *Tracker
-	now     time.Time
-	due     map[object.Ref]time.Time
-	oldest  OldestPending
-}
-
-// BeginSurvey starts a survey of all targets at now. The result is 0 for every status
-// of these rules that nothing waits in.
-func (t *Tracker) BeginSurvey(rules []string, now time.Time) *pendingSurvey {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pruneFights(now)
-	s := &pendingSurvey{tracker: t, now: now, due: map[object.Ref]time.Time{}, oldest: OldestPending{}}
+// NoPending returns 0 for every status of these rules.
+func NoPending(rules []string) OldestPending {
+	oldest := OldestPending{}
 	for _, rule := range rules {
 		for _, status := range waiting {
-			s.oldest[PendingKey{rule, status}] = 0
+			oldest[PendingKey{rule, status}] = 0
 		}
 	}
-	return s
+	return oldest
 }
 
-// Add takes the status of one target into account, under that label of its rule. It
-// returns Tracker.Mark of f.
-func (s *pendingSurvey) Add(f survey.CloneStatus, label string) survey.CloneStatus {
-	f = s.tracker.Mark(f, s.now)
-	if f.Decision.Writes() {
-		since := s.tracker.dueSince(f, s.now)
-		s.due[f.Target] = since
-		key := PendingKey{label, f.Status}
-		s.oldest[key] = max(s.oldest[key], s.now.Sub(since))
-	}
-	return f
-}
-
-// End returns the longest waiting times. The tracker keeps since when each target
-// waits, until it is written.
-func (s *pendingSurvey) End() OldestPending {
-	s.tracker.mu.Lock()
-	defer s.tracker.mu.Unlock()
-	s.tracker.due = s.due
-	return s.oldest
-}
-
-// dueSince returns since when the target of f waits for a write: the earliest of its
-// first failure, the first survey that saw it, the change of the source, and now.
-func (t *Tracker) dueSince(f survey.CloneStatus, now time.Time) time.Time {
+// DueSince returns since when the target of f waits for a write: the earliest of its
+// first failure, the first call for it, the change of the source, and now. The tracker
+// keeps the time of the first call until the target is written or NotDue is called.
+func (t *Tracker) DueSince(f survey.CloneStatus, now time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var failed time.Time
@@ -80,5 +46,13 @@ func (t *Tracker) dueSince(f survey.CloneStatus, now time.Time) time.Time {
 			since = at
 		}
 	}
+	t.due[f.Target] = since
 	return since
+}
+
+// NotDue forgets since when target waits.
+func (t *Tracker) NotDue(target object.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.due, target)
 }

@@ -18,16 +18,15 @@ func TestNoTimeIsKeptOfWhatIsRight(t *testing.T) {
 	behind := func(target object.Ref) survey.CloneStatus {
 		return survey.CloneStatus{Rule: "blog", Target: target, Status: survey.Behind, Decision: plan.Decision{Action: plan.Update}}
 	}
-	oldest := func(after time.Duration, found ...survey.CloneStatus) time.Duration {
-		s := tracker.BeginSurvey([]string{"blog"}, now.Add(after))
-		for _, f := range found {
-			s.Add(f, f.Rule)
-		}
-		return s.End()[progress.PendingKey{"blog", survey.Behind}]
+	since := func(after time.Duration, target object.Ref) time.Duration {
+		return now.Add(after).Sub(tracker.DueSince(behind(target), now.Add(after)))
 	}
-	require.Zero(t, oldest(0, behind(target[0]), behind(target[1])))
-	require.Equal(t, time.Second, oldest(time.Second, behind(target[0])))
-	require.Equal(t, time.Minute, oldest(time.Minute, behind(target[0])), "it waits since the first survey")
-	require.Zero(t, oldest(time.Hour, behind(target[1])), "it was right in between")
-	require.Zero(t, oldest(2*time.Hour, behind(target[0])), "nothing is kept of a clone that is right")
+	require.Zero(t, since(0, target[0]))
+	require.Zero(t, since(0, target[1]))
+	require.Equal(t, time.Second, since(time.Second, target[0]))
+	require.Equal(t, time.Minute, since(time.Minute, target[0]), "it waits since the first call")
+	tracker.NotDue(target[1])
+	require.Zero(t, since(time.Hour, target[1]), "it was right in between")
+	tracker.Record(progress.Outcome{State: plan.State{Target: target[0]}}, now)
+	require.Zero(t, since(2*time.Hour, target[0]), "nothing is kept of a clone that was written")
 }

@@ -90,21 +90,38 @@ func (o *Reader) survey(rule string, target object.Ref, held *plan.Decision, loo
 		return
 	}
 	if at == 0 {
-		LookUpFound(&state, lookup)
+		lookUpFound(&state, lookup)
 	}
-	ReportCandidate(state, at, func(string) *plan.Decision { return held }, report)
+	reportCandidate(state, at, func(string) *plan.Decision { return held }, report)
 }
 
-// LookUpFound sets s.Found if plan.Plan needs it.
-func LookUpFound(s *plan.State, lookup Lookup) {
+// ReportTarget reports on one target as Survey would. It returns ErrSourceUnread while
+// the state of the target is not known.
+func (o *Reader) ReportTarget(target object.Ref, lookup Lookup, held func(rule string) *plan.Decision, report func(CloneStatus)) error {
+	state, err := o.State(target)
+	if err != nil {
+		return err
+	}
+	lookUpFound(&state, lookup)
+	for at := range state.Candidates {
+		reportCandidate(state, at, held, report)
+	}
+	if len(state.Candidates) == 0 {
+		reportLeftover(state, held, report)
+	}
+	return nil
+}
+
+// lookUpFound sets s.Found if plan.Plan needs it.
+func lookUpFound(s *plan.State, lookup Lookup) {
 	if s.NeedsFound() {
 		s.Found = lookup(s.Target)
 	}
 }
 
-// ReportCandidate reports on the target for the candidate at that index. held
+// reportCandidate reports on the target for the candidate at that index. held
 // returns the decision that replaces held removals of a rule, or nil.
-func ReportCandidate(s plan.State, at int, held func(rule string) *plan.Decision, report func(CloneStatus)) {
+func reportCandidate(s plan.State, at int, held func(rule string) *plan.Decision, report func(CloneStatus)) {
 	candidate := s.Candidates[at]
 	if at > 0 {
 		decision := plan.Outranked(candidate.Rule.Name, s.Candidates[0].Rule.Name)
@@ -114,8 +131,11 @@ func ReportCandidate(s plan.State, at int, held func(rule string) *plan.Decision
 	complete(s, CloneStatus{Rule: candidate.Rule.Name, Source: candidate.Ref, Target: s.Target, Decision: plan.Plan(s)}, held, report)
 }
 
-// ReportLeftover reports on a clone that no rule wants; see ReportCandidate.
-func ReportLeftover(s plan.State, held func(rule string) *plan.Decision, report func(CloneStatus)) {
+// reportLeftover reports on a clone that no rule wants; see reportCandidate.
+func reportLeftover(s plan.State, held func(rule string) *plan.Decision, report func(CloneStatus)) {
+	if s.Clone == nil { // deleted since the caller listed it
+		return
+	}
 	marks, ours := mark.Of(s.Clone)
 	if !ours {
 		return
@@ -146,7 +166,7 @@ func (o *Reader) surveyLeftovers(rule string, held *plan.Decision, report func(C
 		if err != nil || len(state.Candidates) > 0 {
 			continue
 		}
-		ReportLeftover(state, func(string) *plan.Decision { return held }, report)
+		reportLeftover(state, func(string) *plan.Decision { return held }, report)
 	}
 }
 
