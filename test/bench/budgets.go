@@ -15,7 +15,7 @@ const (
 	// addedBudget is what a call of the webhook may add to a write, tailBudget how
 	// its tail may compare with that of a webhook that does nothing.
 	addedBudget = 3 * time.Millisecond
-	tailBudget  = 1.25
+	tailBudget  = 1.10
 	// startBudget is for the median; so is largeStartBudget, of a large cluster.
 	startBudget      = 5 * time.Second
 	largeStartBudget = 10 * time.Second

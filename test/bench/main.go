@@ -32,6 +32,9 @@ func main() {
 func run() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	if len(os.Args) == 5 && os.Args[1] == serveYes {
+		return runYes(ctx, os.Args[2], os.Args[3], os.Args[4])
+	}
 	options, err := parse()
 	if err != nil {
 		return err
