@@ -27,25 +27,29 @@ func Formats() []string {
 	for _, format := range jsonPath().AllowedFormats() {
 		formats = append(formats, format+"=")
 	}
-	return formats
+	return append(formats, customColumns)
 }
 
 // Set implements pflag.Value. It fails if the argument of the format is invalid.
 func (f *Format) Set(text string) error {
-	name, _, hasArgument := strings.Cut(text, "=")
+	name, argument, hasArgument := strings.Cut(text, "=")
 	if hasArgument {
 		name += "="
 	}
 	if !slices.Contains(Formats(), name) {
 		return fmt.Errorf("use one of %s", strings.Join(Formats(), ", "))
 	}
-	if hasArgument {
-		if _, err := Format(text).printer(); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case name == customColumns:
+		_, err = parseColumns(argument)
+	case hasArgument:
+		_, err = Format(text).printer()
 	}
-	*f = Format(text)
-	return nil
+	if err == nil {
+		*f = Format(text)
+	}
+	return err
 }
 
 // Type implements pflag.Value.

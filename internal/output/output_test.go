@@ -57,6 +57,8 @@ func TestAListIsPrintedInTheFormThatIsAskedFor(t *testing.T) {
 		"a field of each":               {Options{Format: `jsonpath={range .teams[*]}{.name}={.size}{"\n"}{end}`}, "blue=2\nlong-name=3\n"},
 		"a field that one lacks":        {Options{Format: "jsonpath={.teams[*].lead}"}, "ada\n"},
 		"fields as JSON":                {Options{Format: "jsonpath-as-json={.teams[*].size}"}, "[\n    2,\n    3\n]\n"},
+		"columns that the user names":   {Options{Format: "custom-columns=SIZE:.size,LEAD:.lead"}, "SIZE   LEAD\n2      ada\n3      <none>\n"},
+		"columns without headers":       {Options{Format: "custom-columns=N:{.name}", NoHeaders: true}, "blue\nlong-name\n"},
 		"a field that a file describes": {Options{Format: Format("jsonpath-file=" + file)}, "long-name\n"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -72,8 +74,11 @@ func TestAListIsPrintedInTheFormThatIsAskedFor(t *testing.T) {
 
 func TestAnUnknownFormatNamesTheFormatsThatExist(t *testing.T) {
 	for text, problem := range map[string]string{
-		"xml":                  "use one of table, wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=",
+		"xml":                  "use one of table, wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=, custom-columns=",
 		"json=x":               "use one of",
+		"custom-columns=":      "is no column",
+		"custom-columns=A":     "is no column",
+		"custom-columns=A:.b[": "column A",
 		"jsonpath":             "use one of",
 		"jsonpath=":            "no template given",
 		"jsonpath={.teams":     "unclosed action",

@@ -70,16 +70,6 @@ func (o Options) text(what Printable) (string, error) {
 			return "", errNoNames
 		}
 		return strings.Join(named.Names(), "\n"), nil
-	default:
-		return o.Format.fields(what)
-	}
-}
-
-// fields returns what a JSONPath format selects.
-func (f Format) fields(what Printable) (string, error) {
-	printer, err := f.printer()
-	if err != nil {
-		return "", err
 	}
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -87,6 +77,18 @@ func (f Format) fields(what Printable) (string, error) {
 	}
 	var document map[string]any
 	if err := json.Unmarshal(text, &document); err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(string(o.Format), customColumns) {
+		return o.columns(document)
+	}
+	return o.Format.fields(document)
+}
+
+// fields returns what a JSONPath format selects.
+func (f Format) fields(document map[string]any) (string, error) {
+	printer, err := f.printer()
+	if err != nil {
 		return "", err
 	}
 	var selected strings.Builder
