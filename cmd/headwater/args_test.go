@@ -28,7 +28,7 @@ func TestAWrongCommandLineIsToldByNameAndWhereHelpIs(t *testing.T) {
 		"status --config":       {[]string{"status", "--config"}, "flag needs an argument: --config; see headwater status --help"},
 		"run --workers x":       {[]string{"run", "--workers", "x"}, `--workers "x": use a whole number; see headwater run --help`},
 		"run --webhook-drain 9": {[]string{"run", "--webhook-drain", "9"}, `--webhook-drain "9": a duration needs a unit, such as 15s; see headwater run --help`},
-		"status -w -o xml":      {[]string{"status", "-w", "-o", "xml"}, `--output "xml": use one of table, wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=; see headwater status --help`},
+		"status -w -o xml":      {[]string{"status", "-w", "-o", "xml"}, `--output "xml": use one of table, wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=, custom-columns=; see headwater status --help`},
 		"run --leader-elect=on": {[]string{"run", "--leader-elect=on"}, `--leader-elect "on": use true or false; see headwater run --help`},
 	} {
 		t.Run(line, func(t *testing.T) {
