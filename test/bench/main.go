@@ -104,9 +104,7 @@ func names() []string {
 
 // measureAll runs everything on a cluster of its own.
 func measureAll(ctx context.Context, o options, results *measure.Table) (err error) {
-	c, err := cluster.Start(ctx, cluster.Options{Args: map[string][]string{
-		cluster.ControllerManager: {"--node-monitor-grace-period=24h"}, // no kubelet tells that it is alive
-	}})
+	c, err := cluster.Start(ctx, cluster.Options{})
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--kube-api-burst=600",
 		// By default it is 15 s until an autoscaler does anything.
 		"--horizontal-pod-autoscaler-sync-period=1s",
-		// The nodes that tests make send no heartbeats: without this, their pods become unready after 50 s.
+		// Nodes that tests create send no heartbeats. By default, their pods become unready after 50 s.
 		"--node-monitor-grace-period=24h",
 	}
 }

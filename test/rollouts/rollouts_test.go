@@ -26,8 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, cluster.Options{Args: map[string][]string{
 		// The default of 50 pods a second would hide what is measured.
 		cluster.Scheduler: {"--kube-api-qps=300", "--kube-api-burst=600"},
-		// No kubelet tells that its node is alive.
-		cluster.ControllerManager: {"--node-monitor-grace-period=24h"},
 		// What is judged is the whole history.
 		cluster.APIServer: {"--etcd-compaction-interval=1h"},
 	}}))

@@ -64,9 +64,7 @@ type deliveryWorld struct {
 
 func newDeliveryWorld(t *testing.T, seed uint64) *deliveryWorld {
 	t.Helper()
-	w := &deliveryWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{Args: map[string][]string{
-		cluster.ControllerManager: {"--node-monitor-grace-period=24h"}, // no kubelet tells that it is alive
-	}}))}, dice: newDice(seed), rings: map[string]string{}, sickIn: map[string]bool{}, next: 1}
+	w := &deliveryWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{}))}, dice: newDice(seed), rings: map[string]string{}, sickIn: map[string]bool{}, next: 1}
 	w.Plain()
 	w.Sections = deliverySections
 	w.Node(deliveryNode)

@@ -70,9 +70,7 @@ type reloadWorld struct {
 
 func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
 	t.Helper()
-	w := &reloadWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{Args: map[string][]string{
-		cluster.ControllerManager: {"--node-monitor-grace-period=24h"}, // no kubelet tells that it is alive
-	}}))}, dice: newDice(seed), past: newPast(0), next: 1}
+	w := &reloadWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{}))}, dice: newDice(seed), past: newPast(0), next: 1}
 	w.Sections = reloadSections
 	w.Node("rel-node")
 	for _, namespace := range append([]string{reloadSource}, reloadTargets...) {
