@@ -194,7 +194,7 @@ func (s State) withoutClone(candidate Candidate, desired *object.Full) Decision 
 		return Decision{Action: Create, Reason: Missing}
 	case s.MadeByUs && s.Found == nil:
 		return Decision{Action: Update, Reason: Unmarked}
-	case s.MadeByUs && matches(desired, s.Found): // somebody restored the label
+	case s.Found != nil && matches(desired, s.Found): // it has the label by now, and the cache is behind
 		return leave(InSync)
 	case s.MadeByUs && !needsNew(desired, s.Found):
 		return Decision{Action: Update, Reason: Unmarked}

@@ -202,6 +202,13 @@ func TestPlan(t *testing.T) {
 				s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
 			}, action: plan.Leave, reason: plan.InSync,
 		},
+		"an object that was taken over, and that the cache still shows without the label, needs no write": {
+			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
+			state: func(t *testing.T, s *plan.State) {
+				inSync(t, s)
+				s.Found, s.Clone, s.Taken = s.Clone, nil, true
+			}, action: plan.Leave, reason: plan.InSync,
+		},
 		"a clone that lost its label is not emptied with its source": {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
