@@ -61,7 +61,7 @@ unit: ## unit tests alone, without a control plane
 
 .PHONY: chart
 chart: ## lint and render the Helm chart, try the alerts, build the binary twice; UPDATE=1 writes what is made from the chart
-	cd test/deploy && UPDATE=$(UPDATE) go test -count=1 ./...
+	cd test/deploy && UPDATE=$(UPDATE) go test -count=1 -timeout 30m ./...
 
 .PHONY: test-page
 test-page: build control-plane ## try the web page in a real Chromium, which must be installed
