@@ -157,10 +157,6 @@ func (w *reloadWorld) remember(ctx context.Context) error {
 	return nil
 }
 
-// restWithin is how long that may take: controllers that found no API server look
-// for it again half a minute later.
-const restWithin = 2 * time.Minute
-
 // comesToRest waits until all that runs is current and nothing is written any
 // more.
 func (w *reloadWorld) comesToRest() {
