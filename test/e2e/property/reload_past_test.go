@@ -298,21 +298,21 @@ func (p *past) explainedUntil(w *workload, ref object.Ref) int64 {
 // not there at since, where its absence may have been noted since, and where a pod of
 // w got its node since, before it was back: such a pod may have started without it.
 func (p *past) changed(w *workload, f form, ref object.Ref, since int64, noted bool) (at int64, found bool) {
-	before := ""
+	var before []string // each of which may be what it runs
 	all := p.from(ref, since)
 	for i, edition := range all {
 		now := f.startsWith(ref, edition.data)
 		if edition.data == nil {
 			back := i+1 < len(all) && slices.ContainsFunc(w.bound, func(at int64) bool { return at > since && at < all[i+1].since })
-			if i == 0 || noted || back {
-				before = now
+			if now != "" && (i == 0 || noted || back) {
+				before = append(before, now)
 			}
 			continue
 		}
-		if before == "" {
-			before = now
+		if len(before) == 0 && now != "" {
+			before = append(before, now)
 		}
-		if now != "" && now != before {
+		if now != "" && slices.ContainsFunc(before, func(one string) bool { return one != now }) {
 			return edition.since, true
 		}
 	}
