@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -50,17 +49,15 @@ func (t *KeyTimes) Write(keys []string, at time.Time) {
 // unknown, it returns latest, the time of the last write of the object.
 func (t *KeyTimes) Last(keys []string, latest time.Time) time.Time {
 	var times []time.Time
-	if keys == nil {
-		times = append(slices.Collect(maps.Values(t.changed)), t.First)
-	}
-	for _, key := range keys {
-		if at, found := t.changed[key]; found {
+	for key, at := range t.changed {
+		if keys == nil || slices.Contains(keys, key) {
 			times = append(times, at)
-		} else {
-			times = append(times, t.First)
 		}
 	}
-	if len(times) == 0 || slices.ContainsFunc(times, time.Time.IsZero) {
+	if len(times) == 0 {
+		times = []time.Time{t.First} // which is before every change
+	}
+	if slices.ContainsFunc(times, time.Time.IsZero) {
 		return latest
 	}
 	return slices.MaxFunc(times, time.Time.Compare)

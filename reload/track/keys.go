@@ -57,7 +57,7 @@ func (m *Memory) RecordKeys(ref object.Ref, before, after *Version, now time.Tim
 	case before == nil:
 		return o.create(after.digests)
 	default:
-		return o.write(*before, *after)
+		return o.write(*before, *after, now)
 	}
 }
 
@@ -73,8 +73,10 @@ func (o *objectRecord) create(has object.Digests) []string {
 	return decide.ChangedKeys(before.digests, has)
 }
 
-// write records a change of an object, and returns the keys that differ.
-func (o *objectRecord) write(before, after Version) []string {
+// write records a change of an object, and returns the keys that differ. The API server
+// does not date a write that only removes keys, so its time is unknown, or that of the
+// write before. Such a write happened just before now.
+func (o *objectRecord) write(before, after Version, now time.Time) []string {
 	keys := decide.ChangedKeys(before.digests, after.digests)
 	if len(keys) == 0 && before.changedAt.Equal(after.changedAt) {
 		return nil
@@ -82,7 +84,11 @@ func (o *objectRecord) write(before, after Version) []string {
 	if o.keys == nil {
 		o.keys = &decide.KeyTimes{First: before.changedAt}
 	}
-	o.keys.Write(keys, after.changedAt)
+	at := after.changedAt
+	if !at.After(before.changedAt) && now.After(at) {
+		at = now
+	}
+	o.keys.Write(keys, at)
 	return keys
 }
 

@@ -15,6 +15,7 @@ func TestWhenKeysWereLastWritten(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
 	ref := object.Ref{Kind: object.Secret, Namespace: "ns", Name: "s"}
 	first, second, third := reloadtest.Birth, reloadtest.Birth.Add(10*time.Second), reloadtest.Birth.Add(20*time.Second)
+	seen := reloadtest.Birth.Add(30 * time.Second)
 	at := func(when time.Time, content reloadtest.Data) Version {
 		return Version{reloadtest.Digests(h, content), when}
 	}
@@ -46,15 +47,27 @@ func TestWhenKeysWereLastWritten(t *testing.T) {
 		"a key that was removed": {
 			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, keys: []string{"b"}, want: second,
 		},
+		"a key that was removed in a write that the API server did not date, when that was seen": {
+			versions: []Version{at(second, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, keys: []string{"b"}, want: seen,
+		},
+		"all keys, of which one was removed in such a write": {
+			versions: []Version{at(second, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, want: seen,
+		},
+		"a key that stayed in such a write, when the version before was written": {
+			versions: []Version{at(second, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, keys: []string{"a"}, want: second,
+		},
 		"a key that was added": {
 			versions: []Version{at(first, reloadtest.Data{"a": "1"}), at(second, reloadtest.Data{"a": "1", "b": "1"})}, keys: []string{"b"}, want: second,
 		},
 		"where no key changed, before the write": {
 			versions: []Version{at(first, reloadtest.Data{"a": "1"}), at(second, reloadtest.Data{"a": "1"})}, want: first,
 		},
-		"where a change has no time, as the object": {
+		"where a change has no time, when it was seen": {
 			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(time.Time{}, reloadtest.Data{"b": "1"}), at(third, reloadtest.Data{"b": "2"})},
-			keys:     []string{"a"}, want: third,
+			keys:     []string{"a"}, want: seen,
+		},
+		"where two changes in a row have no time, when the second was seen": {
+			versions: []Version{at(time.Time{}, reloadtest.Data{"a": "1", "b": "1"}), at(time.Time{}, reloadtest.Data{"b": "1"})}, want: seen,
 		},
 		"where the version before the first change has no time, as the object": {
 			versions: []Version{at(time.Time{}, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"})}, keys: []string{"b"}, want: second,
@@ -64,7 +77,7 @@ func TestWhenKeysWereLastWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changes := testMemory()
 			for i := 1; i < len(test.versions); i++ {
-				changes.RecordKeys(ref, &test.versions[i-1], &test.versions[i], reloadtest.Birth)
+				changes.RecordKeys(ref, &test.versions[i-1], &test.versions[i], seen)
 			}
 			latest := test.versions[len(test.versions)-1].changedAt
 			require.Equal(t, test.want, changes.KeysChangedAt(ref, test.keys, latest))

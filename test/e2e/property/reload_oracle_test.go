@@ -69,12 +69,40 @@ func (p *past) judgeRestarts(w *workload) error {
 	return errors.Join(errs...)
 }
 
-// changedBack reports whether the data that w had at rest was changed and changed
-// back while somebody else rolled w out, and the pod started in between: nothing is
-// promised of such a pod (deploy/GUARANTEES.md).
+// changedBack reports whether the data of ref was changed and changed back, the pod
+// started in between, and Headwater recorded nothing else meanwhile: nothing is promised
+// of such a pod (deploy/GUARANTEES.md).
 func (p *past) changedBack(w *workload, ref object.Ref, started, rested int64) bool {
-	before := p.startedWith(w.form, ref, rested, rested)
-	return len(w.lately) > 1 && started > rested && before != "" && before == w.startsWith(ref, p.latest(ref))
+	all, now := p.from(ref, rested), w.startsWith(ref, p.latest(ref))
+	back := slices.ContainsFunc(all, func(e edition) bool { return e.since <= started && w.startsWith(ref, e.data) == now })
+	if started <= rested || now == "" || !back {
+		return false
+	}
+	for _, other := range w.refs() {
+		if other != ref && p.changedSince(w, other, rested) {
+			return true // a checksum that differs may be the other's
+		}
+	}
+	sums := sumsOf(w.baseline)
+	same := agree(w.recordedAt(started), sums)
+	return same && (w.startsWith(ref, all[0].data) != now || agree(w.recordedAt(rested), sums))
+}
+
+// changedSince reports whether what w starts with of ref was ever another after a moment
+// than then.
+func (p *past) changedSince(w *workload, ref object.Ref, since int64) bool {
+	all := p.from(ref, since)
+	return slices.ContainsFunc(all, func(e edition) bool { return w.startsWith(ref, e.data) != w.startsWith(ref, all[0].data) })
+}
+
+// agree reports whether no reference has two checksums.
+func agree(a, b map[string]string) bool {
+	for reference, sum := range a {
+		if other, found := b[reference]; found && other != sum {
+			return false
+		}
+	}
+	return true
 }
 
 // startedWith is what pods of f that got their node then read of ref. Until they

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,10 @@ type workload struct {
 	started, restarted int64
 	// template is that of its owner, without Headwater's stamp.
 	template, stamp, baseline string
+	// bound are the moments at which its pods got their nodes, of deleted pods too.
+	bound []int64
+	// baselines are all that it had, in order.
+	baselines []baseline
 	// stamps are all that it had. undone is true from when somebody takes a restart
 	// back until the next one.
 	stamps map[string]bool
@@ -67,6 +72,13 @@ type workload struct {
 type form struct {
 	uses []use
 	wish string
+}
+
+// baseline is Headwater's record on a workload from a moment on: a checksum for each
+// reference. Their names are hashes, so it cannot be told which is which.
+type baseline struct {
+	since int64
+	sums  map[string]string
 }
 
 // standing is what was consumed at a moment at which it was current.
@@ -141,6 +153,11 @@ func (p *past) notePod(o *corev1.Pod, revision int64) {
 	case known == nil:
 		known = &playedPod{app: o.Labels["app"], bound: revision, read: revision}
 		p.pods[id] = known
+		for _, w := range p.workloads {
+			if w.app == known.app {
+				w.bound = append(w.bound, revision)
+			}
+		}
 	case known.refreshed != refreshed:
 		known.read = revision
 		p.refreshCount++
@@ -182,7 +199,32 @@ func (p *past) noteDeployment(o *appsv1.Deployment, revision int64) {
 		p.noteRestart(w, restartedFor, revision)
 	}
 	w.stamps[stamp] = true
-	w.stamp, w.baseline = stamp, o.Annotations[mark.Baseline]
+	w.stamp = stamp
+	if text := o.Annotations[mark.Baseline]; text != w.baseline {
+		w.baseline = text
+		w.baselines = append(w.baselines, baseline{revision, sumsOf(text)})
+	}
+}
+
+// sumsOf reads a baseline: a version, the id of a key, and reference=checksum, ….
+func sumsOf(text string) map[string]string {
+	sums := map[string]string{}
+	for entry := range strings.SplitSeq(text[strings.LastIndexByte(text, ':')+1:], ",") {
+		if reference, sum, found := strings.Cut(entry, "="); found {
+			sums[reference] = sum
+		}
+	}
+	return sums
+}
+
+// recordedAt are the checksums that w had at a moment.
+func (w *workload) recordedAt(at int64) map[string]string {
+	for _, one := range slices.Backward(w.baselines) {
+		if one.since <= at {
+			return one.sums
+		}
+	}
+	return nil
 }
 
 // reform takes note of a form. What w consumes in another way than before, it
@@ -202,9 +244,10 @@ func (p *past) reform(w *workload, now form) {
 }
 
 // noteRestart finds the change that a restart is for, one that no other restart
-// was for.
+// was for. It tries the last form first: of what that does not govern, a restart most
+// likely records nothing, so that the change of it is still to be acted on.
 func (p *past) noteRestart(w *workload, stamp string, revision int64) {
-	noted := w.restarted > p.rest
+	before := w.restarted
 	w.started, w.restarted = revision, revision
 	p.restartCount++
 	if w.undone {
@@ -215,14 +258,15 @@ func (p *past) noteRestart(w *workload, stamp string, revision int64) {
 		p.faults = append(p.faults, fmt.Errorf("%s/%s was restarted at %d for what it ran already", w.namespace, w.name, revision))
 		return
 	}
-	for _, form := range w.lately {
+	for _, form := range slices.Backward(w.lately) {
 		for _, ref := range form.refs() {
 			_, known := w.known[ref]
-			if at, found := p.changed(form, ref, p.explainedUntil(w, ref), !known || noted); found && form.governs(ref) {
+			since := p.explainedUntil(w, ref)
+			if at, found := p.changed(w, form, ref, since, !known || before > since); found && form.governs(ref) {
 				w.explained[ref] = at
 				return
 			}
-			if at := p.writtenSince(ref, p.explainedUntil(w, ref)); !known && form.governs(ref) && at > 0 {
+			if at := p.writtenSince(ref, since); !known && form.governs(ref) && at > 0 {
 				w.explained[ref] = at
 				return
 			}
@@ -251,21 +295,24 @@ func (p *past) explainedUntil(w *workload, ref object.Ref) int64 {
 // changed finds the first moment after since at which what f starts with of ref
 // was another than at since. Without it the pods cannot start, so it does not
 // count while something is missing. What they can do without counts where it was
-// not there at since, or, where its absence may have been noted since, at all.
-func (p *past) changed(f form, ref object.Ref, since int64, noted bool) (at int64, found bool) {
-	before := ""
-	for i, edition := range p.from(ref, since) {
+// not there at since, where its absence may have been noted since, and where a pod of
+// w got its node since, before it was back: such a pod may have started without it.
+func (p *past) changed(w *workload, f form, ref object.Ref, since int64, noted bool) (at int64, found bool) {
+	var before []string // each of which may be what it runs
+	all := p.from(ref, since)
+	for i, edition := range all {
 		now := f.startsWith(ref, edition.data)
 		if edition.data == nil {
-			if i == 0 || noted {
-				before = now
+			back := i+1 < len(all) && slices.ContainsFunc(w.bound, func(at int64) bool { return at > since && at < all[i+1].since })
+			if now != "" && (i == 0 || noted || back) {
+				before = append(before, now)
 			}
 			continue
 		}
-		if before == "" {
-			before = now
+		if len(before) == 0 && now != "" {
+			before = append(before, now)
 		}
-		if now != "" && now != before {
+		if now != "" && slices.ContainsFunc(before, func(one string) bool { return one != now }) {
 			return edition.since, true
 		}
 	}

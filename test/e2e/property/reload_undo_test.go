@@ -28,6 +28,19 @@ func (w *reloadWorld) undo() {
 	w.comesToRest()
 }
 
+// doubtful are the workloads that lack the stamp of their last restart. A new leader
+// cannot tell whether all pods were replaced since, and restarts them once if a pod
+// started in the second in which its data was written (deploy/design/reload.md).
+func (w *reloadWorld) doubtful() []string {
+	var names []string
+	for _, one := range w.workloads {
+		if one.undone {
+			names = append(names, one.namespace+"/"+one.name)
+		}
+	}
+	return names
+}
+
 func (w *reloadWorld) stripTemplate(namespace, name string) {
 	w.Logf("take the stamp off %s/%s", namespace, name)
 	w.edited(namespace, name, func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil })
