@@ -320,6 +320,91 @@ func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 	stop()
 }
 
+// A fresh leader cannot tell whether a restart without its stamp reached every pod. It
+// relies on what the leader recorded that was running.
+func TestARestartThatLostItsStampIsCheckedOnce(t *testing.T) {
+	for name, undo := range map[string]func(web, adopted *appsv1.Deployment){
+		"taken off the template": func(web, _ *appsv1.Deployment) { web.Spec.Template.Annotations = nil },
+		"rolled back": func(web, adopted *appsv1.Deployment) {
+			web.Annotations, web.Spec.Template = adopted.Annotations, adopted.Spec.Template
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, cloneOf("1"), reloadtest.Web())
+			f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+			stop := f.lead()
+			f.expect("first sight is adopted", "deployments")
+			adopted := f.deployment()
+			f.write("2")
+			f.expect("a change is one patch", "deployments")
+			f.edit("2000", func(web *appsv1.Deployment) { web.Status.ObservedGeneration = 1 })
+			f.edit("2001", func(web *appsv1.Deployment) { undo(web, adopted) })
+			f.expect("every pod was replaced, which is recorded", "deployments")
+			require.Empty(t, f.deployment().Spec.Template.Annotations, "so nothing restarts")
+			stop()
+
+			again := newFixture(t, cloneOf("2"), f.deployment(), boundBefore(time.Now()))
+			_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
+			require.NoError(t, err)
+			again.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+			stop = again.lead()
+			again.expect("the next leader restarts nothing, and writes nothing")
+			again.write("3")
+			again.expect("a change is one patch", "deployments")
+			require.NotContains(t, again.deployment().Annotations, mark.RestartChecked, "the new restart has its stamp")
+			stop()
+		})
+	}
+}
+
+func TestALostStampThatNobodyCheckedIsInDoubt(t *testing.T) {
+	f := newFixture(t, cloneOf("1"), reloadtest.Web())
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	stop := f.lead()
+	f.expect("first sight is adopted", "deployments")
+	f.write("2")
+	f.expect("a change is one patch", "deployments")
+	stop()
+	web := f.deployment()
+	web.Spec.Template.Annotations = nil
+
+	again := newFixture(t, cloneOf("2"), web, boundBefore(time.Now()))
+	_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	again.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	stop = again.lead()
+	again.expect("a pod is older than the data", "deployments")
+	require.NotEmpty(t, again.deployment().Spec.Template.Annotations[mark.RestartedFor])
+	stop()
+}
+
+// edit writes the Deployment web at that resourceVersion.
+func (f *fixture) edit(version string, change func(web *appsv1.Deployment)) {
+	web := f.deployment()
+	change(web)
+	web.ResourceVersion = version
+	_, err := f.client.AppsV1().Deployments("team").Update(f.t.Context(), web, metav1.UpdateOptions{})
+	require.NoError(f.t, err)
+}
+
+// boundBefore returns a pod of the Deployment web that got its node a second before.
+func boundBefore(at time.Time) *corev1.Pod {
+	bound := metav1.NewTime(at.Add(-time.Second))
+	web := reloadtest.Web()
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: web.Namespace, Name: "web-6d4f5b7c9d-x2k8p", UID: "pod-uid", ResourceVersion: "1", CreationTimestamp: bound,
+			Labels:          map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "6d4f5b7c9d"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-6d4f5b7c9d", UID: "set-uid", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: web.Spec.Template.Spec.Containers, Volumes: web.Spec.Template.Spec.Volumes},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound}},
+		},
+	}
+}
+
 func (f *fixture) digestKeySecret() *corev1.Secret {
 	secret, err := f.client.CoreV1().Secrets("headwater").Get(f.t.Context(), digestkey.SecretName, metav1.GetOptions{})
 	require.NoError(f.t, err)

@@ -83,13 +83,28 @@ func (c *controller) Amended(w *workload.Workload, stored string, undone decide.
 }
 
 // restoreBaseline changes decision to writing the baseline again if somebody removed it
-// from w. If w has an owner, that would remove it again.
+// from w, or removed the stamp and no leader has recorded a check of the pods. If w has
+// an owner, that would remove the baseline again.
 func (c *controller) restoreBaseline(w *workload.Workload, stored string, decision decide.Decision) decide.Decision {
-	lost := stored != "" && w.Owner == nil && c.memory.Annotation(w.Key(), w, mark.Baseline) != stored
-	if decision.Step == spec.StepNothing && lost {
+	if decision.Step != spec.StepNothing || stored == "" {
+		return decision
+	}
+	lost := w.Owner == nil && c.memory.Annotation(w.Key(), w, mark.Baseline) != stored
+	if lost || c.checks(w, decision) {
 		decision.Step, decision.Reason, decision.Baseline = spec.StepAdopt, spec.ReasonStripped, stored
 	}
 	return decision
+}
+
+// checks reports whether decision, which restarts nothing, settles what the pods of w
+// run although the stamp of its last restart was removed. The caches must show the last
+// write, because the stamp may be part of it.
+func (c *controller) checks(w *workload.Workload, decision decide.Decision) bool {
+	if decision.Incomplete || w.Stamp != 0 || c.memory.AwaitsCache(w.Key(), w) {
+		return false
+	}
+	at, _ := c.Restarts(w).Format()
+	return w.LostStamp(at)
 }
 
 // paceRepeat slows decision down if it repeats a restart that somebody reverted.

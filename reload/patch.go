@@ -73,11 +73,11 @@ func restartPatch(template []string, uid types.UID, baseline string, last time.T
 	return p
 }
 
-// at returns p with the restart times.
+// at returns p with the restart times. A check of an earlier restart is removed.
 func (p patch) at(restarts mark.Restarts) patch {
 	at, before := restarts.Format()
 	p.Metadata.Annotations[mark.RestartedAt] = &at
-	p.Metadata.Annotations[mark.RestartedBefore] = nil
+	p.Metadata.Annotations[mark.RestartedBefore], p.Metadata.Annotations[mark.RestartChecked] = nil, nil
 	if before != "" {
 		p.Metadata.Annotations[mark.RestartedBefore] = &before
 	}

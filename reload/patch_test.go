@@ -31,7 +31,7 @@ func TestARestartPutsItselfOnRecord(t *testing.T) {
 			body, err := json.Marshal(restartPatch(kinds.PodTemplate(), "u", "b", test.last, test.restarts))
 			require.NoError(t, err)
 			require.JSONEq(t, `{"metadata": {"uid": "u", "annotations": {
-				"headwater.dev/baseline": "b", "headwater.dev/restarted-at": "2026-01-02T03:04:05Z", "headwater.dev/restarted-before": `+test.before+`
+				"headwater.dev/baseline": "b", "headwater.dev/restarted-at": "2026-01-02T03:04:05Z", "headwater.dev/restarted-before": `+test.before+`, "headwater.dev/restart-checked": null
 			}}, "spec": {"template": {"metadata": {"annotations": {"headwater.dev/restarted-for": "b", "headwater.dev/restarted-after": `+test.after+`}}}}}`, string(body))
 		})
 	}

@@ -51,7 +51,7 @@ func (c *controller) postpone(ctx context.Context, w *workload.Workload, due dec
 	if due.BaselineWhileWaiting == "" || due.BaselineWhileWaiting == last.Baseline && due.Undone == "" && !stripped {
 		return nil
 	}
-	meanwhile := decide.Decision{Step: spec.StepAdopt, Reason: spec.ReasonReferences, Rule: due.Rule, Baseline: due.BaselineWhileWaiting, Undone: due.Undone}
+	meanwhile := decide.Decision{Step: spec.StepAdopt, Reason: spec.ReasonReferences, Rule: due.Rule, Baseline: due.BaselineWhileWaiting, Undone: due.Undone, Incomplete: due.Incomplete}
 	return c.adopt(ctx, w, meanwhile)
 }
 

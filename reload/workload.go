@@ -115,6 +115,10 @@ func (c *controller) adopt(ctx context.Context, w *workload.Workload, decision d
 	if at, _ := restarts.Format(); at != "" && at != c.memory.Annotation(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
 		content = content.at(restarts)
 	}
+	if c.checks(w, decision) {
+		at, _ := restarts.Format()
+		content.Metadata.Annotations[mark.RestartChecked] = &at
+	}
 	_, err := c.apply(ctx, w, decision, content)
 	if err == nil {
 		c.recordAdoption(w, decision, restarts, pending)

@@ -58,6 +58,10 @@ const (
 	// controller takes pods of an equal template for new, and they may have started
 	// with what came in between.
 	RestartedAfter = Domain + "restarted-after"
+	// RestartChecked on a workload is the RestartedAt of a restart whose stamp was
+	// removed from the pod template. The leader has checked what the pods run, so the
+	// next leader does not check again.
+	RestartChecked = Domain + "restart-checked"
 	// RefreshedFor on a pod is the data its volumes were last refreshed for.
 	RefreshedFor = Domain + "refreshed-for"
 	// RefreshConfirmed on a pod is the RefreshedFor that its kubelet was asked

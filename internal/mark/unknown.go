@@ -15,7 +15,7 @@ func OwnerAnnotations() []string { return []string{Reload, ReloadOn, ReloadKeys}
 // known are all of Headwater's labels and annotations.
 var known = append(OwnerAnnotations(),
 	CloneLabel, Rule, Source, SourceUID, SourceVersion, OnRuleRemoved,
-	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RefreshedFor, RefreshConfirmed, InstalledAt,
+	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RestartChecked, RefreshedFor, RefreshConfirmed, InstalledAt,
 	Revision, Verdict, Reason, Stage, StageSince, HealthySince, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, Delivery, Consumers, ConsumersKnown)
 
 // Unknown returns the first of the annotations that have Headwater's prefix and

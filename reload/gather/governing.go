@@ -95,9 +95,10 @@ func (g *Gatherer) markMissed(among *Consumers, w, top *workload.Workload, input
 	if g.Installed == nil || w.Kind == kinds.KindCronJob || !top.IsFollowed(*g.Installed) {
 		return inputs
 	}
+	lost := top.LostStamp(top.Annotations[mark.RestartedAt])
 	for i, c := range inputs {
 		if c.Governed() && c.Exists && c.ReadAtStart() {
-			inputs[i].Stale, inputs[i].Unstamped = c.IsStale(among.runningPodsUsing(w, c.Object)), top.LostStamp()
+			inputs[i].Stale, inputs[i].Unstamped = c.IsStale(among.runningPodsUsing(w, c.Object)), lost
 		}
 	}
 	return inputs

@@ -32,7 +32,8 @@ const (
 	ReasonUnreadable Reason = "BaselineUnreadable"
 	// ReasonOtherKey: the stored baseline was made with a key that is lost.
 	ReasonOtherKey Reason = "BaselineOfOtherKey"
-	// ReasonStripped: somebody removed the baseline; it is written again.
+	// ReasonStripped: somebody removed the baseline, which is written again, or the
+	// stamp of a restart that every pod had.
 	ReasonStripped Reason = "BaselineStripped"
 	// ReasonMissing: an object or key that the pods need does not exist.
 	ReasonMissing Reason = "Missing"

@@ -40,10 +40,12 @@ func (w *Workload) IsFollowed(installed time.Time) bool {
 	return traced || !installed.IsZero() && w.CreationTimestamp.After(installed)
 }
 
-// LostStamp reports whether w was restarted but has no stamp. Its pods may not run the
+// LostStamp reports whether w was restarted at that time, a value of mark.RestartedAt,
+// but has no stamp, and no leader has checked what its pods run. They may not run the
 // data that the baseline records.
-func (w *Workload) LostStamp() bool {
-	return w.IsOwnStamp() && w.Annotations[mark.RestartedAt] != "" && w.Stamp == 0 && w.Rollout != nil
+func (w *Workload) LostStamp(restartedAt string) bool {
+	lost := w.IsOwnStamp() && restartedAt != "" && w.Stamp == 0 && w.Rollout != nil
+	return lost && w.Annotations[mark.RestartChecked] != restartedAt
 }
 
 // Reads reports whether the containers of p read the object of r at their start.

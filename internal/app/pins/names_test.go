@@ -45,6 +45,7 @@ func TestNames(t *testing.T) {
 		{"restarts before", mark.RestartedBefore},
 		{"stamp of a template", mark.RestartedFor},
 		{"restart before the stamp", mark.RestartedAfter},
+		{"checked restart", mark.RestartChecked},
 		{"refresh of a pod", mark.RefreshedFor},
 		{"confirmed refresh of a pod", mark.RefreshConfirmed},
 		{"option: reload", mark.Reload},

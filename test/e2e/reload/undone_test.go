@@ -111,6 +111,7 @@ func TestARestartThatIsTakenOffInTheMiddleIsRepeatedAtItsPace(t *testing.T) {
 	require.Empty(t, finished.Spec.Template.Annotations[mark.RestartedFor], "its pods started after the change")
 	require.NotEmpty(t, finished.Annotations[mark.Baseline], "what it runs is recorded again")
 	require.NotEmpty(t, finished.Annotations[mark.RestartedAt], "and when it was restarted")
+	require.Equal(t, finished.Annotations[mark.RestartedAt], finished.Annotations[mark.RestartChecked], "the next leader need not check")
 }
 
 func TestARestartThatIsRolledBackKeepsIntervalAndBreaker(t *testing.T) {
