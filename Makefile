@@ -93,8 +93,8 @@ test-rollouts: build control-plane ## restart 200 Deployments that roll out, on 
 	go test -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
 
 .PHONY: bench-peers
-bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEERS="-help" tells how
-	@KUBECONFIG="$(KUBECONFIG)" go run ./test/bench/peers $(PEERS)
+bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEERS="-help" tells how, UPDATE=1 writes the documents
+	@KUBECONFIG="$(KUBECONFIG)" go run ./test/bench/peers $(if $(UPDATE),-figures .) $(PEERS)
 
 .PHONY: chaos
 chaos: build control-plane ## make replicas and the control plane fail while others work, and check the result; CHAOS="-duration 1h" for more

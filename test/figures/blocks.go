@@ -7,7 +7,7 @@ import (
 )
 
 // Documents are those that state figures.
-var Documents = []string{"README.md", "deploy/PERFORMANCE.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
+var Documents = []string{"README.md", "deploy/COMPARISON.md", "deploy/PERFORMANCE.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
 
 // blocks make what stands between the marks of this name.
 var blocks = map[string]func(File) (string, error){
@@ -18,6 +18,7 @@ var blocks = map[string]func(File) (string, error){
 	"loaded":     loaded,
 	"cost":       cost,
 	"resources":  resources,
+	"peers":      peers,
 }
 
 // line is a line of the summary.

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -121,6 +122,30 @@ func TestARunReplacesWhatStandsInTheDocuments(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "abc", file.Runs["fan-out"].Commit)
 	require.NotEqual(t, "abc", file.Runs["refresh"].Commit, "what was not measured stays")
+}
+
+func TestOtherControllersStandNextToHeadwater(t *testing.T) {
+	like := Run{Command: "make bench-peers", Date: "2026-12-24", Commit: "abc"}
+	file := File{Runs: ByPeer(Itself, like, []Row{
+		{Key: "fan-out/clones=1000", Unit: "ms", Samples: 3, Value: Values{Median: 900}, Floor: &Values{Median: 800}, Ratio: &Ratio{1.1, 0.9, 1.2}},
+		{Key: "fan-out/clones=20", Unit: "ms", Samples: 1, Value: Values{Median: 9}, Floor: &Values{Median: 8}, Ratio: &Ratio{1.1, 1.1, 1.1}},
+		{Key: "new-namespace", Unit: "ms", Samples: 5, Value: Values{Median: 10}, Floor: &Values{Median: 8}},
+	})}
+	like.Version = "v2"
+	maps.Copy(file.Runs, ByPeer("another", like, []Row{
+		{Key: "heal/edited", Unit: "ms", Outcome: "never within 1m0s"},
+		{Key: "fan-out/clones=1000", Unit: "ms", Samples: 1, Value: Values{Median: 200_000}, Floor: &Values{Median: 800}, Ratio: &Ratio{250, 250, 250}},
+	}))
+	text, err := peers(file)
+	require.NoError(t, err)
+	const end = " | `make bench-peers` | 24 December 2026 |"
+	require.Equal(t, []string{
+		"| source edited, until the last of 20 clones is written | headwater | abc | 9 ms | 8 ms | 1.10" + end,
+		"| source edited, until the last of 1,000 clones is written | headwater | abc | 900 ms | 800 ms | 1.10 (0.90 to 1.20)" + end,
+		"| source edited, until the last of 1,000 clones is written | another | v2 | 200 s | 800 ms | 250" + end,
+		"| namespace created, until it has its clone | headwater | abc | 10 ms | 8 ms | 1.25" + end,
+		"| clone edited, until it is restored | another | v2 | never within 1m0s | - | -" + end,
+	}, strings.Split(text, "\n")[2:])
 }
 
 func TestMarksComeInPairsAndHaveAName(t *testing.T) {

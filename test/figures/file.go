@@ -24,8 +24,10 @@ type Run struct {
 	Command string `json:"command"`
 	// Date is the day, as 2026-11-23.
 	Date string `json:"date"`
-	// Commit is the version of the product that was measured.
-	Commit  string `json:"commit"`
+	// Commit is the version of Headwater, also of a benchmark of another controller.
+	Commit string `json:"commit"`
+	// Version is that of another controller that was measured.
+	Version string `json:"version,omitempty"`
 	Machine string `json:"machine"`
 	Rows    []Row  `json:"rows"`
 	// Text is what a run says beside its rows, in lines of Markdown.
@@ -39,11 +41,13 @@ type Row struct {
 	// Unit is that of Value and Floor.
 	Unit    string  `json:"unit"`
 	Samples int     `json:"samples,omitempty"`
-	Value   Values  `json:"value"`
+	Value   Values  `json:"value,omitzero"`
 	Floor   *Values `json:"floor,omitempty"`
 	// Ratio compares rounds with the floor of the same round; nil where samples
 	// are no pairs.
 	Ratio *Ratio `json:"ratio,omitempty"`
+	// Outcome says in words what happened when there is no value.
+	Outcome string `json:"outcome,omitempty"`
 }
 
 // Values are of the samples or rounds of a row. What was not taken is 0.

@@ -7,7 +7,7 @@ import (
 	"github.com/headwater-k8s/headwater/test/figures"
 )
 
-// Figures are the rows that are numbers and have a key, as documents state them.
+// Figures are the rows that have a key, as documents state them.
 func (t *Table) Figures() []figures.Row {
 	var all []figures.Row
 	for _, row := range t.rows {

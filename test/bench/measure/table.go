@@ -93,6 +93,17 @@ func spreads(name Name, ours, floor []time.Duration) Row {
 	}
 }
 
+// Instead adds a row of something that could not be measured: what happened, and
+// the floor as far as it was measured.
+func (t *Table) Instead(name Name, happened string, floor []time.Duration) {
+	r := Row{What: name.What, Value: happened, results: results{key: name.Key}, figure: figures.Row{Unit: "ms", Outcome: happened}}
+	if len(floor) > 0 {
+		values := valuesOf(floor)
+		r.Floor, r.figure.Floor = inMS(Median(floor)), &values
+	}
+	t.Add(r)
+}
+
 // Alone adds a row of samples that have no floor.
 func (t *Table) Alone(name Name, ours []time.Duration) {
 	t.Add(Row{What: name.What, Value: Spread(ours), results: results{key: name.Key, ours: inBatches(ours)}, figure: figureOfSamples(ours, nil)})

@@ -26,8 +26,8 @@ var (
 	cloneEdited  = measure.Name{Key: "heal/edited", What: "clone edited to restored"}
 )
 
-// clones measures what is done about clones. Without any there is nothing to
-// measure.
+// clones measures the rows about clones that are wanted. Without any clone there
+// is nothing to measure.
 func (s *stage) clones(ctx context.Context) error {
 	ours, err := s.secrets(ctx, s.options.shared())
 	if err != nil {
@@ -41,20 +41,35 @@ func (s *stage) clones(ctx context.Context) error {
 	defer own.Stop()
 	var late *lateError
 	if err := s.setTargets(ctx, ours); errors.As(err, &late) {
-		for _, name := range []measure.Name{s.fanOutName(), newNamespace, cloneDeleted, cloneEdited} {
-			s.never(name, nil, fmt.Sprintf(": only %d of %d namespaces got a clone at all", late.seen, late.of))
-		}
+		s.noClones(fmt.Sprintf(": only %d of %d namespaces got a clone at all", late.seen, late.of))
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if err := s.fanOut(ctx, ours, own); err != nil {
-		return err
+	if s.options.wants(clones) {
+		if err := s.fanOut(ctx, ours, own); err != nil {
+			return err
+		}
+	}
+	if !s.options.wants(repairs) {
+		return nil
 	}
 	if err := s.newcomers(ctx, ours, own); err != nil {
 		return err
 	}
 	return s.heals(ctx, ours, own)
+}
+
+// noClones adds the wanted rows about clones when some clones never came.
+func (s *stage) noClones(how string) {
+	if s.options.wants(clones) {
+		s.never(s.fanOutName(), nil, how)
+	}
+	if s.options.wants(repairs) {
+		for _, name := range []measure.Name{newNamespace, cloneDeleted, cloneEdited} {
+			s.never(name, nil, how)
+		}
+	}
 }
 
 // setTargets makes the source first and then the namespaces, since some

@@ -7,9 +7,16 @@ import (
 	"strings"
 )
 
-// explain says what a run needs of the controller, and what it does by itself.
+// explain prints how to install and configure the controller, what a run sets by
+// itself, and the command of the run.
 func (o options) explain() string {
 	var text strings.Builder
+	if o.preset.install != "" {
+		_, _ = fmt.Fprintf(&text, "# To install it:\n")
+		for line := range strings.Lines(o.preset.install) {
+			_, _ = fmt.Fprintf(&text, "#   %s", line)
+		}
+	}
 	if o.preset.setup != "" {
 		_, _ = fmt.Fprintf(&text, "%s\n", o.preset.setup)
 	}
@@ -28,6 +35,9 @@ func (o options) explain() string {
 	}
 	if text.Len() == 0 {
 		return "# nothing is known of this controller, and no mark was given: -help lists them\n"
+	}
+	if o.name != "" {
+		_, _ = fmt.Fprintf(&text, "# Then measure:\n#   make bench-peers KUBECONFIG=FILE PEERS=\"-for %s\"\n", o.name)
 	}
 	return text.String()
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
 // pkg names what is measured, for benchstat.
@@ -52,7 +54,18 @@ func run() error {
 	defer context.AfterFunc(ctx, stop)()
 	defer stop()
 	results := &measure.Table{Of: "Peer", Title: o.title(name)}
-	return results.Report(perform(ctx, config, o, results), os.Stdout, o.out, pkg)
+	if o.figures == "" {
+		return results.Report(perform(ctx, config, o, results), os.Stdout, o.out, pkg)
+	}
+	like, err := figures.Now("make bench-peers", "PEERS", os.Args[1:])
+	if err != nil {
+		return err
+	}
+	if err := results.Report(perform(ctx, config, o, results), os.Stdout, o.out, pkg); err != nil {
+		return err
+	}
+	like.Version = o.version
+	return figures.Update(o.figures, figures.ByPeer(o.name, like, results.Figures()))
 }
 
 func (o options) title(context string) string {
@@ -94,10 +107,10 @@ func perform(ctx context.Context, config *rest.Config, o options, results *measu
 	s := &stage{options: o, client: client, made: made, results: results}
 	defer func() { err = errors.Join(err, made.remove(ctx, client)) }()
 	for _, kind := range []struct {
-		name    string
+		names   []string
 		measure func(context.Context) error
-	}{{clones, s.clones}, {templates, s.templates}, {pods, s.pods}} {
-		if !o.wants(kind.name) {
+	}{{[]string{clones, repairs}, s.clones}, {[]string{templates}, s.templates}, {[]string{pods}, s.pods}} {
+		if !slices.ContainsFunc(kind.names, o.wants) {
 			continue
 		}
 		if err := kind.measure(ctx); err != nil {

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
 type options struct {
 	kubeconfig, context, yes      string
 	prefix, name, node, image     string
-	out                           string
+	out, figures, version         string
 	clones, rounds, samples       int
 	within                        time.Duration
 	print                         bool
@@ -46,7 +48,7 @@ func parse() (o options, err error) {
 	flag.StringVar(&o.context, "context", "", "the context of it, by default the current one")
 	flag.StringVar(&o.yes, "yes-this-cluster", "", "the context's name, to load a cluster that is not on this machine")
 	flag.StringVar(&o.name, "for", "", "the controller that runs there, as far as its marks are known: "+strings.Join(presetNames(), ", "))
-	flag.BoolVar(&o.print, "print", false, "print how to configure that controller, and do nothing")
+	flag.BoolVar(&o.print, "print", false, "print how to install and configure that controller, and do nothing")
 	flag.StringVar(&o.prefix, "prefix", "bench-peers", "begins the names of all namespaces; PREFIX stands for it in marks")
 	flag.Var(&o.source, "source-annotation", "KEY=VALUE on the Secret that is to be cloned; may be repeated, as all marks may")
 	flag.Var(&o.labels, "source-label", "KEY=VALUE on it")
@@ -60,6 +62,8 @@ func parse() (o options, err error) {
 	flag.StringVar(&o.node, "node", "", "a node that runs pods, to measure their refresh as well")
 	flag.StringVar(&o.image, "image", "registry.k8s.io/pause:3.10", "what these pods run")
 	flag.StringVar(&o.out, "o", "", "also write the rounds to this file, in Go's benchmark format, which benchstat compares")
+	flag.StringVar(&o.version, "version", "", "the version of that controller, for -figures")
+	flag.StringVar(&o.figures, "figures", "", "the root of a repository of which to replace the figures of that controller in deploy/figures.json and in the documents")
 	flag.Parse()
 	if err := o.check(); err != nil {
 		return o, err
@@ -79,6 +83,14 @@ func (o *options) check() error {
 		return fmt.Errorf("-prefix %s: it must be a DNS label of at most %d characters", o.prefix, longestPrefix)
 	case o.only != "" && !slices.Contains(kinds(), o.only):
 		return fmt.Errorf("-only %s: there is %s", o.only, strings.Join(kinds(), ", "))
+	}
+	return o.checkFigures()
+}
+
+// checkFigures returns an error if a row of a table could not say what was measured.
+func (o *options) checkFigures() error {
+	if o.figures != "" && (o.name == "" || o.version == "" && o.name != figures.Itself) {
+		return errors.New("-figures: name the controller with -for, and its -version unless it is Headwater of this commit")
 	}
 	return nil
 }

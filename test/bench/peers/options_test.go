@@ -1,12 +1,15 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
 func TestNothingButThisMachineIsLoadedUnlessItIsNamed(t *testing.T) {
@@ -57,6 +60,7 @@ func TestWritesStayWithinWhatWasMade(t *testing.T) {
 func TestAControllerIsToldByItsPreset(t *testing.T) {
 	for name, preset := range presets() {
 		require.NotEmpty(t, preset.does, name)
+		require.Contains(t, preset.install, "helm ", name)
 		require.True(t, preset.setup != "" || len(preset.source)+len(preset.workload) > 0, "%s knows of nothing to do", name)
 	}
 	o := options{name: "replicator", prefix: "mine", source: marks{"also": "PREFIX"}}
@@ -65,12 +69,29 @@ func TestAControllerIsToldByItsPreset(t *testing.T) {
 	require.True(t, o.wants(clones))
 	require.False(t, o.wants(templates), "it does not")
 	require.Contains(t, o.explain(), "mine-t-.*")
+	require.Contains(t, o.explain(), "#   helm upgrade --install kubernetes-replicator mittwald/kubernetes-replicator\n")
 	o = options{name: "flux"}
 	require.ErrorContains(t, o.choose(), "reflector")
 	o = options{prefix: "mine"}
 	require.NoError(t, o.choose())
 	require.True(t, o.wants(clones) && o.wants(templates))
 	require.False(t, o.wants(pods), "without a node")
+}
+
+// A preset that no figure comes from is named as untried.
+func TestEveryPresetWasTriedOrIsSaidNotToBe(t *testing.T) {
+	file, err := figures.Read("../../..")
+	require.NoError(t, err)
+	manual, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	for name := range presets() {
+		tried := false
+		for run := range file.Runs {
+			tried = tried || strings.HasPrefix(run, figures.OfPeers+name+"/")
+		}
+		untried := strings.Contains(string(manual), "Nobody has tried the preset of `"+name+"`")
+		require.NotEqual(t, tried, untried, name)
+	}
 }
 
 func TestHeadwaterTakesWhatItsPresetSays(t *testing.T) {
@@ -90,11 +111,15 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		"-within":     func(o *options) { o.within = 0 },
 		"-prefix":     func(o *options) { o.prefix = "Not/OK" },
 		"-only":       func(o *options) { o.only = "everything" },
+		"-for":        func(o *options) { o.figures = "." },
+		"-version":    func(o *options) { o.figures, o.name = ".", "wave" },
 	} {
 		bad := good
 		change(&bad)
 		require.ErrorContains(t, bad.check(), says)
 	}
+	good.figures, good.name = ".", "headwater"
+	require.NoError(t, good.check(), "its version is the commit")
 	var m marks
 	require.Error(t, m.Set("no value"))
 	require.NoError(t, m.Set("a=b=c"))

@@ -4,16 +4,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/headwater-k8s/headwater/test/figures"
 )
 
 // The kinds of rows.
 const (
 	clones    = "clones"
+	repairs   = "repairs"
 	templates = "templates"
 	pods      = "pods"
 )
 
-func kinds() []string { return []string{clones, templates, pods} }
+func kinds() []string { return []string{clones, repairs, templates, pods} }
 
 // marks are what a controller wants to see on objects. PREFIX stands for that of
 // the run in all that is said of a preset.
@@ -23,6 +26,8 @@ type marks map[string]string
 type preset struct {
 	// does are the kinds of rows that it answers for.
 	does []string
+	// install are the commands of its own documentation that install it.
+	install string
 	// source goes on the Secret that is to be cloned, namespace on every namespace
 	// that is to have a clone, workload on every Deployment and pod that is to
 	// follow a Secret.
@@ -34,53 +39,30 @@ type preset struct {
 // presets hold facts about controllers, from their documentation.
 func presets() map[string]preset {
 	return map[string]preset{
-		"headwater":  {does: kinds(), setup: headwaterSetup},
-		"replicator": {does: []string{clones}, source: marks{"replicator.v1.mittwald.de/replicate-to": "PREFIX-t-.*"}},
-		"reflector": {does: []string{clones}, source: marks{
+		figures.Itself: {does: kinds(), install: headwaterInstall, setup: headwaterSetup},
+		"replicator": {
+			does: []string{clones, repairs}, install: replicatorInstall,
+			source: marks{"replicator.v1.mittwald.de/replicate-to": "PREFIX-t-.*"},
+		},
+		"reflector": {does: []string{clones, repairs}, install: reflectorInstall, source: marks{
 			"reflector.v1.k8s.emberstack.com/reflection-allowed":            "true",
 			"reflector.v1.k8s.emberstack.com/reflection-allowed-namespaces": "PREFIX-t-.*",
 			"reflector.v1.k8s.emberstack.com/reflection-auto-enabled":       "true",
 			"reflector.v1.k8s.emberstack.com/reflection-auto-namespaces":    "PREFIX-t-.*",
 		}},
-		"kyverno":  {does: []string{clones}, setup: kyvernoSetup},
-		"reloader": {does: []string{templates}, workload: marks{"reloader.stakater.com/auto": "true"}},
-		"wave":     {does: []string{templates}, workload: marks{"wave.pusher.com/update-on-config-change": "true"}},
+		"kyverno": {does: []string{clones, repairs}, install: kyvernoInstall, setup: kyvernoSetup},
+		"reloader": {
+			does: []string{templates}, install: reloaderInstall,
+			workload: marks{"reloader.stakater.com/auto": "true"},
+		},
+		"wave": {
+			does: []string{templates}, install: waveInstall,
+			workload: marks{"wave.pusher.com/update-on-config-change": "true"},
+		},
 	}
 }
 
 func presetNames() []string { return slices.Sorted(maps.Keys(presets())) }
-
-const headwaterSetup = `# Headwater's configuration file, or these rules added to it:
-apiVersion: headwater.dev/v1alpha1
-kind: Config
-rules:
-- name: PREFIX
-  source: {kind: Secret, namespace: PREFIX-src, name: PREFIX-shared}
-  sync: {namespaces: {include: ["PREFIX-t-*"]}}
-- name: PREFIX-crowd
-  source: {kind: Secret, namespace: PREFIX-crowd, name: PREFIX-shared}
-  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
-reload: {maxConcurrentRollouts: 0, maxConcurrentRolloutsPerNamespace: 0}
-`
-
-const kyvernoSetup = `# A policy, and for Kyverno's background controller the permission to read and write Secrets:
-apiVersion: kyverno.io/v1
-kind: ClusterPolicy
-metadata:
-  name: PREFIX
-spec:
-  rules:
-  - name: clone
-    match: {any: [{resources: {kinds: [Namespace], names: ["PREFIX-t-*"]}}]}
-    generate:
-      generateExisting: true
-      apiVersion: v1
-      kind: Secret
-      name: PREFIX-shared
-      namespace: "{{request.object.metadata.name}}"
-      synchronize: true
-      clone: {namespace: PREFIX-src, name: PREFIX-shared}
-`
 
 // with is p for a run of that prefix.
 func (p preset) with(prefix string) preset {

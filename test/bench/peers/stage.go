@@ -91,11 +91,7 @@ var errLate = fmt.Errorf("too late: %w", context.DeadlineExceeded)
 
 // never adds a row of what did not happen in time, and how far it came.
 func (s *stage) never(of measure.Name, floor []time.Duration, how string) {
-	row := measure.Row{What: of.What, Value: fmt.Sprintf("never within %s%s", s.options.within, how)}
-	if len(floor) > 0 {
-		row.Floor = fmt.Sprintf("%d ms", measure.Median(floor).Milliseconds())
-	}
-	s.results.Add(row)
+	s.results.Instead(of, fmt.Sprintf("never within %s%s", s.options.within, how), floor)
 }
 
 // compare takes ours and floor in turn, until ours fails to happen.
@@ -116,7 +112,7 @@ func (s *stage) compare(ctx context.Context, of measure.Name, times int, ours, f
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case isRefused(err):
-			s.results.Add(measure.Row{What: of.What, Value: "refused by an admission check"})
+			s.results.Instead(of, "refused by an admission check", base)
 			return nil
 		case errors.As(err, &late):
 			s.never(of, base, fmt.Sprintf(": %d of %d", late.seen, late.of))
