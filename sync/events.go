@@ -52,13 +52,9 @@ func (c *controller) record(ctx context.Context, state plan.State, decision plan
 
 // logDecision logs a decision that was carried out, and emits its Events.
 func (c *controller) logDecision(state plan.State, rule string, decision plan.Decision) {
-	fields := []zap.Field{
-		zap.String("rule", rule), zap.Stringer("clone", state.Target),
-		zap.String("action", string(decision.Action)), zap.String("reason", string(decision.Reason)),
-	}
 	switch {
 	case decision.Writes():
-		c.log.Debug("clone written", fields...)
+		c.debugClone("clone written", state, rule, decision)
 		if len(state.Candidates) > 0 && state.Candidates[0].Approved {
 			c.emitApproved(rule, sourceReference(state), fmt.Sprintf("Headwater empties the clones of rule %q, like this source", rule))
 		}
@@ -66,8 +62,19 @@ func (c *controller) logDecision(state plan.State, rule string, decision plan.De
 			c.emitApproved(rule, c.ownReference(), left.Sentence(rule))
 		}
 	case decision.Reason != plan.MassRemoval: // emitRemovals reports it once for all clones
-		c.log.Debug("clone not written", append(fields, zap.String("message", decision.Message))...)
+		c.debugClone("clone not written", state, rule, decision, zap.String("message", decision.Message))
 		c.emit(refusal(state, decision), revision(state))
+	}
+}
+
+// debugClone logs a decision about one clone. At another level than debug it costs
+// nothing, because there is one for each clone of a changed source.
+func (c *controller) debugClone(message string, state plan.State, rule string, decision plan.Decision, more ...zap.Field) {
+	if entry := c.log.Check(zap.DebugLevel, message); entry != nil {
+		entry.Write(append([]zap.Field{
+			zap.String("rule", rule), zap.Stringer("clone", state.Target),
+			zap.String("action", string(decision.Action)), zap.String("reason", string(decision.Reason)),
+		}, more...)...)
 	}
 }
 

@@ -51,15 +51,16 @@ const (
 // ParseRef is the inverse of Ref.String. What is longer than the names of
 // objects is none.
 func ParseRef(s string) (Ref, error) {
-	parts := strings.Split(s, "/")
-	if len(parts) != 3 || parts[1] == "" || parts[2] == "" || len(parts[1]) > maxNamespaceLength || len(parts[2]) > maxNameLength {
+	first, rest, _ := strings.Cut(s, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	if namespace == "" || name == "" || strings.Contains(name, "/") || len(namespace) > maxNamespaceLength || len(name) > maxNameLength {
 		return Ref{}, fmt.Errorf("object reference %q is not Kind/namespace/name", s)
 	}
-	kind := Kind(parts[0])
+	kind := Kind(first)
 	if kind != Secret && kind != ConfigMap {
 		return Ref{}, fmt.Errorf("object reference %q: kind is neither Secret nor ConfigMap", s)
 	}
-	return Ref{Kind: kind, Namespace: parts[1], Name: parts[2]}, nil
+	return Ref{Kind: kind, Namespace: namespace, Name: name}, nil
 }
 
 // Content is the payload of a Secret or ConfigMap.
