@@ -19,11 +19,14 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
@@ -68,6 +71,7 @@ func newFixture(t *testing.T) *fixture {
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	f := &fixture{T: t, client: fake.NewClientset(source), live: rules.NewLive(rules.NewSet(staged(t)))}
+	f.client.PrependReactor("*", "configmaps", f.versioned)
 	clients := &kube.Clients{Typed: f.client, Metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	key, err := digestkey.NewEphemeral()
 	require.NoError(t, err)
@@ -134,6 +138,19 @@ func (f *fixture) write(r *http.Request) error {
 }
 
 func (f *fixture) nextVersion() string { return strconv.FormatInt(f.version.Add(1), 10) }
+
+// versioned gives a written object a resourceVersion, without which caches take every
+// write for a repeat of the first.
+func (f *fixture) versioned(action clienttesting.Action) (bool, runtime.Object, error) {
+	if write, isWrite := action.(clienttesting.CreateAction); isWrite {
+		written, err := meta.Accessor(write.GetObject())
+		if err != nil {
+			return true, nil, err
+		}
+		written.SetResourceVersion(f.nextVersion())
+	}
+	return false, nil, nil
+}
 
 func (f *fixture) edit(value string) {
 	f.Helper()
