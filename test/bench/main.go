@@ -52,7 +52,7 @@ func run() error {
 		return err
 	}
 	if options.figures != "" {
-		if err := figures.Update(options.figures, figures.ByKind(like, results.Figures())); err != nil {
+		if err := figures.Update(options.figures, runsOf(options, like, results.Figures())); err != nil {
 			return err
 		}
 	}
@@ -60,6 +60,16 @@ func run() error {
 		return errOver
 	}
 	return nil
+}
+
+// runsOf are the runs that the documents store: one of each kind of rows, or, with
+// several rules, one of a large cluster.
+func runsOf(o options, like figures.Run, rows []figures.Row) map[string]figures.Run {
+	if o.rules == 1 {
+		return figures.ByKind(like, rows)
+	}
+	like.Rows = rows
+	return map[string]figures.Run{"large": like}
 }
 
 // phase measures some of the rows.

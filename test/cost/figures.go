@@ -19,5 +19,8 @@ func (m *model) figures() []figures.Row {
 		}
 		rows = append(rows, row)
 	}
-	return rows
+	large := m.foretell(scenarios()[0])
+	return append(rows,
+		figures.Row{Key: figures.PredictedResident, Unit: "MiB", Value: figures.Values{Median: large.resident / mib}},
+		figures.Row{Key: figures.PredictedChange, Unit: "ms", Value: figures.Values{Median: large.wall * 1000}})
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Documents are those that state figures.
-var Documents = []string{"README.md", "deploy/COMPARISON.md", "deploy/PERFORMANCE.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
+var Documents = []string{"README.md", "deploy/COMPARISON.md", "deploy/COSTS.md", "deploy/PERFORMANCE.md", "deploy/SCALING.md", "deploy/helm/headwater/values.yaml"}
 
 // blocks make what stands between the marks of this name.
 var blocks = map[string]func(File) (string, error){
@@ -16,7 +16,9 @@ var blocks = map[string]func(File) (string, error){
 	"rollouts":   rollouts,
 	"containers": containers,
 	"loaded":     loaded,
-	"cost":       cost,
+	"cost":       costs("cost"),
+	"settings":   costs("settings"),
+	"large":      large,
 	"resources":  resources,
 	"peers":      peers,
 }
@@ -142,12 +144,27 @@ func loaded(f File) (string, error) {
 		run.Machine, in(row.Unit, row.Value.Median), in(row.Unit, row.Floor.Median)), nil
 }
 
-func cost(f File) (string, error) {
-	run, _, err := f.row("cost", clonesCPU)
-	if err != nil {
-		return "", err
+// settingsFrom is the heading in the text of the costs with which that begins what an
+// operator needs first.
+const settingsFrom = "### Recommended settings"
+
+// costs returns the block "settings", the part of the costs from settingsFrom on
+// without its heading, or "cost", the part before.
+func costs(name string) func(File) (string, error) {
+	return func(f File) (string, error) {
+		run, _, err := f.row("cost", clonesCPU)
+		if err != nil {
+			return "", err
+		}
+		before, after, found := strings.Cut(strings.Join(run.Text, "\n"), settingsFrom)
+		if !found {
+			return "", fmt.Errorf("the text of the run cost has no heading %q", settingsFrom)
+		}
+		if name == "settings" {
+			return strings.TrimSpace(after), nil
+		}
+		return strings.TrimSpace(before), nil
 	}
-	return strings.Join(run.Text, "\n"), nil
 }
 
 // clonesCPU is the row of what a clone that is written takes of Headwater's CPU
