@@ -261,10 +261,7 @@ func TestOnePatchPerChangeAndNoneOtherwise(t *testing.T) {
 	require.Equal(t, restarted.Annotations[mark.Baseline], restarted.Spec.Template.Annotations[mark.RestartedFor])
 
 	stop()
-	again := newFixture(t, cloneOf("2"), restarted)
-	_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
-	require.NoError(t, err)
-	again.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	again := f.next(cloneOf("2"), restarted)
 	stop = again.lead()
 	again.expect("a restart of Headwater with nothing changed writes nothing")
 	stop()
@@ -310,10 +307,7 @@ func TestChangeMissedWhileDownIsActedOn(t *testing.T) {
 	f.expect("first sight is adopted", "deployments")
 	stop()
 
-	later := newFixture(t, cloneOf("2"), f.deployment())
-	_, err := later.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
-	require.NoError(t, err)
-	later.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	later := f.next(cloneOf("2"), f.deployment())
 	stop = later.lead()
 	later.expect("the start acts on it", "deployments")
 	require.NotEmpty(t, later.deployment().Spec.Template.Annotations[mark.RestartedFor])
@@ -343,10 +337,7 @@ func TestARestartThatLostItsStampIsCheckedOnce(t *testing.T) {
 			require.Empty(t, f.deployment().Spec.Template.Annotations, "so nothing restarts")
 			stop()
 
-			again := newFixture(t, cloneOf("2"), f.deployment(), boundBefore(time.Now()))
-			_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
-			require.NoError(t, err)
-			again.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+			again := f.next(cloneOf("2"), f.deployment(), boundBefore(time.Now()))
 			stop = again.lead()
 			again.expect("the next leader restarts nothing, and writes nothing")
 			again.write("3")
@@ -368,14 +359,21 @@ func TestALostStampThatNobodyCheckedIsInDoubt(t *testing.T) {
 	web := f.deployment()
 	web.Spec.Template.Annotations = nil
 
-	again := newFixture(t, cloneOf("2"), web, boundBefore(time.Now()))
-	_, err := again.client.CoreV1().Secrets("headwater").Create(t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
-	require.NoError(t, err)
-	again.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	again := f.next(cloneOf("2"), web, boundBefore(time.Now()))
 	stop = again.lead()
 	again.expect("a pod is older than the data", "deployments")
 	require.NotEmpty(t, again.deployment().Spec.Template.Annotations[mark.RestartedFor])
 	stop()
+}
+
+// next returns a cluster of these objects for a leader that takes over with the digest
+// key of f.
+func (f *fixture) next(objects ...runtime.Object) *fixture {
+	next := newFixture(f.t, objects...)
+	_, err := next.client.CoreV1().Secrets("headwater").Create(f.t.Context(), f.digestKeySecret(), metav1.CreateOptions{})
+	require.NoError(f.t, err)
+	next.live.Swap(rules.NewSet(testRule(f.t, spec.Auto)))
+	return next
 }
 
 // edit writes the Deployment web at that resourceVersion.
