@@ -32,13 +32,15 @@ func (h History) Pinned() *Revision {
 	return h.last(func(r *Revision) bool { return r.Pinned != "" })
 }
 
-// EndsRollback reports whether the rollback to the pinned revision is over: another
+// EndsRollback reports whether the rollback to the pinned revision is over: a newer
 // revision is under way, or the source was edited since. It goes on while the source
 // has what was rejected, which is not delivered. current is the revision with the
-// source's content.
+// source's content. The rollback rejects what it finds under way with a write after
+// that of the pinned revision, so h may not show it yet.
 func (h History) EndsRollback(current *Revision) bool {
-	edited := current.Number != h.Pinned().PinnedOver && current.Verdict != Rejected
-	return edited || h.Candidate() != nil
+	over := h.Pinned().PinnedOver
+	candidate := h.Candidate()
+	return current.Number != over && current.Verdict != Rejected || candidate != nil && candidate.Number > over
 }
 
 // Numbered returns the revision with that number; nil if it is not kept.

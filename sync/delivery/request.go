@@ -65,9 +65,9 @@ func (r Request) Delivers() int {
 	return r.To
 }
 
-// Apply returns the revisions that the request changes, in the order to write them. The error says why it
-// cannot be done. stages is nil for a rule without a delivery, and current for a
-// source whose content is not recorded.
+// Apply returns the revisions that the request changes, in the order to write them.
+// The error says why it cannot be done. stages is nil for a rule without a delivery,
+// and current for a source whose content is not recorded.
 func (r Request) Apply(stages *spec.Stages, history History, current *Revision, now time.Time) ([]Revision, error) {
 	revision := history.Numbered(cmp.Or(r.To, r.Revision))
 	if revision == nil {
@@ -88,6 +88,9 @@ func (r Request) Apply(stages *spec.Stages, history History, current *Revision, 
 		done = changed.resume(now)
 	case Retry:
 		done = changed.retry(stages, revision == history.Newest(), now)
+		if pinned := history.Pinned(); pinned != nil && changed.Verdict == Delivering {
+			return []Revision{changed, pinned.Unpinned()}, nil // also if only the first was written before
+		}
 	}
 	if !done {
 		return nil, fmt.Errorf("revision %d is %s, so there is nothing to %s", r.Revision, revision.Verdict, r.Verb)
