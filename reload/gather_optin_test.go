@@ -192,7 +192,7 @@ func TestWhatASectionForNamespacesIsAbout(t *testing.T) {
 			reads := 0
 			g := gather.Gatherer{Caches: f.caches, Rules: rules.NewSet(test.rule), Hasher: hasher, Read: func(ref object.Ref, _ string) *object.Digested {
 				reads++
-				found := &object.Digested{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+				found := object.NewDigested(object.NewMeta(ref), object.Common{})
 				if ref.Name == "labelled" {
 					found.Labels = labelled.Labels
 				}

@@ -28,7 +28,9 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 	defer f.lead()()
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "base"}
 	require.Eventually(t, func() bool { found, _ := f.caches.Sources.Get(source); return found != nil }, soon, time.Millisecond)
-	cloneOfThen := func(at time.Time) *object.Digested { return &object.Digested{Kind: object.Secret, ChangedAt: at} }
+	cloneOfThen := func(at time.Time) *object.Digested {
+		return &object.Digested{Common: &object.Common{Kind: object.Secret}, ChangedAt: at}
+	}
 	edit := func(from, to byte) informers.Change[*object.Full] {
 		version := func(sum byte) *object.Full {
 			return &object.Full{

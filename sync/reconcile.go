@@ -86,7 +86,7 @@ func (c *controller) apply(ctx context.Context, state plan.State, decision plan.
 	case plan.Release:
 		return c.release(ctx, state)
 	case plan.Remove:
-		return c.writer.Delete(ctx, state.Target, state.Clone.ObjectMeta)
+		return c.writer.Delete(ctx, state.Target, state.Clone.Meta())
 	default:
 		return nil
 	}
@@ -99,7 +99,7 @@ func (c *controller) recreate(ctx context.Context, state plan.State, desired *ob
 	if err := c.writer.TryCreate(ctx, desired); err != nil {
 		return err
 	}
-	if err := c.writer.Delete(ctx, state.Target, state.Live().ObjectMeta); err != nil {
+	if err := c.writer.Delete(ctx, state.Target, state.Live().Meta()); err != nil {
 		return err
 	}
 	return c.writer.Create(ctx, desired)
@@ -109,8 +109,7 @@ func (c *controller) recreate(ctx context.Context, state plan.State, desired *ob
 // added.
 func (c *controller) update(ctx context.Context, state plan.State, desired *object.Full) error {
 	live := state.Live()
-	meta := live.ObjectMeta
-	meta.ManagedFields = nil
+	meta := live.Meta()
 	meta.Labels = plan.Overwritten(live.Labels, desired.Labels, live.LabelsByUs)
 	meta.Annotations = plan.Overwritten(live.Annotations, desired.Annotations, live.AnnotationsByUs)
 	desired.ObjectMeta = meta

@@ -21,7 +21,6 @@ import (
 func Describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
 	digested := full.Digested(hasher)
 	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
-	digested.ManagedFields = nil
 	delete(digested.Annotations, mark.SourceVersion) // differs after every write, and nothing reads it
 	return digested
 }

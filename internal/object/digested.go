@@ -2,11 +2,13 @@ package object
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 )
@@ -32,27 +34,97 @@ func (d Digests) Sum(key string) (digest.Sum, bool) {
 }
 
 // Digested is an object whose payload was replaced by digests of its values,
-// so that a cache of many clones stays small and holds no secret byte.
+// so that a cache of many clones stays small and holds no secret byte. It implements
+// those methods of metav1.Object that its readers and caches call.
 type Digested struct {
-	metav1.ObjectMeta
+	*Common
+
+	Namespace, Name   string
+	UID               types.UID
+	ResourceVersion   string
+	CreationTimestamp metav1.Time
+	// ChangedAt is when the payload was last written, by the API server's
+	// clock, in whole seconds; zero when the API server does not tell.
+	ChangedAt time.Time
+	// rest is the whole metadata of an object that has more of it than most; else nil.
+	rest *metav1.ObjectMeta
+}
+
+// Common is the part of a Digested that is usually the same for all clones of a
+// source, which then share it. Nobody may modify it.
+type Common struct {
+	metav1.Object // nil: methods that Digested does not implement panic
 
 	Kind      Kind
 	Type      string
 	Immutable bool
 	Digests   Digests
-	// ChangedAt is when the payload was last written, by the API server's
-	// clock, in whole seconds; zero when the API server does not tell.
-	ChangedAt time.Time
-	// MadeByUs is true for what Headwater made, as far as field managers tell;
-	// only caches set it, and of what bears marks that can be read they do not ask.
-	MadeByUs bool
+
+	Labels, Annotations map[string]string
 	// LabelsByUs and AnnotationsByUs are the keys that Headwater wrote beside
 	// its marks; only caches set them.
 	LabelsByUs, AnnotationsByUs []string
+	// MadeByUs is true for what Headwater made, as far as field managers tell;
+	// only caches set it, and of what bears marks that can be read they do not ask.
+	MadeByUs bool
+}
+
+// Equal reports whether c and other have the same content.
+func (c *Common) Equal(other *Common) bool {
+	return c.Kind == other.Kind && c.Type == other.Type && c.Immutable == other.Immutable && c.MadeByUs == other.MadeByUs &&
+		slices.Equal(c.Digests, other.Digests) && maps.Equal(c.Labels, other.Labels) && maps.Equal(c.Annotations, other.Annotations) &&
+		slices.Equal(c.LabelsByUs, other.LabelsByUs) && slices.Equal(c.AnnotationsByUs, other.AnnotationsByUs)
+}
+
+// NewDigested returns an object with that metadata and content. It does not keep
+// managed fields.
+func NewDigested(meta metav1.ObjectMeta, common Common) *Digested {
+	common.Labels, common.Annotations = meta.Labels, meta.Annotations
+	d := &Digested{
+		Common: &common, Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		CreationTimestamp: meta.CreationTimestamp,
+	}
+	if meta.DeletionTimestamp != nil || meta.GenerateName != "" || len(meta.OwnerReferences)+len(meta.Finalizers) > 0 {
+		meta.ManagedFields = nil
+		d.rest = &meta
+	}
+	return d
 }
 
 // Ref returns the object's reference.
 func (d *Digested) Ref() Ref { return Ref{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name} }
+
+// IsTerminating reports whether the object is being deleted.
+func (d *Digested) IsTerminating() bool { return d.rest != nil && d.rest.DeletionTimestamp != nil }
+
+// Meta returns the object's metadata without managed fields. The maps are shared.
+func (d *Digested) Meta() metav1.ObjectMeta {
+	var meta metav1.ObjectMeta
+	if d.rest != nil {
+		meta = *d.rest
+	}
+	meta.Namespace, meta.Name, meta.UID, meta.ResourceVersion = d.Namespace, d.Name, d.UID, d.ResourceVersion
+	meta.CreationTimestamp, meta.Labels, meta.Annotations = d.CreationTimestamp, d.Labels, d.Annotations
+	return meta
+}
+
+// GetNamespace implements metav1.Object.
+func (d *Digested) GetNamespace() string { return d.Namespace }
+
+// GetName implements metav1.Object.
+func (d *Digested) GetName() string { return d.Name }
+
+// GetUID implements metav1.Object.
+func (d *Digested) GetUID() types.UID { return d.UID }
+
+// GetResourceVersion implements metav1.Object.
+func (d *Digested) GetResourceVersion() string { return d.ResourceVersion }
+
+// GetLabels implements metav1.Object.
+func (d *Digested) GetLabels() map[string]string { return d.Labels }
+
+// GetAnnotations implements metav1.Object.
+func (d *Digested) GetAnnotations() map[string]string { return d.Annotations }
 
 // Digest computes the digest of every key of c. A value under data and the
 // same value under binaryData have different sums.
@@ -80,14 +152,9 @@ func (f *Full) Digested(h *digest.Hasher) *Digested {
 	if digests == nil {
 		digests = Digest(h, f.Content)
 	}
-	return &Digested{
-		ObjectMeta: f.ObjectMeta,
-		Kind:       f.Kind,
-		Type:       f.Content.Type,
-		Immutable:  f.Content.Immutable,
-		Digests:    digests,
-		ChangedAt:  f.ChangedAt(),
-	}
+	digested := NewDigested(f.ObjectMeta, Common{Kind: f.Kind, Type: f.Content.Type, Immutable: f.Content.Immutable, Digests: digests})
+	digested.ChangedAt = f.ChangedAt()
+	return digested
 }
 
 // ChangedAt is when the payload was last written; see Digested.ChangedAt.

@@ -95,7 +95,7 @@ func ProtectedBy(caches *informers.Caches) func(spec.Rule) []object.Ref {
 		clones := caches.Clones[rule.Source.Kind].List()
 		if i := slices.IndexFunc(clones, func(clone *object.Digested) bool {
 			marks, ok := mark.Of(clone)
-			return ok && marks.Rule == rule.Name && clone.DeletionTimestamp == nil
+			return ok && marks.Rule == rule.Name && !clone.IsTerminating()
 		}); i >= 0 {
 			refs = append(refs, clones[i].Ref())
 		}

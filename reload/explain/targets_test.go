@@ -20,7 +20,7 @@ func TestHowFieldsStand(t *testing.T) {
 	hasher, err := digest.New(make([]byte, digest.KeySize))
 	require.NoError(t, err)
 	having := func(data map[string][]byte) *object.Digested {
-		return &object.Digested{Digests: object.Digest(hasher, object.Content{Data: data})}
+		return object.NewDigested(metav1.ObjectMeta{}, object.Common{Digests: object.Digest(hasher, object.Content{Data: data})})
 	}
 	wanted := spec.RuleTarget{CompiledTarget: reloadtest.SetTarget(t, "spec.a"), Rule: spec.Rule{Base: rules.Base{Name: "rule"}}}
 	bucket := &fields.SetTarget{

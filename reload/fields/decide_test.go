@@ -38,7 +38,7 @@ func TestTargetIsWrittenOnlyWhereItDiffers(t *testing.T) {
 	hasher, err := digest.New(make([]byte, digest.KeySize))
 	require.NoError(t, err)
 	data := func(value string) *object.Digested {
-		return &object.Digested{Digests: object.Digest(hasher, object.Content{Data: map[string][]byte{"key": []byte(value)}})}
+		return object.NewDigested(metav1.ObjectMeta{}, object.Common{Digests: object.Digest(hasher, object.Content{Data: map[string][]byte{"key": []byte(value)}})})
 	}
 	holding := func(values map[string]string, set ...string) *SetTarget {
 		kept := &SetTarget{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"set": "yes"}}, Values: map[string]digest.Sum{}}
@@ -65,7 +65,7 @@ func TestTargetIsWrittenOnlyWhereItDiffers(t *testing.T) {
 		"nor is it when somebody else put it there":         {holding(map[string]string{"spec.a": "1"}), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
 		"a field that is no longer wanted is given back":    {holding(map[string]string{"spec.a": "1"}, "spec.a", "spec.b"), data("1"), targetDecision{Step: StepSet, Reason: reasonUnwanted}},
 		"without its object a target keeps what it has":     {holding(map[string]string{"spec.a": "1"}, "spec.a"), nil, targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},
-		"without the key, too":                              {holding(map[string]string{"spec.a": "1"}, "spec.a"), &object.Digested{}, targetDecision{Step: spec.StepNothing, Reason: spec.ReasonMissing, Missing: "key"}},
+		"without the key, too":                              {holding(map[string]string{"spec.a": "1"}, "spec.a"), object.NewDigested(metav1.ObjectMeta{}, object.Common{}), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonMissing, Missing: "key"}},
 		"what was set is given back when it is unselected":  {unselected(holding(nil, "spec.a")), data("1"), targetDecision{Step: stepRelease, Reason: reasonUnselected}},
 		"even without the object":                           {unselected(holding(nil, "spec.a")), nil, targetDecision{Step: stepRelease, Reason: reasonUnselected}},
 		"what was never selected is left alone":             {unselected(holding(nil)), data("1"), targetDecision{Step: spec.StepNothing, Reason: spec.ReasonUnchanged}},

@@ -137,10 +137,7 @@ func (r *Reader) Reconcile(ctx context.Context, ref object.Ref) error {
 		return nil // deleted: the cache will report it
 	}
 	before := r.Latest(ref)
-	digests := digestsOf(current, before)
-	if r.Labels() {
-		digests.Labels = object.Merged(current.Labels, map[string]string{}) // must not be nil, see At
-	}
+	digests := digestsOf(current, before, r.Labels())
 	r.known.Store(ref, digests)
 	r.Done(ref, before)
 	return nil
@@ -148,13 +145,16 @@ func (r *Reader) Reconcile(ctx context.Context, ref object.Ref) error {
 
 // digestsOf returns what is kept of an object that was read. before is the previous
 // version, or nil.
-func digestsOf(read, before *object.Digested) *object.Digested {
-	return &object.Digested{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: read.Namespace, Name: read.Name, UID: read.UID, ResourceVersion: read.ResourceVersion, CreationTimestamp: read.CreationTimestamp,
-		},
-		Kind: read.Kind, Immutable: read.Immutable, Digests: read.Digests, ChangedAt: changedAt(read, before),
+func digestsOf(read, before *object.Digested, withLabels bool) *object.Digested {
+	meta := metav1.ObjectMeta{
+		Namespace: read.Namespace, Name: read.Name, UID: read.UID, ResourceVersion: read.ResourceVersion, CreationTimestamp: read.CreationTimestamp,
 	}
+	if withLabels {
+		meta.Labels = object.Merged(read.Labels, nil) // must not be nil, see At
+	}
+	kept := object.NewDigested(meta, object.Common{Kind: read.Kind, Immutable: read.Immutable, Digests: read.Digests})
+	kept.ChangedAt = changedAt(read, before)
+	return kept
 }
 
 // changedAt returns when the data of an object became what it is; zero means unknown.

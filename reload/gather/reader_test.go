@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -14,7 +15,8 @@ import (
 func TestWhenDataBecameWhatItIs(t *testing.T) {
 	early, late := time.Unix(100, 0), time.Unix(200, 0)
 	read := func(at time.Time, keys ...string) *object.Digested {
-		o := &object.Digested{ChangedAt: at}
+		o := object.NewDigested(metav1.ObjectMeta{}, object.Common{})
+		o.ChangedAt = at
 		for _, key := range keys {
 			name, value, _ := strings.Cut(key, "=")
 			o.Digests = append(o.Digests, object.KeyDigest{Key: name, Sum: digest.Sum{0: value[0]}})

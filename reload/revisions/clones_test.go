@@ -19,7 +19,7 @@ func TestARecreatedCloneIsJudgedSinceItsFirstWrite(t *testing.T) {
 	version := 0
 	clone := func() *object.Digested {
 		version++
-		return &object.Digested{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, ResourceVersion: strconv.Itoa(version)}, Kind: ref.Kind}
+		return object.NewDigested(metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, ResourceVersion: strconv.Itoa(version)}, object.Common{Kind: ref.Kind})
 	}
 	for sentence, test := range map[string]struct {
 		since func(*clones)

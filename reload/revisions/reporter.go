@@ -167,7 +167,7 @@ func (r *Reporter) reconcile(ctx context.Context, ref object.Ref) error {
 		return r.publishKnown(ctx, revision)
 	}
 	clone, found := r.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
-	if !found || clone.DeletionTimestamp != nil {
+	if !found || clone.IsTerminating() {
 		r.recreatable(ref)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -14,35 +15,58 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// Desired returns the clone of source that rule wants in namespace, without the
-// fields that the API server fills in. It shares its values with source.
-func Desired(rule spec.Rule, source *object.Full, namespace string) *object.Full {
-	desired := &object.Full{
-		ObjectMeta: object.NewMeta(rule.TargetRef(source.Ref(), namespace)),
-		Kind:       source.Kind,
-		Content:    source.Content,
-		Digests:    source.Digests,
+// Wanted is what a rule wants of all clones of one source: everything but the namespace
+// and the values. Callers must not modify it.
+type Wanted struct {
+	object.Common
+
+	// tooLarge is the refusal of a clone that exceeds a size limit; nil if it does not.
+	tooLarge *Decision
+}
+
+// NewWanted returns what rule wants of the clones of source. They name that revision of
+// it; none if it is 0.
+func NewWanted(rule *spec.Rule, source *object.Full, revision int) *Wanted {
+	meta := metav1.ObjectMeta{
+		Labels:      chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels),
+		Annotations: chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations),
 	}
-	desired.Labels = chosen(source.Labels, rule.Target.CopyLabels, rule.Target.Labels)
-	desired.Annotations = chosen(source.Annotations, rule.Target.CopyAnnotations, rule.Target.Annotations)
 	marks := mark.Clone{Rule: rule.Name, Source: source.Ref(), SourceUID: source.UID, SourceVersion: source.ResourceVersion}
 	if rule.OnRuleRemoved == spec.Delete {
 		marks.OnRuleRemoved = string(spec.Delete)
 	}
-	mark.Stamp(&desired.ObjectMeta, marks)
-	if len(rule.Target.Keys) > 0 {
-		selectKeys(desired, rule.Target.Keys)
+	mark.Stamp(&meta, marks)
+	if revision > 0 {
+		meta.Annotations[mark.Revision] = strconv.Itoa(revision)
 	}
-	return desired
+	content := selected(rule.Target.Keys, source.Content)
+	return &Wanted{
+		Common: object.Common{
+			Kind: source.Kind, Type: content.Type, Immutable: content.Immutable, Digests: selectedDigests(rule.Target.Keys, source.Digests),
+			Labels: meta.Labels, Annotations: meta.Annotations,
+		},
+		tooLarge: oversize(meta, content),
+	}
 }
 
-// desired is Desired for the candidate. The clone of a rule with a delivery names
-// its revision.
-func (c Candidate) desired(namespace string) *object.Full {
-	desired := Desired(*c.Rule, c.Source, namespace)
-	if c.Revision > 0 {
-		desired.Annotations[mark.Revision] = strconv.Itoa(c.Revision)
+func (c Candidate) wanted() *Wanted {
+	if c.Wanted != nil {
+		return c.Wanted
 	}
+	return NewWanted(c.Rule, c.Source, c.Revision)
+}
+
+// Desired returns the clone that c wants in namespace, without the fields that the API
+// server fills in. It shares its maps and values.
+func (c Candidate) Desired(namespace string) *object.Full {
+	wanted := c.wanted()
+	desired := &object.Full{
+		ObjectMeta: object.NewMeta(c.Rule.TargetRef(c.Source.Ref(), namespace)),
+		Kind:       wanted.Kind,
+		Content:    selected(c.Rule.Target.Keys, c.Source.Content),
+		Digests:    wanted.Digests,
+	}
+	desired.Labels, desired.Annotations = wanted.Labels, wanted.Annotations
 	return desired
 }
 
@@ -72,26 +96,39 @@ func chosen(from map[string]string, globs []string, more map[string]string) map[
 	return out
 }
 
-// selectKeys reduces o to these keys. If a key is missing that the source's Secret
-// type requires, the type becomes Opaque.
-func selectKeys(o *object.Full, keys []spec.KeyMapping) {
-	content := object.Content{Type: o.Content.Type, Immutable: o.Content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
-	var digests object.Digests
+// selected returns content with these keys alone; all of it if there are none. If a key
+// is missing that the Secret's type requires, the type becomes Opaque.
+func selected(keys []spec.KeyMapping, content object.Content) object.Content {
+	if len(keys) == 0 {
+		return content
+	}
+	part := object.Content{Type: content.Type, Immutable: content.Immutable, Data: map[string][]byte{}, BinaryData: map[string][]byte{}}
 	for _, key := range keys {
-		if value, found := o.Content.Data[key.From]; found {
-			content.Data[key.Target()] = value
-		} else if value, found := o.Content.BinaryData[key.From]; found {
-			content.BinaryData[key.Target()] = value
-		}
-		if sum, found := o.Digests.Sum(key.From); found {
-			digests = append(digests, object.KeyDigest{Key: key.Target(), Sum: sum})
+		if value, found := content.Data[key.From]; found {
+			part.Data[key.Target()] = value
+		} else if value, found := content.BinaryData[key.From]; found {
+			part.BinaryData[key.Target()] = value
 		}
 	}
-	slices.SortFunc(digests, func(a, b object.KeyDigest) int { return strings.Compare(a.Key, b.Key) })
-	if lacksKeys(content) {
-		content.Type = string(corev1.SecretTypeOpaque)
+	if lacksKeys(part) {
+		part.Type = string(corev1.SecretTypeOpaque)
 	}
-	o.Content, o.Digests = content, digests
+	return part
+}
+
+// selectedDigests returns the digests of what selected returns.
+func selectedDigests(keys []spec.KeyMapping, digests object.Digests) object.Digests {
+	if len(keys) == 0 {
+		return digests
+	}
+	var part object.Digests
+	for _, key := range keys {
+		if sum, found := digests.Sum(key.From); found {
+			part = append(part, object.KeyDigest{Key: key.Target(), Sum: sum})
+		}
+	}
+	slices.SortFunc(part, func(a, b object.KeyDigest) int { return strings.Compare(a.Key, b.Key) })
+	return part
 }
 
 // requiredKeys lists the keys that the API server requires of a Secret of a
@@ -115,16 +152,14 @@ func lacksKeys(content object.Content) bool {
 // matches reports whether clone needs no write. It ignores labels and annotations
 // that others added. It also ignores the source's version: that changes with parts
 // of the source that the rule does not copy.
-func matches(desired *object.Full, clone *object.Digested) bool {
-	return samePayload(desired, clone) &&
-		includes(clone.Labels, desired.Labels) && len(stale(clone.Labels, desired.Labels, clone.LabelsByUs)) == 0 &&
-		includes(clone.Annotations, desired.Annotations) && len(stale(clone.Annotations, desired.Annotations, clone.AnnotationsByUs)) == 0
+func (w *Wanted) matches(clone *object.Digested) bool {
+	return w.hasPayloadOf(clone) &&
+		includes(clone.Labels, w.Labels) && len(stale(clone.Labels, w.Labels, clone.LabelsByUs)) == 0 &&
+		includes(clone.Annotations, w.Annotations) && len(stale(clone.Annotations, w.Annotations, clone.AnnotationsByUs)) == 0
 }
 
-func samePayload(desired *object.Full, live *object.Digested) bool {
-	return live.Type == desired.Content.Type &&
-		live.Immutable == desired.Content.Immutable &&
-		slices.Equal(live.Digests, desired.Digests)
+func (w *Wanted) hasPayloadOf(live *object.Digested) bool {
+	return live.Type == w.Type && live.Immutable == w.Immutable && slices.Equal(live.Digests, w.Digests)
 }
 
 func includes(all, some map[string]string) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/internal/plantest"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -15,7 +16,7 @@ import (
 
 func TestLeftoversAreBoundToTheClonesAsTheyWere(t *testing.T) {
 	at := func(kind object.Kind, version string) *object.Digested {
-		return &object.Digested{Kind: kind, ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+		return object.NewDigested(metav1.ObjectMeta{ResourceVersion: version}, object.Common{Kind: kind})
 	}
 	left := plan.NewLeftovers(plan.PruneClones, []*object.Digested{at(object.Secret, "9"), at(object.Secret, "10"), at(object.ConfigMap, "7")})
 	require.Equal(t, &plan.Leftovers{Fate: plan.PruneClones, Clones: 3, Revisions: plan.Revisions{object.Secret: "10", object.ConfigMap: "7"}}, left)
@@ -48,7 +49,7 @@ func TestOnlyClonesOfARuleThatIsGoneAreReleasedOrPruned(t *testing.T) {
 		"released, its clone stays without marks":            {plan.ReleaseClones, nil, plan.Release, plan.Released},
 		"released, a clone that is held to be deleted stays": {plan.ReleaseClones, func(_ *testing.T, s *plan.State) { toDelete(s) }, plan.Release, plan.Released},
 		"not asked about, it is retained":                    {"", nil, plan.Leave, plan.RuleRemoved},
-		"a clone that is being deleted needs nothing":        {plan.ReleaseClones, func(_ *testing.T, s *plan.State) { s.Clone.DeletionTimestamp = &metav1.Time{} }, plan.Leave, plan.CloneTerminating},
+		"a clone that is being deleted needs nothing":        {plan.ReleaseClones, func(_ *testing.T, s *plan.State) { plantest.Terminate(s) }, plan.Leave, plan.CloneTerminating},
 		"a namespace that is being deleted needs nothing":    {plan.PruneClones, func(_ *testing.T, s *plan.State) { s.Namespace.Terminating = true }, plan.Leave, plan.NamespaceGone},
 		"a clone of a rule in force stays":                   {plan.PruneClones, func(t *testing.T, s *plan.State) { t.Helper(); s.Former = synctest.Rule(t, nil) }, plan.Leave, plan.SourceDeleted},
 	} {

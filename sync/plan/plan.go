@@ -19,13 +19,13 @@ func Plan(s State) Decision {
 	if obstacle := s.blocked(candidate); obstacle != nil {
 		return *obstacle
 	}
-	desired := candidate.desired(s.Namespace.Name)
-	if tooLarge := oversize(desired); tooLarge != nil {
-		return *tooLarge
+	wanted := candidate.wanted()
+	if wanted.tooLarge != nil {
+		return *wanted.tooLarge
 	}
-	decision := s.converge(candidate, desired)
+	decision := s.converge(candidate, wanted)
 	if decision.Writes() {
-		decision.Desired = desired
+		decision.Desired = candidate.Desired(s.Namespace.Name)
 	}
 	return decision
 }
@@ -74,7 +74,7 @@ func (s State) orphaned() Decision {
 	switch former := s.Former; {
 	case !ours:
 		return leave(NotSelected)
-	case s.Clone.DeletionTimestamp != nil:
+	case s.Clone.IsTerminating():
 		return leave(CloneTerminating)
 	case former == nil:
 		return s.ruleRemoved(marks.OnRuleRemoved)
@@ -93,7 +93,7 @@ func (s State) onGone(rule *spec.Rule, reason Reason, policy spec.OnGone) Decisi
 		return leave(reason)
 	}
 	marks, ours := mark.Of(s.Clone)
-	if !ours || marks.Rule != rule.Name || policy == spec.Retain || s.Clone.DeletionTimestamp != nil {
+	if !ours || marks.Rule != rule.Name || policy == spec.Retain || s.Clone.IsTerminating() {
 		return leave(reason)
 	}
 	return Decision{Action: Remove, Reason: reason}
@@ -115,7 +115,7 @@ func (s State) blocked(candidate Candidate) *Decision {
 	if candidate.Unrecorded {
 		return &Decision{Action: Leave, Reason: NotRecorded, Message: "no revision of the source may be delivered yet; its clones stay as they are"}
 	}
-	if s.Clone != nil && s.Clone.DeletionTimestamp != nil {
+	if s.Clone != nil && s.Clone.IsTerminating() {
 		return &Decision{Action: Leave, Reason: CloneTerminating, Message: "the clone is being deleted; Headwater recreates it afterwards"}
 	}
 	return nil
@@ -145,23 +145,23 @@ func (s State) heldContent(candidate Candidate) *Decision {
 // the rule had the check that it fails.
 func (s State) hasContentOf(candidate Candidate) bool {
 	clone := s.clone()
-	return clone != nil && samePayload(Desired(*candidate.Rule, candidate.Source, s.Namespace.Name), clone)
+	return clone != nil && candidate.wanted().hasPayloadOf(clone)
 }
 
 // converge returns the write that makes the target match the rule and the source.
-func (s State) converge(candidate Candidate, desired *object.Full) Decision {
+func (s State) converge(candidate Candidate, wanted *Wanted) Decision {
 	if s.Clone == nil {
-		return s.withoutClone(candidate, desired)
+		return s.withoutClone(candidate, wanted)
 	}
 	_, ours := mark.Of(s.Clone)
 	switch {
-	case !ours && (!s.Clone.MadeByUs || needsNew(desired, s.Clone)):
-		return s.takeOver(candidate, s.Clone, desired)
-	case matches(desired, s.Clone):
+	case !ours && (!s.Clone.MadeByUs || needsNew(wanted, s.Clone)):
+		return s.takeOver(candidate, s.Clone, wanted)
+	case wanted.matches(s.Clone):
 		return leave(InSync)
-	case s.Clone.Type != desired.Content.Type:
+	case s.Clone.Type != wanted.Type:
 		return Decision{Action: Recreate, Reason: TypeChanged}
-	case changesImmutable(desired, s.Clone):
+	case changesImmutable(wanted, s.Clone):
 		return Decision{Action: Recreate, Reason: WasImmutable}
 	default:
 		return Decision{Action: Update, Reason: Outdated}
@@ -170,43 +170,43 @@ func (s State) converge(candidate Candidate, desired *object.Full) Decision {
 
 // takeOver applies the rule's onConflict to an object that Headwater does not
 // manage.
-func (s State) takeOver(candidate Candidate, found *object.Digested, desired *object.Full) Decision {
+func (s State) takeOver(candidate Candidate, found *object.Digested, wanted *Wanted) Decision {
 	if found == nil || candidate.Rule.OnConflict == spec.ConflictSkip {
 		return conflict(candidate.Rule)
 	}
-	if candidate.Rule.OnConflict == spec.ConflictAdoptIfEqual && !samePayload(desired, found) {
+	if candidate.Rule.OnConflict == spec.ConflictAdoptIfEqual && !wanted.hasPayloadOf(found) {
 		return conflict(candidate.Rule)
 	}
-	if needsNew(desired, found) {
+	if needsNew(wanted, found) {
 		return Decision{Action: Recreate, Reason: TakenOver}
 	}
 	return Decision{Action: Update, Reason: TakenOver}
 }
 
-// needsNew reports whether live must be recreated to become desired.
-func needsNew(desired *object.Full, live *object.Digested) bool {
-	return live.Type != desired.Content.Type || changesImmutable(desired, live)
+// needsNew reports whether live must be recreated to become what is wanted.
+func needsNew(wanted *Wanted, live *object.Digested) bool {
+	return live.Type != wanted.Type || changesImmutable(wanted, live)
 }
 
-func (s State) withoutClone(candidate Candidate, desired *object.Full) Decision {
+func (s State) withoutClone(candidate Candidate, wanted *Wanted) Decision {
 	switch {
 	case !s.Taken:
 		return Decision{Action: Create, Reason: Missing}
 	case s.MadeByUs && s.Found == nil:
 		return Decision{Action: Update, Reason: Unmarked}
-	case s.Found != nil && matches(desired, s.Found): // it has the label by now, and the cache is behind
+	case s.Found != nil && wanted.matches(s.Found): // it has the label by now, and the cache is behind
 		return leave(InSync)
-	case s.MadeByUs && !needsNew(desired, s.Found):
+	case s.MadeByUs && !needsNew(wanted, s.Found):
 		return Decision{Action: Update, Reason: Unmarked}
 	default:
-		return s.takeOver(candidate, s.Found, desired)
+		return s.takeOver(candidate, s.Found, wanted)
 	}
 }
 
-// changesImmutable reports whether live is immutable and desired differs in fields
+// changesImmutable reports whether live is immutable and differs from what is wanted in fields
 // that the API server then does not allow to change.
-func changesImmutable(desired *object.Full, live *object.Digested) bool {
-	return live.Immutable && (!desired.Content.Immutable || !slices.Equal(desired.Digests, live.Digests))
+func changesImmutable(wanted *Wanted, live *object.Digested) bool {
+	return live.Immutable && (!wanted.Immutable || !slices.Equal(wanted.Digests, live.Digests))
 }
 
 func conflict(rule *spec.Rule) Decision {

@@ -235,7 +235,7 @@ func TestPlan(t *testing.T) {
 			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: plan.Update, reason: plan.Outdated,
 		},
 		"a clone that is being deleted is recreated afterwards": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.DeletionTimestamp = &metav1.Time{} }, action: plan.Leave, reason: plan.CloneTerminating,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); plantest.Terminate(s) }, action: plan.Leave, reason: plan.CloneTerminating,
 		},
 		"a change of type needs a new object": {
 			state: func(t *testing.T, s *plan.State) {
@@ -429,15 +429,19 @@ func inNamespace(name string) func(*testing.T, *plan.State) {
 	return func(_ *testing.T, s *plan.State) { s.Namespace = &plan.Namespace{Name: name} }
 }
 
+func desired(rule *spec.Rule, source *object.Full) *object.Full {
+	return plan.Candidate{Rule: rule, Ref: source.Ref(), Source: source}.Desired("team-a")
+}
+
 func TestDesiredSelectsAndRenamesKeys(t *testing.T) {
 	rule := synctest.Rule(t, func(c *spec.Config) {
 		c.Target.Name = "blog"
 		c.Target.Keys = []spec.KeyMapping{{From: "user"}, {From: "password", To: "PASSWORD"}}
 	})
-	desired := plan.Desired(*rule, synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}), "team-a")
-	require.Equal(t, "blog", desired.Name)
-	require.Equal(t, map[string][]byte{"user": []byte("blog"), "PASSWORD": []byte("s3cret")}, desired.Content.Data)
-	require.Equal(t, object.Digest(synctest.Hasher(t), desired.Content), desired.Digests)
+	clone := desired(rule, synctest.Source(t, map[string]string{"user": "blog", "password": "s3cret", "other": "x"}))
+	require.Equal(t, "blog", clone.Name)
+	require.Equal(t, map[string][]byte{"user": []byte("blog"), "PASSWORD": []byte("s3cret")}, clone.Content.Data)
+	require.Equal(t, object.Digest(synctest.Hasher(t), clone.Content), clone.Digests)
 }
 
 func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
@@ -464,7 +468,7 @@ func TestATypeStaysForAsLongAsTheSelectedKeysFulfilIt(t *testing.T) {
 			})
 			source.Content.Type = string(test.source)
 			rule := synctest.Rule(t, func(c *spec.Config) { c.Target.Keys = test.keys })
-			require.Equal(t, string(test.want), plan.Desired(*rule, source, "team-a").Content.Type)
+			require.Equal(t, string(test.want), desired(rule, source).Content.Type)
 		})
 	}
 }
@@ -479,14 +483,14 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 		c.Target.CopyAnnotations = []string{"*"}
 		c.Target.Labels = map[string]string{"added": "yes"}
 	})
-	desired := plan.Desired(*rule, source, "team-a")
+	clone := desired(rule, source)
 	require.Equal(t, map[string]string{
 		"team": "platform", "tier.example.org/x": "1", "added": "yes", mark.CloneLabel: "true", mark.Rule: "blog",
-	}, desired.Labels)
+	}, clone.Labels)
 	require.Equal(t, map[string]string{
 		"example.org/owner": "us",
 		mark.Rule:           "blog", mark.Source: "Secret/platform/blogsecret", mark.SourceUID: "source-1", mark.SourceVersion: "12",
-	}, desired.Annotations)
+	}, clone.Annotations)
 	require.Len(t, source.Labels, 4, "the source in the cache must not be modified")
 }
 

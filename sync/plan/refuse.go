@@ -55,11 +55,11 @@ func forbiddenType(secretType string) string {
 
 // oversize returns a refusal if the clone exceeds a size limit of the API server,
 // else nil.
-func oversize(desired *object.Full) *Decision {
-	annotations := sizeOf(desired.Annotations)
+func oversize(meta metav1.ObjectMeta, content object.Content) *Decision {
+	annotations := sizeOf(meta.Annotations)
 	payload := 0
 	names := 0
-	for _, data := range []map[string][]byte{desired.Content.Data, desired.Content.BinaryData} {
+	for _, data := range []map[string][]byte{content.Data, content.BinaryData} {
 		for key, value := range data {
 			names += len(key)
 			payload += len(value)
@@ -71,7 +71,7 @@ func oversize(desired *object.Full) *Decision {
 	}{
 		{"annotations", annotations, maxAnnotationBytes},
 		{"data", payload, maxPayloadBytes},
-		{"content", annotations + sizeOf(desired.Labels) + names + payload, maxObjectBytes},
+		{"content", annotations + sizeOf(meta.Labels) + names + payload, maxObjectBytes},
 	} {
 		if limit.bytes > limit.max {
 			return refuse(TooLarge, fmt.Sprintf("with the metadata that the rule adds, the clone would have %d bytes of %s; the API server "+

@@ -24,6 +24,9 @@ type Candidate struct {
 	// Unrecorded is true while no revision is known that the clone may have, because
 	// the source's first one is not recorded yet, or was rejected.
 	Unrecorded bool
+	// Wanted is NewWanted of these, if the caller has it: it is the same for every
+	// target. Plan computes it if it is nil.
+	Wanted *Wanted
 	// Approved is true if the source has no data and a user approved this revision of
 	// it, so that Headwater may empty the clones.
 	Approved bool

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/internal/plantest"
@@ -99,8 +100,7 @@ func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
 
 func TestAnUnlabelledCloneIsRememberedForOneVersion(t *testing.T) {
 	target := synctest.Targets(0, 1)[0]
-	found := &object.Digested{}
-	found.ResourceVersion = "7"
+	found := object.NewDigested(metav1.ObjectMeta{ResourceVersion: "7"}, object.Common{})
 	refused := plan.State{Target: target, Found: found, Taken: true, MadeByUs: true}
 	tracker := progress.NewTracker()
 	tracker.NoteFound(refused, plan.Decision{Action: plan.Refuse})

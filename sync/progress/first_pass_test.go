@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -21,7 +22,7 @@ func TestAFirstPassIsSummedUp(t *testing.T) {
 	note := func(target object.Ref, action plan.Action, exists bool, err error) {
 		state := plan.State{Target: target}
 		if exists {
-			state.Clone = &object.Digested{}
+			state.Clone = object.NewDigested(metav1.ObjectMeta{}, object.Common{})
 		}
 		pass.Record(progress.Outcome{State: state, Decision: plan.Decision{Action: action}, Err: err}, now)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"weak"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -15,28 +16,52 @@ import (
 )
 
 // assign replaces the source's content in candidate by that of the revision that
-// target gets. A rule that keeps a history without a delivery follows its source,
-// unless somebody rolled back.
-func (o *Reader) assign(candidate *plan.Candidate, target object.Ref, namespace *plan.Namespace) {
+// target gets, which it returns; nil if it keeps the source's. A rule that keeps a
+// history without a delivery follows its source, unless somebody rolled back.
+func (o *Reader) assign(candidate *plan.Candidate, target object.Ref, namespace *plan.Namespace) *delivery.Revision {
 	rule := candidate.Rule
 	if delivery.TooLarge(candidate.Source.Content, *rule.History) {
-		return
+		return nil
 	}
 	history := o.Revisions.History(revisions.Key{Rule: rule.Name, Source: candidate.Ref})
 	if rule.Stages == nil {
-		if pinned := history.Pinned(); pinned != nil {
+		pinned := history.Pinned()
+		if pinned != nil {
 			candidate.Source, candidate.Invalid = withContent(candidate.Source, pinned), ""
 		}
-		return
+		return pinned
 	}
 	stage := rule.Stages.Of(namespace.Name, namespace.Labels)
 	revision := delivery.Assign(rule.Stages, history, stage, o.RevisionOf(rule.Name, target))
 	if revision == nil {
 		candidate.Unrecorded = true
-		return
+		return nil
 	}
 	candidate.Source, candidate.Revision = withContent(candidate.Source, revision), revision.Number
 	candidate.Invalid = "" // what is not valid was recorded as rejected
+	return revision
+}
+
+// maxWanted is how many results of plan.NewWanted a Reader remembers.
+const maxWanted = 1024
+
+// wantedKey identifies what plan.NewWanted gets. It keeps no content in memory.
+type wantedKey struct {
+	rule     *spec.Rule
+	source   weak.Pointer[object.Full]
+	revision weak.Pointer[delivery.Revision]
+}
+
+// wanted returns plan.NewWanted of candidate, which is computed once and not for each
+// target. source is the cached source, and revision what assign returned for it.
+func (o *Reader) wanted(candidate plan.Candidate, source *object.Full, revision *delivery.Revision) *plan.Wanted {
+	key := wantedKey{candidate.Rule, weak.Make(source), weak.Make(revision)}
+	if known, found := o.wantedOf.Get(key); found {
+		return known.(*plan.Wanted)
+	}
+	wanted := plan.NewWanted(candidate.Rule, candidate.Source, candidate.Revision)
+	o.wantedOf.Add(key, wanted)
+	return wanted
 }
 
 // Apply returns the revisions that request changes. The error says why it cannot be

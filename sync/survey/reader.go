@@ -15,6 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
@@ -40,6 +41,8 @@ type Reader struct {
 	latest atomic.Pointer[ruleIndex]
 	// verdicts holds what Invalid returned, by checkedVersion.
 	verdicts *lru.Cache
+	// wantedOf holds what wanted returned, by wantedKey.
+	wantedOf *lru.Cache
 }
 
 // NewReader returns a Reader. It adds indexes and views to caches, which must not
@@ -69,7 +72,7 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 		return nil, err
 	}
 	return &Reader{
-		Live: live, Caches: caches, Approvals: approvals, Removals: removals, Revisions: recorded, verdicts: lru.New(maxVerdicts),
+		Live: live, Caches: caches, Approvals: approvals, Removals: removals, Revisions: recorded, verdicts: lru.New(maxVerdicts), wantedOf: lru.New(maxWanted),
 	}, nil
 }
 
@@ -103,6 +106,7 @@ func (o *Reader) State(target object.Ref) (plan.State, error) {
 				state.Requested = o.Approvals.Of(marks.Rule).Leftovers.FateOf(clone)
 			}
 		}
+		return state, nil
 	}
 	if foreign, taken := o.Caches.Unmanaged[target.Kind].Get(target.Namespace, target.Name); taken {
 		state.Taken, state.MadeByUs = true, foreign.MadeByUs
@@ -130,8 +134,12 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		candidate := plan.Candidate{Rule: rule, Ref: ref, Source: source}
 		candidate.Approved = source != nil && source.Content.Empty() && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
 		candidate.Invalid = o.Invalid(rule.Validator, source)
+		var revision *delivery.Revision
 		if source != nil && rule.KeepsHistory() {
-			o.assign(&candidate, target, namespace)
+			revision = o.assign(&candidate, target, namespace)
+		}
+		if source != nil {
+			candidate.Wanted = o.wanted(candidate, source, revision)
 		}
 		candidates = append(candidates, candidate)
 	}
@@ -178,10 +186,12 @@ func (o *Reader) Targets(rule spec.Rule, source object.Ref) []object.Ref {
 	var targets []object.Ref
 	for _, namespace := range o.Caches.Namespaces.List() {
 		target := rule.TargetRef(source, namespace.Name)
-		_, cloned := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
-		if cloned || rule.Namespaces.Matches(namespace.Name, namespace.Labels) {
-			targets = append(targets, target)
+		if !rule.Namespaces.Matches(namespace.Name, namespace.Labels) {
+			if _, cloned := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name); !cloned {
+				continue
+			}
 		}
+		targets = append(targets, target)
 	}
 	return targets
 }

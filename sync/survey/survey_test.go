@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/sync/internal/plantest"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
@@ -14,7 +13,7 @@ import (
 
 func TestOnlyACloneThatWasLeftBehindIsRetained(t *testing.T) {
 	inSync := func(*plan.State) {}
-	deleting := func(s *plan.State) { s.Clone.DeletionTimestamp = &metav1.Time{} }
+	deleting := plantest.Terminate
 	unmatched := func(s *plan.State) {
 		s.Former = synctest.Rule(t, func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} })
 	}

@@ -40,7 +40,7 @@ func TestCachesKeepNoPayload(t *testing.T) {
 	clone.Annotations = nil
 	require.NotContains(t, fmt.Sprintf("%+v", clone), "c4n4ry")
 	require.Len(t, clone.Digests, 1)
-	require.Nil(t, clone.ManagedFields)
+	require.Nil(t, clone.Meta().ManagedFields)
 }
 
 func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
@@ -68,11 +68,11 @@ func TestClonesOfOneSourceShareWhatIsTheSame(t *testing.T) {
 func TestForgedMarksTakeNoMemoryForGood(t *testing.T) {
 	interner := newCloneInterner()
 	clone := func(i int) *object.Digested {
-		clone := &object.Digested{Kind: object.Secret}
-		mark.Stamp(&clone.ObjectMeta, mark.Clone{
+		var meta metav1.ObjectMeta
+		mark.Stamp(&meta, mark.Clone{
 			Rule: fmt.Sprint("forged-", i), Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"},
 		})
-		return clone
+		return object.NewDigested(meta, object.Common{Kind: object.Secret})
 	}
 	for i := range maxKnownSources + 100 {
 		interner.share(clone(i))

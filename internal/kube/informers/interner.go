@@ -1,8 +1,6 @@
 package informers
 
 import (
-	"maps"
-	"slices"
 	"unique"
 	"weak"
 
@@ -37,9 +35,9 @@ func (s *minimalMeta) GetName() string { return s.Name }
 // GetResourceVersion implements metav1.Object.
 func (s *minimalMeta) GetResourceVersion() string { return s.ResourceVersion }
 
-// cloneInterner makes the clones of one source share equal labels, annotations and
-// digests. It remembers the latest clone of each source by a weak pointer, for a
-// bounded number of sources, so that forged marks cannot exhaust memory.
+// cloneInterner makes the clones of one source share what they have in common. It
+// remembers that of the latest clone of each source by a weak pointer, for a bounded
+// number of sources, so that forged marks cannot exhaust memory.
 type cloneInterner struct{ latest *lru.Cache }
 
 type cloneKey struct {
@@ -51,28 +49,19 @@ const maxKnownSources = 4096
 
 func newCloneInterner() cloneInterner { return cloneInterner{lru.New(maxKnownSources)} }
 
-// share replaces parts of clone with equal parts of the previous clone.
+// share replaces what clone has in common with the previous clone of its source.
 func (s cloneInterner) share(clone *object.Digested) {
-	clone.Type = unique.Make(clone.Type).Value()
+	clone.Namespace, clone.Name = unique.Make(clone.Namespace).Value(), unique.Make(clone.Name).Value()
 	marks, ours := mark.Of(clone)
 	if !ours {
 		return
 	}
 	key := cloneKey{marks.Rule, marks.Source}
 	known, _ := s.latest.Get(key)
-	s.latest.Add(key, weak.Make(clone))
-	pointer, _ := known.(weak.Pointer[object.Digested])
-	other := pointer.Value()
-	if other == nil {
+	pointer, _ := known.(weak.Pointer[object.Common])
+	if other := pointer.Value(); other != nil && clone.Common.Equal(other) {
+		clone.Common = other
 		return
 	}
-	if maps.Equal(clone.Labels, other.Labels) {
-		clone.Labels = other.Labels
-	}
-	if maps.Equal(clone.Annotations, other.Annotations) {
-		clone.Annotations = other.Annotations
-	}
-	if slices.Equal(clone.Digests, other.Digests) {
-		clone.Digests = other.Digests
-	}
+	s.latest.Add(key, weak.Make(clone.Common))
 }

@@ -4,6 +4,8 @@ package plantest
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
@@ -15,7 +17,7 @@ import (
 // it.
 func CloneOf(tb testing.TB, rule *spec.Rule, source *object.Full, namespace string) *object.Digested {
 	tb.Helper()
-	clone := plan.Desired(*rule, source, namespace).Digested(synctest.Hasher(tb))
+	clone := plan.Candidate{Rule: rule, Ref: source.Ref(), Source: source}.Desired(namespace).Digested(synctest.Hasher(tb))
 	clone.UID, clone.ResourceVersion = "clone-1", "7"
 	return clone
 }
@@ -32,6 +34,13 @@ func StateOf(rule *spec.Rule, source *object.Full, namespace *plan.Namespace) pl
 func InSync(tb testing.TB, s *plan.State) {
 	tb.Helper()
 	s.Clone = CloneOf(tb, s.Candidates[0].Rule, s.Candidates[0].Source, s.Namespace.Name)
+}
+
+// Terminate makes the clone of s one that is being deleted.
+func Terminate(s *plan.State) {
+	meta := s.Clone.Meta()
+	meta.DeletionTimestamp = &metav1.Time{}
+	s.Clone = object.NewDigested(meta, *s.Clone.Common)
 }
 
 // Unlabel removes the label from the clone of s.
