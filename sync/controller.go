@@ -190,7 +190,7 @@ func (c *controller) beginPropagation(rule spec.Rule, source *object.Full, targe
 	if c.working.Load() && len(targets) > 0 {
 		key := progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}
 		c.progress.BeginPropagation(key, source.ResourceVersion, targets, c.now())
-		c.counts.AllChanged() // the targets now wait since then
+		c.counts.SourceChanged(key.Rule, key.Source) // the targets now wait since then
 		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
 	}
 }

@@ -48,7 +48,7 @@ func (w *countsWorld) fight() string {
 		c.progress.NoteChange(clone)
 		c.progress.Settle(state, plan.Plan(state), c.progress.ChangeOf(target), w.now)
 	}
-	c.counts.NamespaceChanged(target.Namespace)
+	c.counts.TargetChanged(target)
 	w.remove(w.typed(), "secrets", target.Namespace, target.Name)
 	return fmt.Sprint(target, " ", c.progress.IsFought(target, w.now))
 }

@@ -83,6 +83,37 @@ func (w *countsWorld) difference() string {
 	return ""
 }
 
+// A handler may run later than a reader of the cache.
+func TestCountsOfARuleAreAsNewAsItsSources(t *testing.T) {
+	w := newCountsWorld(t, 1)
+	c, rule := w.view.controller, w.rules[0]
+	w.put(w.metadata, "namespaces", "", &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team-0", ResourceVersion: w.nextVersion()},
+	})
+	w.put(w.typed(), "secrets", "platform", &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1", ResourceVersion: w.nextVersion()},
+		Data:       map[string][]byte{"password": []byte("c4n4ry")},
+	})
+	cached := func(exists bool) func() bool {
+		return func() bool {
+			source, _ := c.Caches.Sources.Get(rule.Source.Ref())
+			_, found := c.Caches.Namespaces.Get("", "team-0")
+			return found && (source != nil) == exists
+		}
+	}
+	require.Eventually(t, cached(true), time.Minute, time.Millisecond)
+	unsubscribed := counts.New(counts.Params{
+		Reader: c.Reader, Tracker: c.progress, Lookup: c.lookUp, MaxFraction: func() float64 { return 1 }, Now: func() time.Time { return w.now },
+	})
+	behind := func() int {
+		return unsubscribed.Current(&rule).Clones[counts.Key{Rule: rule.Name, Status: survey.Behind, Reason: plan.Missing}]
+	}
+	require.Equal(t, 1, behind())
+	w.remove(w.typed(), "secrets", "platform", "blogsecret")
+	require.Eventually(t, cached(false), time.Minute, time.Millisecond)
+	require.Zero(t, behind())
+}
+
 // The settings are no object in a cache.
 func TestAHoldThatEndsIsCountedEverywhere(t *testing.T) {
 	w := newCountsWorld(t, 1)
@@ -160,6 +191,7 @@ func BenchmarkScrape(b *testing.B) {
 		c := v.controller
 		now := time.Unix(5000, 0)
 		c.now = func() time.Time { return now }
+		one := object.Ref{Kind: object.Secret, Namespace: "team-5", Name: "source-5"}
 		current := 0
 		for key, many := range c.counts.Latest().Clones {
 			require.Equal(b, survey.Current, key.Status)
@@ -173,7 +205,7 @@ func BenchmarkScrape(b *testing.B) {
 		}{
 			{"survey", func() { v.Survey(func(survey.CloneStatus) {}) }},
 			{"all-changed", func() { c.counts.AllChanged(); c.counts.Latest() }},
-			{"one-namespace-changed", func() { c.counts.NamespaceChanged("team-5"); c.counts.Latest() }},
+			{"one-clone-changed", func() { c.counts.TargetChanged(one); c.counts.Latest() }},
 			{"nothing-changed", func() { c.counts.Latest() }},
 		} {
 			b.Run(fmt.Sprintf("clones=%d/%s", clones, bench.name), func(b *testing.B) {

@@ -206,7 +206,7 @@ func (w *countsWorld) reconcile() string {
 	default:
 	}
 	w.view.controller.progress.Record(progress.Outcome{State: state, Decision: decision, Rule: ruleOf(state, decision)}, w.now)
-	w.view.controller.counts.NamespaceChanged(target.Namespace)
+	w.view.controller.counts.TargetChanged(target)
 	return fmt.Sprint(target, " ", decision.Action)
 }
 

@@ -22,8 +22,8 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.Approvals.Ref {
 		return c.settle(ctx)
 	}
-	defer c.counts.NamespaceChanged(target.Namespace) // failures, fights and objects found count
-	changed := c.progress.ChangeOf(target)            // before gather, so that the state includes at least these changes
+	defer c.counts.TargetChanged(target)   // failures, fights and objects found count
+	changed := c.progress.ChangeOf(target) // before gather, so that the state includes at least these changes
 	if c.postponeRepair(ctx, target, changed) {
 		return nil
 	}

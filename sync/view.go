@@ -118,6 +118,22 @@ func (v *View) SurveyRule(rule string, report func(survey.CloneStatus)) {
 	c.SurveyRule(rule, c.maxFraction(), c.lookUp, func(f survey.CloneStatus) { report(c.progress.Mark(f, now)) })
 }
 
+// CountsOf returns how many clones of rule have each status now, as SurveyRule would
+// report. counted is false if the rule is not in force.
+func (v *View) CountsOf(rule string) (clones map[survey.Status]int, counted bool) {
+	named, inForce := v.controller.Live.Load().Named(rule)
+	if !inForce {
+		return nil, false
+	}
+	clones = map[survey.Status]int{}
+	for key, number := range v.controller.counts.Current(named).Clones {
+		if key.Rule == rule {
+			clones[key.Status] += number
+		}
+	}
+	return clones, true
+}
+
 // RulesOf returns the names of the rules that may clone to target.
 func (v *View) RulesOf(target object.Ref) []string {
 	var names []string

@@ -133,7 +133,7 @@ func watchSelected(tracker clienttesting.ObjectTracker) clienttesting.WatchReact
 // fail records that the write of rule blog's clone at target failed.
 func fail(c *controller, target object.Ref, err error, at time.Time) {
 	c.progress.Record(progress.Outcome{State: plan.State{Target: target}, Rule: "blog", Err: err}, at)
-	c.counts.NamespaceChanged(target.Namespace)
+	c.counts.TargetChanged(target)
 }
 
 func twoRules(t *testing.T) []spec.Rule {

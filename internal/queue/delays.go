@@ -23,22 +23,26 @@ func nextDelayed(name string, next func() time.Time) prometheus.Collector {
 }
 
 // delay records that key is due once wait has passed, unless it is due before.
-func (r *Runner[K]) delay(key K, wait time.Duration) {
+func (r *Runner[K]) delay(key item[K], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := time.Now().Add(wait)
 	if known, found := r.delayed[key]; !found || at.Before(known) {
 		r.delayed[key] = at
 	}
+	r.most = max(r.most, len(r.delayed))
 }
 
 // due forgets the delay of a key that a worker took, if it has passed. The work
 // queue still adds the key later if it has not.
-func (r *Runner[K]) due(key K) {
+func (r *Runner[K]) due(key item[K]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at, found := r.delayed[key]; found && !at.After(time.Now()) {
 		delete(r.delayed, key)
+	}
+	if len(r.delayed) == 0 && r.most > manyKeys {
+		r.delayed, r.most = map[item[K]]time.Time{}, 0 // see lanes.shrink
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -41,11 +42,16 @@ type Runner[K comparable] struct {
 	metrics   workqueue.MetricsProvider
 
 	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[K]
-	lanes *lanes[K]
-	// delayed is when each delayed key is due.
-	delayed map[K]time.Time
+	queue workqueue.TypedRateLimitingInterface[item[K]]
+	lanes *lanes[item[K]]
+	// delayed is when each delayed key is due; most is how many were at once.
+	delayed map[item[K]]time.Time
+	most    int
 }
+
+// item is a key in the maps of the work queue, of which some never shrink: it takes
+// the memory of a pointer.
+type item[K comparable] = unique.Handle[K]
 
 // New returns a Runner. It accepts keys only while it is open.
 func New[K comparable](options Options, reconcile func(context.Context, K) error) *Runner[K] {
@@ -67,20 +73,20 @@ func (r *Runner[K]) OnDrained(drained func()) { r.drained = drained }
 func (r *Runner[K]) Open() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lanes = newLanes[K]()
-	r.delayed = map[K]time.Time{}
-	limiter := recordingLimiter[K]{
-		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](retryBase, retryMax), record: r.delay,
+	r.lanes = newLanes[item[K]]()
+	r.delayed = map[item[K]]time.Time{}
+	limiter := recordingLimiter[item[K]]{
+		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[item[K]](retryBase, retryMax), record: r.delay,
 	}
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item[K]]{
 		Name: r.options.Name,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item[K]]{
 			Name: r.options.Name, MetricsProvider: r.metrics, Queue: r.lanes,
 		}),
 		MetricsProvider: r.metrics,
 	})
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[K]{Name: r.options.Name, DelayingQueue: delaying})
+		workqueue.TypedRateLimitingQueueConfig[item[K]]{Name: r.options.Name, DelayingQueue: delaying})
 }
 
 // Close drops all keys and makes the Runner reject new ones.
@@ -94,8 +100,9 @@ func (r *Runner[K]) Close() {
 func (r *Runner[K]) Fresh(key K) {
 	queue, lanes := r.current()
 	if queue != nil {
-		lanes.promote(key)
-		queue.Add(key)
+		at := unique.Make(key)
+		lanes.promote(at)
+		queue.Add(at)
 		r.added(key)
 	}
 }
@@ -108,9 +115,10 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 	}
 	queue, lanes := r.current()
 	if queue != nil {
-		lanes.promote(key)
-		r.delay(key, delay)
-		queue.AddAfter(key, delay)
+		at := unique.Make(key)
+		lanes.promote(at)
+		r.delay(at, delay)
+		queue.AddAfter(at, delay)
 		r.added(key)
 	}
 }
@@ -118,7 +126,7 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 // Bulk adds a key that waits until no fresh key is left.
 func (r *Runner[K]) Bulk(key K) {
 	if queue, _ := r.current(); queue != nil {
-		queue.Add(key)
+		queue.Add(unique.Make(key))
 		r.added(key)
 	}
 }
@@ -126,13 +134,14 @@ func (r *Runner[K]) Bulk(key K) {
 // After adds a bulk key after delay.
 func (r *Runner[K]) After(key K, delay time.Duration) {
 	if queue, _ := r.current(); queue != nil {
-		r.delay(key, delay)
-		queue.AddAfter(key, delay)
+		at := unique.Make(key)
+		r.delay(at, delay)
+		queue.AddAfter(at, delay)
 		r.added(key)
 	}
 }
 
-func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[K], *lanes[K]) {
+func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[item[K]], *lanes[item[K]]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.queue, r.lanes
@@ -159,25 +168,26 @@ func (r *Runner[K]) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], lanes *lanes[K]) bool {
-	key, shutdown := queue.Get()
+func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[item[K]], lanes *lanes[item[K]]) bool {
+	at, shutdown := queue.Get()
 	if shutdown {
 		return false
 	}
 	defer lanes.done()
-	defer queue.Done(key)
-	r.due(key)
+	defer queue.Done(at)
+	r.due(at)
 	if ctx.Err() != nil {
 		return false
 	}
+	key := at.Value()
 	err := r.call(ctx, key)
 	if err == nil {
-		queue.Forget(key)
+		queue.Forget(at)
 		return true
 	}
 	if ctx.Err() == nil {
-		r.options.Log.Warn("reconcile failed; retrying with backoff", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(key)+1), zap.Error(err))
-		queue.AddRateLimited(key)
+		r.options.Log.Warn("reconcile failed; retrying with backoff", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(at)+1), zap.Error(err))
+		queue.AddRateLimited(at)
 	}
 	return true
 }

@@ -74,6 +74,17 @@ func NewCloneFacts() *CloneFacts {
 	return &CloneFacts{counts: map[survey.Status]int{}, problems: problems{}}
 }
 
+// Counted returns the facts of so many clones by status; nil if some of them need
+// attention, because what is wrong with those must be known, too.
+func Counted(clones map[survey.Status]int) *CloneFacts {
+	for status := range clones {
+		if status.NeedsAttention() {
+			return nil
+		}
+	}
+	return &CloneFacts{counts: clones, problems: problems{}}
+}
+
 // Add counts one clone.
 func (c *CloneFacts) Add(f survey.CloneStatus) {
 	c.counts[f.Status]++

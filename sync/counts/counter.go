@@ -42,80 +42,98 @@ type Counter struct {
 	snapshots snapshots
 
 	mu sync.Mutex
-	// changed are the namespaces to recount, in addition to all if all is true.
-	changed map[string]struct{}
-	all     bool
+	// changed is what to recount.
+	changed changes
 
 	// The rest is for count, which runs once at a time.
 
-	// set are the rules of the last count.
-	set *rules.Set[spec.Rule]
-	// namespaces holds the namespaces with clones; waiting those of them with clones
-	// that wait for a write.
-	namespaces, waiting map[string]*tally
-	totals              map[Key]*total
-	// held is the decision that replaced the due removals of a rule, or nil, for each
-	// rule with such removals; guarded is in how many namespaces.
+	// set are the rules of the last count; versions are those of sources of rules that
+	// Current counted for.
+	set      *rules.Set[spec.Rule]
+	versions map[ruleSource]string
+	// counted holds what each namespace adds to the totals, if it has clones.
+	counted map[string][]entry
+	totals  map[Key]*total
+	// due holds the targets that wait for a write.
+	due map[object.Ref]dueTarget
+	// guarded holds the targets whose clone is due for removal, and their rule; held is
+	// the decision that replaced these removals, or nil, for each of the rules.
+	guarded map[object.Ref]string
 	held    map[string]*plan.Decision
-	guarded map[string]int
+}
+
+// total is how many clones have one Key.
+type total struct{ clones int }
+
+// entry is one target in a namespace, for one rule.
+type entry struct {
+	kind  object.Kind
+	name  string
+	total *total
+}
+
+// dueTarget is since when a target waits for a write, and for what.
+type dueTarget struct {
+	key   progress.PendingKey
+	since time.Time
 }
 
 // New returns a Counter that counts everything at first. Call Watch before the caches
 // run.
 func New(p Params) *Counter {
 	return &Counter{
-		Params: p, all: true, changed: map[string]struct{}{}, namespaces: map[string]*tally{}, waiting: map[string]*tally{},
-		totals: map[Key]*total{}, guarded: map[string]int{},
+		Params: p, changed: changes{all: true}, counted: map[string][]entry{}, totals: map[Key]*total{},
+		due: map[object.Ref]dueTarget{}, guarded: map[object.Ref]string{}, versions: map[ruleSource]string{},
 	}
-}
-
-// NamespaceChanged records that the state of clones in namespace may have changed. Call
-// it after the change.
-func (c *Counter) NamespaceChanged(namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.changed[namespace] = struct{}{}
-}
-
-// AllChanged records that the state of any clone may have changed. Call it after the
-// change.
-func (c *Counter) AllChanged() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = true
 }
 
 // Latest returns the counts. Calls in short succession share a Snapshot.
 func (c *Counter) Latest() *Snapshot { return c.snapshots.load(c.Now(), c.count) }
 
-func (c *Counter) takeChanged() (changed map[string]struct{}, all bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed, all = c.changed, c.all
-	c.changed, c.all = map[string]struct{}{}, false
-	return changed, all
+// Current returns the counts of now. Those of rule are not older than the versions of
+// its sources that the cache shows, although Watch may not have heard of these yet.
+func (c *Counter) Current(rule *spec.Rule) *Snapshot {
+	return c.snapshots.renew(func() *Snapshot {
+		for _, source := range c.Reader.Sources(rule.Base) {
+			version := ""
+			if found, _ := c.Reader.Caches.Sources.Get(source); found != nil {
+				version = found.ResourceVersion
+			}
+			of := ruleSource{rule.Name, source}
+			if counted, known := c.versions[of]; !known || counted != version {
+				c.versions[of] = version
+				c.SourceChanged(rule.Name, source)
+			}
+		}
+		return c.count()
+	})
 }
 
 // count recounts what changed.
 func (c *Counter) count() *Snapshot {
 	began := c.Now()
 	c.Tracker.ForgetFights(began)
-	reading := &reading{counter: c, now: began, known: map[string]*plan.Decision{}, places: map[object.Ref]struct{}{}}
-	changed, all := c.takeChanged()
+	r := &reading{counter: c, now: began, known: map[string]*plan.Decision{}, places: map[object.Ref]struct{}{}}
+	changed := c.takeChanges()
 	set := c.Reader.Live.Load()
-	if all || set != c.set || c.holdsChanged(reading) {
-		c.addAll(changed)
+	if changed.all || set != c.set || c.holdsChanged(r) {
+		changed = changes{namespaces: c.allNamespaces()}
 	}
-	c.set = set
-	if len(changed) > 0 {
-		reading.readSources(set)
+	if set != c.set {
+		c.set, c.versions = set, map[ruleSource]string{}
 	}
-	for namespace := range changed {
-		c.replace(namespace, reading.tally(namespace))
+	if len(changed.namespaces) > 0 {
+		r.readSources(set)
+	}
+	for namespace := range changed.namespaces {
+		r.recountNamespace(namespace)
+	}
+	for target := range r.targetsOf(changed) {
+		r.recount(target)
 	}
 	c.held = map[string]*plan.Decision{}
-	for rule := range c.guarded {
-		c.held[rule] = reading.held(rule)
+	for _, rule := range c.guarded {
+		c.held[rule] = r.held(rule)
 	}
 	taken := &Snapshot{Clones: c.sum(), Oldest: c.oldest(began)}
 	ended := c.Now()
@@ -125,22 +143,24 @@ func (c *Counter) count() *Snapshot {
 
 // holdsChanged reports whether the removals of a rule are held that were not held at the
 // last count, or the reverse.
-func (c *Counter) holdsChanged(reading *reading) bool {
+func (c *Counter) holdsChanged(r *reading) bool {
 	for rule, was := range c.held {
-		if is := reading.held(rule); (is == nil) != (was == nil) {
+		if is := r.held(rule); (is == nil) != (was == nil) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *Counter) addAll(changed map[string]struct{}) {
+func (c *Counter) allNamespaces() map[string]struct{} {
+	all := map[string]struct{}{}
 	for _, namespace := range c.Reader.Caches.Namespaces.List() {
-		changed[namespace.Name] = struct{}{}
+		all[namespace.Name] = struct{}{}
 	}
-	for namespace := range c.namespaces {
-		changed[namespace] = struct{}{}
+	for namespace := range c.counted {
+		all[namespace] = struct{}{}
 	}
+	return all
 }
 
 // sum returns the totals, and forgets those that became 0.
@@ -159,35 +179,10 @@ func (c *Counter) sum() map[Key]int {
 // oldest returns the longest waiting times; 0 for what no clone waits for.
 func (c *Counter) oldest(now time.Time) progress.OldestPending {
 	oldest := progress.NoPending(c.Reader.RuleNames())
-	for _, tally := range c.waiting {
-		for key, since := range tally.since {
-			oldest[key] = max(oldest[key], now.Sub(since))
-		}
+	for _, due := range c.due {
+		oldest[due.key] = max(oldest[due.key], now.Sub(due.since))
 	}
 	return oldest
-}
-
-// replace replaces the counts of namespace. fresh is nil if it has no clones.
-func (c *Counter) replace(namespace string, fresh *tally) {
-	old := c.namespaces[namespace]
-	delete(c.namespaces, namespace)
-	delete(c.waiting, namespace)
-	if fresh != nil {
-		c.namespaces[namespace] = fresh
-		fresh.addTo(c, 1)
-		if len(fresh.due) > 0 {
-			c.waiting[namespace] = fresh
-		}
-	}
-	if old == nil {
-		return
-	}
-	old.addTo(c, -1)
-	for target := range old.due {
-		if fresh == nil || !fresh.isDue(target) {
-			c.Tracker.NotDue(target)
-		}
-	}
 }
 
 func (c *Counter) total(key Key) *total {
@@ -197,49 +192,4 @@ func (c *Counter) total(key Key) *total {
 		c.totals[key] = known
 	}
 	return known
-}
-
-// total is how many clones have one Key.
-type total struct{ clones int }
-
-// tally is what one namespace adds to the totals. Most have one part.
-type tally struct {
-	parts []part
-	// guarded are the rules with due removals.
-	guarded map[string]bool
-	// due are the targets that wait for a write, since is when the first began to.
-	due   map[object.Ref]struct{}
-	since map[progress.PendingKey]time.Time
-}
-
-type part struct {
-	total  *total
-	clones int
-}
-
-func (t *tally) isDue(target object.Ref) bool {
-	_, isDue := t.due[target]
-	return isDue
-}
-
-func (t *tally) add(total *total) {
-	for i := range t.parts {
-		if t.parts[i].total == total {
-			t.parts[i].clones++
-			return
-		}
-	}
-	t.parts = append(t.parts, part{total, 1})
-}
-
-// addTo adds t to the totals of c, times factor, which is 1 or -1.
-func (t *tally) addTo(c *Counter, factor int) {
-	for _, part := range t.parts {
-		part.total.clones += factor * part.clones
-	}
-	for rule := range t.guarded {
-		if c.guarded[rule] += factor; c.guarded[rule] == 0 {
-			delete(c.guarded, rule)
-		}
-	}
 }

@@ -1,6 +1,8 @@
 package counts
 
 import (
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -11,14 +13,14 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// reading recounts namespaces at one moment.
+// reading recounts clones at one moment.
 type reading struct {
 	counter *Counter
 	now     time.Time
 	// known is what held returned.
 	known   map[string]*plan.Decision
 	sources []sourcesOf
-	// places is what targets returned last.
+	// places is what targetsIn returned last.
 	places map[object.Ref]struct{}
 }
 
@@ -45,9 +47,9 @@ func (r *reading) held(rule string) *plan.Decision {
 	return decision
 }
 
-// targets returns the targets in namespace that a rule wants or that have a clone, until
-// the next call.
-func (r *reading) targets(namespace string) map[object.Ref]struct{} {
+// targetsIn returns the targets in namespace that a rule wants or that have a clone,
+// until the next call.
+func (r *reading) targetsIn(namespace string) map[object.Ref]struct{} {
 	clear(r.places)
 	if found, exists := r.counter.Reader.Caches.Namespaces.Get("", namespace); exists {
 		for _, of := range r.sources {
@@ -65,32 +67,80 @@ func (r *reading) targets(namespace string) map[object.Ref]struct{} {
 	return r.places
 }
 
-// tally counts the clones in namespace; nil if it has none. If the state of one of them
-// can change with the time or is not known yet, the next count reads namespace again.
-func (r *reading) tally(namespace string) *tally {
-	found, again := &tally{}, false
-	held := func(rule string) *plan.Decision {
-		if found.guarded == nil {
-			found.guarded = map[string]bool{}
+// targetsOf returns the changed targets, and those of the changed sources, some of them
+// twice.
+func (r *reading) targetsOf(changed changes) iter.Seq[object.Ref] {
+	return func(yield func(object.Ref) bool) {
+		for target := range changed.targets {
+			if !yield(target) {
+				return
+			}
 		}
-		found.guarded[rule] = true
+		for of := range changed.sources {
+			rule, inForce := r.counter.set.Named(of.rule)
+			if !inForce {
+				continue // the change of the rules changed everything
+			}
+			for _, target := range r.counter.Reader.Targets(*rule, of.source) {
+				if !yield(target) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (r *reading) recountNamespace(namespace string) {
+	before := r.counter.counted[namespace]
+	targets := r.targetsIn(namespace)
+	for _, old := range before {
+		targets[object.Ref{Kind: old.kind, Namespace: namespace, Name: old.name}] = struct{}{}
+	}
+	for target := range targets {
+		r.recount(target)
+	}
+}
+
+// recount counts the clone at target again. If its state can change with the time or
+// is not known yet, the next count does so, too.
+func (r *reading) recount(target object.Ref) {
+	c := r.counter
+	entries := c.uncount(target)
+	_, wasDue := c.due[target]
+	delete(c.due, target)
+	delete(c.guarded, target)
+	again := false
+	held := func(rule string) *plan.Decision {
+		c.guarded[target] = rule
 		return r.held(rule)
 	}
-	for target := range r.targets(namespace) {
-		err := r.counter.Reader.ReportTarget(target, r.counter.Lookup, held, func(f survey.CloneStatus) {
-			f = r.counter.Tracker.Mark(f, r.now)
-			again = again || changesWithTime(f.Decision.Reason)
-			r.add(found, f)
-		})
-		again = again || err != nil // a source namespace is not cached yet
+	err := c.Reader.ReportTarget(target, c.Lookup, held, func(f survey.CloneStatus) {
+		f = c.Tracker.Mark(f, r.now)
+		again = again || changesWithTime(f.Decision.Reason)
+		entries = append(entries, r.count(f))
+	})
+	if len(entries) > 0 {
+		c.counted[target.Namespace] = entries
+	} else {
+		delete(c.counted, target.Namespace)
 	}
-	if again {
-		r.counter.NamespaceChanged(namespace)
+	if _, isDue := c.due[target]; wasDue && !isDue {
+		c.Tracker.NotDue(target)
 	}
-	if len(found.parts) == 0 && len(found.guarded) == 0 {
-		return nil
+	if again || err != nil { // the error says that a source namespace is not cached yet
+		c.TargetChanged(target)
 	}
-	return found
+}
+
+// uncount takes target from the totals. It returns what remains of its namespace.
+func (c *Counter) uncount(target object.Ref) []entry {
+	return slices.DeleteFunc(c.counted[target.Namespace], func(e entry) bool {
+		if e.kind != target.Kind || e.name != target.Name {
+			return false
+		}
+		e.total.clones--
+		return true
+	})
 }
 
 // changesWithTime reports whether reason can cease to hold without any change: fights
@@ -99,19 +149,14 @@ func changesWithTime(reason plan.Reason) bool {
 	return reason == progress.Fighting || reason == plan.Pruned || reason == plan.Released
 }
 
-// add counts f.
-func (r *reading) add(found *tally, f survey.CloneStatus) {
-	label := r.counter.Reader.RuleLabel(f.Rule)
-	found.add(r.counter.total(Key{label, f.Status, f.Decision.Reason}))
-	if !f.Decision.Writes() {
-		return
+// count adds f to the totals.
+func (r *reading) count(f survey.CloneStatus) entry {
+	c := r.counter
+	label := c.Reader.RuleLabel(f.Rule)
+	counted := entry{f.Target.Kind, f.Target.Name, c.total(Key{label, f.Status, f.Decision.Reason})}
+	counted.total.clones++
+	if f.Decision.Writes() {
+		c.due[f.Target] = dueTarget{progress.PendingKey{Rule: label, Status: f.Status}, c.Tracker.DueSince(f, r.now)}
 	}
-	if found.due == nil {
-		found.due, found.since = map[object.Ref]struct{}{}, map[progress.PendingKey]time.Time{}
-	}
-	found.due[f.Target] = struct{}{}
-	since, key := r.counter.Tracker.DueSince(f, r.now), progress.PendingKey{Rule: label, Status: f.Status}
-	if first, known := found.since[key]; !known || since.Before(first) {
-		found.since[key] = since
-	}
+	return counted
 }

@@ -49,6 +49,24 @@ func (s *snapshots) load(now time.Time, count func() *Snapshot) *Snapshot {
 		<-running.ended
 		return running.result
 	}
+	return s.run(count)
+}
+
+// renew calls count, after a count that runs already: that one may have begun too early.
+func (s *snapshots) renew(count func() *Snapshot) *Snapshot {
+	for {
+		s.mu.Lock()
+		running := s.running
+		if running == nil {
+			return s.run(count)
+		}
+		s.mu.Unlock()
+		<-running.ended
+	}
+}
+
+// run calls count and stores the result. It unlocks s.mu, which the caller locked.
+func (s *snapshots) run(count func() *Snapshot) *Snapshot {
 	running := &runningCount{ended: make(chan struct{})}
 	s.running = running
 	s.mu.Unlock()

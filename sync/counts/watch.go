@@ -29,13 +29,16 @@ func (c *Counter) Watch() error {
 	if err := all.Add(reader.Caches.Sources.OnChange(c.sourceChanged)); err != nil {
 		return err
 	}
-	_, err = reader.Revisions.OnChange(func(informers.Change[*revisions.Stored]) { c.AllChanged() })
+	_, err = reader.Revisions.OnChange(func(change informers.Change[*revisions.Stored]) {
+		key := change.Latest().Key()
+		c.SourceChanged(key.Rule, key.Source)
+	})
 	return err
 }
 
 func (c *Counter) watchObjects(kind object.Kind, all *informers.Subscriptions) error {
 	err := all.Add(c.Reader.Caches.Clones[kind].OnChange(func(change informers.Change[*object.Digested]) {
-		c.NamespaceChanged(change.Latest().Namespace)
+		c.TargetChanged(change.Latest().Ref())
 	}))
 	if err != nil {
 		return err
@@ -44,7 +47,7 @@ func (c *Counter) watchObjects(kind object.Kind, all *informers.Subscriptions) e
 		found := change.Latest()
 		target := object.Ref{Kind: kind, Namespace: found.Namespace, Name: found.Name}
 		if len(c.Reader.RuleIndex(c.Reader.Live.Load()).Of(target)) > 0 { // else no rule wants this name
-			c.NamespaceChanged(target.Namespace)
+			c.TargetChanged(target)
 		}
 	}))
 }
@@ -53,9 +56,11 @@ func (c *Counter) watchObjects(kind object.Kind, all *informers.Subscriptions) e
 func (c *Counter) sourceChanged(change informers.Change[*object.Full]) {
 	set := c.Reader.Live.Load()
 	for _, version := range []*object.Full{change.Old, change.New} {
-		if version != nil && len(set.ForSource(version.Ref(), version.Labels)) > 0 {
-			c.AllChanged()
-			return
+		if version == nil {
+			continue
+		}
+		for _, rule := range set.ForSource(version.Ref(), version.Labels) {
+			c.SourceChanged(rule.Name, version.Ref())
 		}
 	}
 }

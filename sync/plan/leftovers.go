@@ -94,6 +94,6 @@ func (s State) ruleRemoved(onRuleRemoved string) Decision {
 // IsLeftover reports whether the clone's rule is no longer in the configuration
 // and no other rule wants the clone.
 func (s State) IsLeftover() bool {
-	decision := s.Unwanted()
-	return s.Former == nil && decision != nil && (decision.Reason == RuleRemoved || decision.Reason == Pruned || decision.Reason == Released)
+	decision, unwanted := s.Unwanted()
+	return s.Former == nil && unwanted && (decision.Reason == RuleRemoved || decision.Reason == Pruned || decision.Reason == Released)
 }

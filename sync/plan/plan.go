@@ -12,8 +12,8 @@ import (
 // Plan decides what to do at one target. It is pure: the same state always gives
 // the same decision, and after the decision is carried out, Plan wants no write.
 func Plan(s State) Decision {
-	if decision := s.Unwanted(); decision != nil {
-		return *decision
+	if decision, unwanted := s.Unwanted(); unwanted {
+		return decision
 	}
 	candidate := s.Candidates[0]
 	if obstacle := s.blocked(candidate); obstacle != nil {
@@ -30,21 +30,19 @@ func Plan(s State) Decision {
 	return decision
 }
 
-// Unwanted returns the decision for a target that no rule wants a clone at; nil if
-// a rule with an existing source wants one.
-func (s State) Unwanted() *Decision {
-	decision := leave(NotSelected)
+// Unwanted returns the decision for a target that no rule wants a clone at. unwanted is
+// false if a rule with an existing source wants one.
+func (s State) Unwanted() (decision Decision, unwanted bool) {
 	switch {
 	case s.Namespace == nil || s.Namespace.Terminating:
-		decision = leave(NamespaceGone)
+		return leave(NamespaceGone), true
 	case len(s.Candidates) == 0:
-		decision = s.orphaned()
+		return s.orphaned(), true
 	case s.Candidates[0].Source == nil:
-		decision = s.withoutSource(s.Candidates[0].Rule)
+		return s.withoutSource(s.Candidates[0].Rule), true
 	default:
-		return nil
+		return Decision{}, false
 	}
-	return &decision
 }
 
 // withoutSource returns the decision for a target of rule whose source does not

@@ -15,13 +15,13 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// assign replaces the source's content in candidate by that of the revision that
-// target gets, which it returns; nil if it keeps the source's. A rule that keeps a
-// history without a delivery follows its source, unless somebody rolled back.
-func (o *Reader) assign(candidate *plan.Candidate, target object.Ref, namespace *plan.Namespace) *delivery.Revision {
+// assign returns candidate with the content of the revision that target gets in place
+// of the source's, and that revision; nil if candidate keeps the source's. A rule that
+// keeps a history without a delivery follows its source, unless somebody rolled back.
+func (o *Reader) assign(candidate plan.Candidate, target object.Ref, namespace *plan.Namespace) (plan.Candidate, *delivery.Revision) {
 	rule := candidate.Rule
 	if delivery.TooLarge(candidate.Source.Content, *rule.History) {
-		return nil
+		return candidate, nil
 	}
 	history := o.Revisions.History(revisions.Key{Rule: rule.Name, Source: candidate.Ref})
 	if rule.Stages == nil {
@@ -29,17 +29,17 @@ func (o *Reader) assign(candidate *plan.Candidate, target object.Ref, namespace 
 		if pinned != nil {
 			candidate.Source, candidate.Invalid = withContent(candidate.Source, pinned), ""
 		}
-		return pinned
+		return candidate, pinned
 	}
 	stage := rule.Stages.Of(namespace.Name, namespace.Labels)
 	revision := delivery.Assign(rule.Stages, history, stage, o.RevisionOf(rule.Name, target))
 	if revision == nil {
 		candidate.Unrecorded = true
-		return nil
+		return candidate, nil
 	}
 	candidate.Source, candidate.Revision = withContent(candidate.Source, revision), revision.Number
 	candidate.Invalid = "" // what is not valid was recorded as rejected
-	return revision
+	return candidate, revision
 }
 
 // maxWanted is how many results of plan.NewWanted a Reader remembers.

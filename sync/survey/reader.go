@@ -136,7 +136,7 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		candidate.Invalid = o.Invalid(rule.Validator, source)
 		var revision *delivery.Revision
 		if source != nil && rule.KeepsHistory() {
-			revision = o.assign(&candidate, target, namespace)
+			candidate, revision = o.assign(candidate, target, namespace)
 		}
 		if source != nil {
 			candidate.Wanted = o.wanted(candidate, source, revision)
@@ -231,7 +231,7 @@ func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (d
 		if len(gone) > 0 {
 			delete(gone, plan.HashOf(clone.Ref())) // not removed yet, or recreated
 		}
-		if decision := state.Unwanted(); decision != nil && decision.IsGuarded() {
+		if decision, unwanted := state.Unwanted(); unwanted && decision.IsGuarded() {
 			due.Targets = append(due.Targets, clone.Ref())
 		}
 	}

@@ -55,8 +55,14 @@ func (r Source) Settled() bool { return r.Sync.Settled() && r.Reload.Settled() }
 // RulesOf implements keeper.Source.
 func (r Source) RulesOf(target object.Ref) []string { return r.Sync.RulesOf(target) }
 
-// Survey implements keeper.Source.
+// Survey implements keeper.Source. It visits each clone only if some of them need
+// attention, or if the rule is not in force.
 func (r Source) Survey(rule string) *rulestatus.CloneFacts {
+	if numbers, counted := r.Sync.CountsOf(rule); counted {
+		if clones := rulestatus.Counted(numbers); clones != nil {
+			return clones
+		}
+	}
 	clones := rulestatus.NewCloneFacts()
 	r.Sync.SurveyRule(rule, clones.Add)
 	return clones
