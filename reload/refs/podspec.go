@@ -3,10 +3,10 @@ package refs
 import (
 	"iter"
 	"slices"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/intern"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -190,5 +190,5 @@ func initRole(container *corev1.Container) containerRole {
 // containerName is the name of a container in output. Clusters have few distinct names,
 // so each is kept in memory once.
 func containerName(container *corev1.Container, role containerRole) string {
-	return unique.Make(container.Name + string(role)).Value()
+	return intern.String(container.Name + string(role))
 }

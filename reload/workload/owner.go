@@ -1,12 +1,11 @@
 package workload
 
 import (
-	"unique"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/intern"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
@@ -87,5 +86,5 @@ func controllerOf(meta *metav1.ObjectMeta) *Owner {
 
 func kindOfOwner(reference *metav1.OwnerReference) kinds.Kind {
 	version, _ := schema.ParseGroupVersion(reference.APIVersion) // an invalid version leads to an unknown kind
-	return unique.Make(kinds.Of(version.WithKind(reference.Kind).GroupKind())).Value()
+	return kinds.Kind(intern.String(string(kinds.Of(version.WithKind(reference.Kind).GroupKind()))))
 }

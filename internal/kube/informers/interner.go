@@ -1,12 +1,12 @@
 package informers
 
 import (
-	"unique"
 	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 
+	"github.com/headwater-k8s/headwater/internal/intern"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -21,7 +21,7 @@ type minimalMeta struct {
 
 func minimalMetaOf(meta metav1.Object) minimalMeta {
 	return minimalMeta{
-		Namespace: unique.Make(meta.GetNamespace()).Value(), // one string per namespace
+		Namespace: intern.String(meta.GetNamespace()),
 		Name:      meta.GetName(), ResourceVersion: meta.GetResourceVersion(),
 	}
 }
@@ -51,7 +51,7 @@ func newCloneInterner() cloneInterner { return cloneInterner{lru.New(maxKnownSou
 
 // share replaces what clone has in common with the previous clone of its source.
 func (s cloneInterner) share(clone *object.Digested) {
-	clone.Namespace, clone.Name = unique.Make(clone.Namespace).Value(), unique.Make(clone.Name).Value()
+	clone.Namespace, clone.Name = intern.String(clone.Namespace), intern.String(clone.Name)
 	marks, ours := mark.Of(clone)
 	if !ours {
 		return
