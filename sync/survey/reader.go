@@ -131,19 +131,27 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		if rule.BySelector() && (source == nil || !rule.Selects(ref, source.Labels)) {
 			continue
 		}
-		candidate := plan.Candidate{Rule: rule, Ref: ref, Source: source}
-		candidate.Approved = source != nil && source.Content.Empty() && o.Approvals.Of(rule.Name).Sources[ref.String()] == source.ResourceVersion
-		candidate.Invalid = o.Invalid(rule.Validator, source)
-		var revision *delivery.Revision
-		if source != nil && rule.KeepsHistory() {
-			candidate, revision = o.assign(candidate, target, namespace)
-		}
+		candidate := plan.Candidate{Rule: rule, Ref: ref}
 		if source != nil {
-			candidate.Wanted = o.wanted(candidate, source, revision)
+			candidate = o.candidate(candidate, source, target, namespace)
 		}
 		candidates = append(candidates, candidate)
 	}
 	return candidates, nil
+}
+
+// candidate completes candidate for an existing source.
+func (o *Reader) candidate(candidate plan.Candidate, source *object.Full, target object.Ref, namespace *plan.Namespace) plan.Candidate {
+	rule := candidate.Rule
+	candidate.Source = source
+	candidate.Approved = source.Content.Empty() && o.Approvals.Of(rule.Name).Sources[candidate.Ref.String()] == source.ResourceVersion
+	candidate.Invalid = o.Invalid(rule.Validator, source)
+	var revision *delivery.Revision
+	if rule.KeepsHistory() {
+		candidate, revision = o.assign(candidate, target, namespace)
+	}
+	candidate.Wanted = o.wanted(candidate, source, revision)
+	return candidate
 }
 
 // RuleIndex returns the index of set. It keeps the index of the latest set.

@@ -59,7 +59,7 @@ func (s cloneInterner) share(clone *object.Digested) {
 	key := cloneKey{marks.Rule, marks.Source}
 	known, _ := s.latest.Get(key)
 	pointer, _ := known.(weak.Pointer[object.Common])
-	if other := pointer.Value(); other != nil && clone.Common.Equal(other) {
+	if other := pointer.Value(); other != nil && clone.Equal(other) {
 		clone.Common = other
 		return
 	}
