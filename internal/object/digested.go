@@ -85,8 +85,9 @@ func NewDigested(meta metav1.ObjectMeta, common Common) *Digested {
 		CreationTimestamp: meta.CreationTimestamp,
 	}
 	if meta.DeletionTimestamp != nil || meta.GenerateName != "" || len(meta.OwnerReferences)+len(meta.Finalizers) > 0 {
-		meta.ManagedFields = nil
-		d.rest = &meta
+		rest := meta
+		rest.ManagedFields = nil
+		d.rest = &rest
 	}
 	return d
 }
