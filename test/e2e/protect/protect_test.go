@@ -394,6 +394,9 @@ func TestTheSourceNamespaceIsGuarded(t *testing.T) {
   source: {kind: Secret, namespace: guard-src, name: shared}
   protect: {allow: {clusterRoles: [guard-exempt]}}
 `)
+	e.Eventually(func(ctx context.Context) error { // namespaces have a policy of their own
+		return harness.Refused(mallory.CoreV1().Namespaces().Delete(ctx, "guard-src", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
+	})
 	e.protected(mallory, "guard-src", "shared")
 	require.NoError(t, harness.Refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
 	require.NoError(t, owner.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{}))
