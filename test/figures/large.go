@@ -29,8 +29,6 @@ func largeLines() []largeLine {
 		{"fan-out/clones=10000", "change of one source, to its last clone", median, PredictedChange},
 		{"heal/deleted", "clone deleted, until it is restored", p99, ""},
 		{"heal/edited", "clone edited, until it is restored", p99, ""},
-		{"failover/stopped", "leader stopped, until the next one repairs a clone", atMost, ""},
-		{"failover/killed", "leader killed, until the next one repairs a clone", atMost, ""},
 		{"new-namespace/meanwhile/clones=10000", "new namespace, until it has a clone of each source, during such a change", p99, ""},
 		{"views/scrape/clones=100000", "CPU time of a scrape", median, ""},
 		{"views/status/clones=100000", "`headwater status`", median, ""},
