@@ -114,6 +114,19 @@ func TestCountsOfARuleAreAsNewAsItsSources(t *testing.T) {
 	require.Zero(t, behind())
 }
 
+// A hold reads every clone of its rule, and a RuleStatus asks for each rule in turn.
+func TestCountsOfManyRulesAreOneCountWhileNothingChanges(t *testing.T) {
+	v := viewOf(t, 5, *synctest.Rule(t, nil))
+	c, now := v.controller, time.Unix(5000, 0)
+	c.now = func() time.Time { now = now.Add(time.Second); return now } // a count takes a while
+	rule, _ := c.Live.Load().Named("blog")
+	c.counts.Current(rule)
+	before := c.counts.Current(rule)
+	require.Same(t, before, c.counts.Current(rule))
+	c.counts.TargetChanged(object.Ref{Kind: object.Secret, Namespace: "team-4", Name: "blogsecret"})
+	require.NotSame(t, before, c.counts.Current(rule))
+}
+
 // The settings are no object in a cache.
 func TestAHoldThatEndsIsCountedEverywhere(t *testing.T) {
 	w := newCountsWorld(t, 1)

@@ -13,8 +13,8 @@ var (
 	known = map[string]string{}
 )
 
-// String returns a string equal to s, usually always the same one. It is for strings
-// that few objects do not share: names of namespaces, containers and kinds.
+// String returns the string that it returned first for an equal one, unless that was
+// forgotten. It is for names that many objects have: of namespaces, containers and kinds.
 func String(s string) string {
 	mu.Lock()
 	defer mu.Unlock()

@@ -54,6 +54,14 @@ func abnormal(s Status) string {
 	return ""
 }
 
+func TestNumbersAreEnoughUnlessACloneNeedsAttention(t *testing.T) {
+	require.Equal(t, clones(clone("a", survey.Current, ""), clone("b", survey.Current, ""), clone("c", survey.Behind, "")),
+		Counted(map[survey.Status]int{survey.Current: 2, survey.Behind: 1}))
+	for _, status := range []survey.Status{survey.Conflicting, survey.Refused, survey.Held, survey.Fighting, survey.Failed} {
+		require.Nil(t, Counted(map[survey.Status]int{survey.Current: 2, status: 1}), status)
+	}
+}
+
 func TestReadySaysWhyARuleIsNot(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		change           func(*Facts)

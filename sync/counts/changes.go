@@ -26,6 +26,14 @@ func (c *Counter) takeChanges() changes {
 	return changed
 }
 
+// hasChanges reports whether the latest Snapshot lacks something that was recorded.
+func (c *Counter) hasChanges() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := c.changed
+	return changed.all || len(changed.targets)+len(changed.namespaces)+len(changed.sources) > 0 || c.set != c.Reader.Live.Load()
+}
+
 // TargetChanged records that the state of the clone at target may have changed. Call
 // it after the change, like the methods below.
 func (c *Counter) TargetChanged(target object.Ref) {

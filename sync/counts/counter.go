@@ -94,19 +94,28 @@ func (c *Counter) Latest() *Snapshot { return c.snapshots.load(c.Now(), c.count)
 // its sources that the cache shows, although Watch may not have heard of these yet.
 func (c *Counter) Current(rule *spec.Rule) *Snapshot {
 	return c.snapshots.renew(func() *Snapshot {
-		for _, source := range c.Reader.Sources(rule.Base) {
-			version := ""
-			if found, _ := c.Reader.Caches.Sources.Get(source); found != nil {
-				version = found.ResourceVersion
-			}
-			of := ruleSource{rule.Name, source}
-			if counted, known := c.versions[of]; !known || counted != version {
-				c.versions[of] = version
-				c.SourceChanged(rule.Name, source)
-			}
+		c.noteSources(rule)
+		if latest := c.snapshots.valid(c.Now()); latest != nil && !c.hasChanges() {
+			return latest
 		}
 		return c.count()
 	})
+}
+
+// noteSources records the sources of rule as changed that have another version than
+// when it was called last.
+func (c *Counter) noteSources(rule *spec.Rule) {
+	for _, source := range c.Reader.Sources(rule.Base) {
+		version := ""
+		if found, _ := c.Reader.Caches.Sources.Get(source); found != nil {
+			version = found.ResourceVersion
+		}
+		of := ruleSource{rule.Name, source}
+		if counted, known := c.versions[of]; !known || counted != version {
+			c.versions[of] = version
+			c.SourceChanged(rule.Name, source)
+		}
+	}
 }
 
 // count recounts what changed.

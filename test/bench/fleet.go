@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/harness"
@@ -151,7 +152,7 @@ func (f *fleet) protects(ctx context.Context, otherwise admissionregistrationv1.
 			return err
 		}
 		for _, webhook := range live.Webhooks {
-			if strings.HasPrefix(webhook.Name, "configuration.") {
+			if strings.HasPrefix(webhook.Name, string(decide.AboutConfiguration)+".") {
 				continue // it checks Headwater's own file, and fails open
 			}
 			if *webhook.FailurePolicy != otherwise || webhook.ClientConfig.Service == nil {

@@ -47,7 +47,7 @@ type source interface {
 	// target.
 	Rules() []string
 	RulesOf(target object.Ref) []string
-	// Survey visits every clone of a rule, which need not be in force.
+	// Survey returns the facts of all clones of a rule, which need not be in force.
 	Survey(rule string) *rulestatus.CloneFacts
 	// Facts are what is known of a rule; clones are the result of an earlier Survey.
 	Facts(rule string, clones *rulestatus.CloneFacts) *rulestatus.Facts

@@ -32,7 +32,7 @@ func steps() []step {
 		{bench("-only", "crowd"), bench(append(few, "-only", "crowd")...)},
 		{bench("-only", "failover"), nil},
 		{bench("-n", "10000", "-unrelated", "50000", "-only", "memory"), bench("-n", "10", "-unrelated", "20", "-only", "memory")},
-		{bench(append(large, "-n", "10000", "-rounds", "3")...), bench(append(large, "-n", "10", "-rounds", "1")...)},
+		{bench(append(large, "-n", "10000", "-rounds", "5")...), bench(append(large, "-n", "10", "-rounds", "1")...)},
 		{bench("-only", "refresh", "-n", "10", "-unrelated", "0", "-rounds", "5", "-unasked", "3"), nil},
 		{[]string{"run", "./test/cost"}, []string{
 			"run", "./test/cost", "-sizes", "10,20,30", "-namespaces", "10", "-secrets", "0,20,40", "-steps", "0,10,20", "-rules", "0,2,4",
