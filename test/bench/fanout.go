@@ -13,6 +13,9 @@ import (
 func (a *arena) fanOut(ctx context.Context) error {
 	var asked requests
 	name := measure.Name{Key: fmt.Sprintf("fan-out/clones=%d", a.clones), What: fmt.Sprintf("source edit to the last of %d clones", a.clones)}
+	if !a.options.protected {
+		name = measure.Name{Key: "unprotected-" + name.Key, What: name.What + ", without protection"}
+	}
 	err := a.compare(ctx, name, a.clones, fanOutBudget,
 		func(ctx context.Context) (time.Duration, error) {
 			mark := a.cluster.Mark()

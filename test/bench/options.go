@@ -18,7 +18,7 @@ type options struct {
 	binary, rbac, out, figures                                          string
 	only                                                                []string
 	lease                                                               time.Duration
-	node, strict                                                        bool
+	node, protected, strict                                             bool
 }
 
 // wants reports whether the rows of that name are to be measured.
@@ -36,6 +36,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.samples, "samples", 500, "samples of each latency")
 	flag.IntVar(&o.rate, "rate", 100, fmt.Sprintf("writes a second, two thirds of them judged, under which a webhook is measured; admission at %d, too", fullRate))
 	only := flag.String("only", "", "measure nothing but these, with commas between them: "+strings.Join(names, ", "))
+	flag.BoolVar(&o.protected, "protected", true, "protect the source and its clones; false tells what that costs a fan-out, and needs -only fan-out")
 	flag.BoolVar(&o.node, "node", false, "measure refresh as well, on a real node, which takes root and containerd")
 	flag.IntVar(&o.unasked, "unasked", 0, "rounds in which to see how long a kubelet takes by itself, a minute and a half each; part of refresh")
 	flag.BoolVar(&o.strict, "strict", true, "exit with 1 when a row is over its budget")
@@ -55,6 +56,9 @@ func parse() (o options, err error) {
 		if !slices.Contains(names, name) {
 			return o, fmt.Errorf("-only %s: there is %s", name, strings.Join(names, ", "))
 		}
+	}
+	if !o.protected && *only != "fan-out" {
+		return o, errors.New("-protected=false needs -only fan-out: other rows measure the protection, too")
 	}
 	if o.wants("refresh") {
 		if err := node.Missing(); err != nil {

@@ -8,6 +8,10 @@ import (
 // config is what Headwater runs by: the rules of the bench, and more.
 func (a *arena) config(more ...string) string {
 	var cloning strings.Builder
+	protection := ""
+	if a.options.protected {
+		protection = "  protect: {allow: {clusterRoles: [], users: [" + allowed + "]}}\n"
+	}
 	for i, source := range a.cloned()[1:] {
 		fmt.Fprintf(&cloning, "- name: bench-%d\n  source: {kind: Secret, namespace: %s, name: %s}\n  sync: {namespaces: %s}\n",
 			i+1, sourceNamespace, source, selected)
@@ -18,8 +22,7 @@ rules:
 - name: bench
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + shared + `}
   sync: {namespaces: ` + selected + `}
-  protect: {allow: {clusterRoles: [], users: [` + allowed + `]}}
-  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
+` + protection + `  reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}
 - name: bench-crowd
   source: {kind: Secret, namespace: ` + crowdNamespace + `, name: ` + shared + `}
   reload: {debounce: 0s, minInterval: 0s, maxRestartsPerHour: 0}

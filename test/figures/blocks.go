@@ -36,7 +36,10 @@ func median(unit string, v Values) string { return in(unit, v.Median) }
 
 var summaryLines = []line{
 	{"refresh", "refresh/pods=10", "source edited, until running containers read the new file, %s pods", []string{"pods"}, median},
-	{"fan-out", "fan-out/clones=1000", "source edited, until the last of %s clones is written", []string{"clones"}, median},
+	{"fan-out", "fan-out/clones=100", "source edited, until the last of %s clones is written", []string{"clones"}, median},
+	{"fan-out", "fan-out/clones=1000", "the same with %s clones", []string{"clones"}, median},
+	{"fan-out", "fan-out/clones=10000", "the same with %s clones", []string{"clones"}, median},
+	{"unprotected-fan-out", "unprotected-fan-out/clones=1000", "the same with %s clones that are not protected", []string{"clones"}, median},
 	{"restarts", "restarts/together/templates=1000", "object edited, until the last of %s Deployments in one namespace is restarted", []string{"templates"}, median},
 	{"failover", "failover/stopped", "leader stopped, until the first write of the next leader", nil, atMost},
 	{"failover", "failover/killed", "leader killed, until the first write of the next leader", nil, atMost},

@@ -30,6 +30,8 @@ func largeLines() []largeLine {
 		{"heal/deleted", "clone deleted, until it is restored", p99, ""},
 		{"heal/edited", "clone edited, until it is restored", p99, ""},
 		{"new-namespace/meanwhile/clones=10000", "new namespace, until it has a clone of each source, during such a change", p99, ""},
+		{"failover/stopped", "leader stopped, until the first write of the next leader", atMost, ""},
+		{"failover/killed", "leader killed, until the first write of the next leader", atMost, ""},
 		{"views/scrape/clones=100000", "CPU time of a scrape", median, ""},
 		{"views/status/clones=100000", "`headwater status`", median, ""},
 		{"views/page/clones=100000", "page opened, until it shows all clones", median, ""},

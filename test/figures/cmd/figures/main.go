@@ -25,11 +25,13 @@ func steps() []step {
 	bench := func(args ...string) []string {
 		return append([]string{"run", "./test/bench", "-strict=false"}, args...)
 	}
-	large := []string{"-rules", "10", "-unrelated", "0", "-only", "fan-out,start,heal,new-namespace-meanwhile,memory,views"}
+	large := []string{"-rules", "10", "-unrelated", "0", "-only", "fan-out,start,heal,new-namespace-meanwhile,memory,views,failover"}
+	spread := []string{"-unrelated", "0", "-rounds", "9", "-only", "fan-out"}
 	few := []string{"-n", "10", "-unrelated", "0", "-rounds", "1"}
 	return []step{
-		{bench("-only", "fan-out"), bench(append(few, "-only", "fan-out")...)},
-		{bench("-only", "crowd"), bench(append(few, "-only", "crowd")...)},
+		{bench(append(spread, "-n", "10000")...), bench(append(spread, few...)...)},
+		{bench(append(spread, "-n", "10000", "-protected=false")...), bench(append(append(spread, few...), "-protected=false")...)},
+		{bench("-only", "crowd", "-rounds", "9"), bench(append(few, "-only", "crowd")...)},
 		{bench("-only", "failover"), nil},
 		{bench("-n", "10000", "-unrelated", "50000", "-only", "memory"), bench("-n", "10", "-unrelated", "20", "-only", "memory")},
 		{bench(append(large, "-n", "10000", "-rounds", "5")...), bench(append(large, "-n", "10", "-rounds", "1")...)},
