@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
+	"github.com/headwater-k8s/headwater/internal/memory"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect"
 )
@@ -131,6 +132,8 @@ func (b *boot) lead(ctx context.Context) error {
 	if !b.caches.AwaitFull(ctx, nil) {
 		return nil
 	}
+	// Not earlier: the first lists leave much garbage, which would become resident.
+	memory.KeepMinimumHeap()
 	return b.leader.Run(ctx, b.leaderWork)
 }
 

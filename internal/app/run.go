@@ -16,7 +16,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/log"
-	"github.com/headwater-k8s/headwater/internal/memory"
 )
 
 // stopMargin is what a graceful stop takes at most beside the webhook's drain. At
@@ -35,7 +34,6 @@ func Run(ctx context.Context, settings Settings) error {
 		return err
 	}
 	log.BridgeKlog(logger)
-	memory.KeepMinimumHeap()
 	loaded, err := config.LoadIn(settings.Namespace, settings.ConfigFile)
 	if err != nil {
 		return err

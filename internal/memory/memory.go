@@ -12,10 +12,11 @@ import (
 )
 
 // minHeap is the size in bytes up to which the heap may grow before a garbage
-// collection, even if GOGC demands one earlier. A low GOGC saves memory if there are
-// large caches. With small ones it saves almost nothing, and the collector runs after
-// every few megabytes.
-const minHeap = 28 << 20
+// collection with GOGC=100, and in proportion with others. Go's own minimum works like
+// this, and is 4 MiB (https://go.dev/doc/gc-guide#GOGC). A low GOGC saves memory if
+// there are large caches. With small ones it saves almost nothing, and the collector
+// runs after every few megabytes.
+const minHeap = 70 << 20
 
 // KeepMinimumHeap avoids garbage collections of a small heap, from now on. It does
 // nothing if GOGC is off.
@@ -34,15 +35,16 @@ func KeepMinimumHeap() {
 	})
 }
 
-// percent returns the percentage by which a live heap may grow: to minHeap, or by
-// configured if that is more. The result has steps, because each change stops the
-// process for a moment.
+// percent returns the percentage by which a live heap of that many bytes may grow: to
+// the minimum, or by configured if that is more. The result has steps, because each
+// change stops the process for a moment.
 func percent(live uint64, configured int) int {
-	if live == 0 || live >= minHeap {
+	least := uint64(minHeap) * uint64(configured) / 100
+	if live == 0 || live >= least {
 		return configured
 	}
 	const step = 20
-	return max(configured, int((minHeap-live)*100/live)/step*step)
+	return max(configured, int((least-live)*100/live)/step*step)
 }
 
 func liveHeap() uint64 {

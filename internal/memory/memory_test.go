@@ -19,7 +19,7 @@ func TestASmallHeapMayGrowToTheMinimum(t *testing.T) {
 		"much smaller: up to the minimum":       {7 << 20, 40, 300},
 		"rounded down to a step":                {10 << 20, 40, 180},
 		"as configured where that is more":      {21 << 20, 40, 40},
-		"configured higher than up to the min.": {14 << 20, 200, 200},
+		"in proportion to GOGC":                 {10 << 20, 100, 600},
 		"larger than the minimum":               {100 << 20, 40, 40},
 	} {
 		t.Run(name, func(t *testing.T) {

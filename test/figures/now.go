@@ -27,7 +27,8 @@ func Now(verb, variable string, args []string) (Run, error) {
 	}, nil
 }
 
-// command is how to do the same again; -figures only says where figures go.
+// command is how to do the same again; -figures only says where figures go, and
+// -strict what a figure over its budget means.
 func command(verb, variable string, args []string) string {
 	var kept []string
 	for i := 0; i < len(args); i++ {
@@ -35,7 +36,9 @@ func command(verb, variable string, args []string) string {
 			i++
 			continue
 		}
-		kept = append(kept, args[i])
+		if strings.TrimLeft(args[i], "-") != "strict=false" {
+			kept = append(kept, args[i])
+		}
 	}
 	if len(kept) == 0 {
 		return verb
