@@ -15,12 +15,12 @@ func TestASmallHeapMayGrowToTheMinimum(t *testing.T) {
 		configured int
 		percent    int
 	}{
-		"unknown, before the first collection":  {0, 40, 40},
-		"much smaller: up to the minimum":       {7 << 20, 40, 300},
-		"rounded down to a step":                {10 << 20, 40, 180},
-		"as configured where that is more":      {21 << 20, 40, 40},
-		"in proportion to GOGC":                 {10 << 20, 100, 600},
-		"larger than the minimum":               {100 << 20, 40, 40},
+		"unknown, before the first collection": {0, 40, 40},
+		"much smaller: up to the minimum":      {7 << 20, 40, 300},
+		"rounded down to a step":               {10 << 20, 40, 180},
+		"as configured where that is more":     {21 << 20, 40, 40},
+		"in proportion to GOGC":                {10 << 20, 100, 600},
+		"larger than the minimum":              {100 << 20, 40, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.percent, percent(c.live, c.configured))
