@@ -28,7 +28,7 @@ func KeepMinimumHeap() {
 	}
 	current := configured
 	afterEachCollection(func() {
-		if wanted := percent(liveHeap(), configured); wanted != current {
+		if wanted := percent(float64(liveHeap()), configured); wanted != current {
 			debug.SetGCPercent(wanted)
 			current = wanted
 		}
@@ -38,8 +38,8 @@ func KeepMinimumHeap() {
 // percent returns the percentage by which a live heap of that many bytes may grow: to
 // the minimum, or by configured if that is more. The result has steps, because each
 // change stops the process for a moment.
-func percent(live uint64, configured int) int {
-	least := uint64(minHeap) * uint64(configured) / 100
+func percent(live float64, configured int) int {
+	least := minHeap * float64(configured) / 100
 	if live == 0 || live >= least {
 		return configured
 	}

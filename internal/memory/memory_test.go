@@ -11,7 +11,7 @@ import (
 
 func TestASmallHeapMayGrowToTheMinimum(t *testing.T) {
 	for name, c := range map[string]struct {
-		live       uint64
+		live       float64
 		configured int
 		percent    int
 	}{

@@ -46,26 +46,31 @@ func parse() (o options, err error) {
 	flag.StringVar(&o.binary, "binary", "bin/headwater", "the headwater to measure")
 	flag.StringVar(&o.rbac, "rbac", "deploy/rbac.yaml", "its permissions")
 	flag.Parse()
-	if o.clones < 1 || o.rules < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 || o.rate < 1 {
-		return o, errors.New("-n, -rules, -consumers, -rounds, -samples and -rate must be at least 1")
-	}
 	if *only != "" {
 		o.only = strings.Split(*only, ",")
 	}
-	for _, name := range o.only {
-		if !slices.Contains(names, name) {
-			return o, fmt.Errorf("-only %s: there is %s", name, strings.Join(names, ", "))
-		}
-	}
-	if !o.protected && *only != "fan-out" {
-		return o, errors.New("-protected=false needs -only fan-out: other rows measure the protection, too")
-	}
-	if o.wants("refresh") {
-		if err := node.Missing(); err != nil {
-			return o, err
-		}
+	if err := o.check(names); err != nil {
+		return o, err
 	}
 	o.consumers = min(o.consumers, o.clones)
 	o.binary, err = filepath.Abs(o.binary)
 	return o, err
+}
+
+func (o options) check(names []string) error {
+	if o.clones < 1 || o.rules < 1 || o.consumers < 1 || o.rounds < 1 || o.samples < 1 || o.rate < 1 {
+		return errors.New("-n, -rules, -consumers, -rounds, -samples and -rate must be at least 1")
+	}
+	for _, name := range o.only {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("-only %s: there is %s", name, strings.Join(names, ", "))
+		}
+	}
+	if !o.protected && !slices.Equal(o.only, []string{"fan-out"}) {
+		return errors.New("-protected=false needs -only fan-out: other rows measure the protection, too")
+	}
+	if o.wants("refresh") {
+		return node.Missing()
+	}
+	return nil
 }
