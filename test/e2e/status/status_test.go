@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,8 @@ func TestAStatusIsWrittenOncePerIntervalAtMost(t *testing.T) {
 	}
 	e.Settled(h)
 	written := e.writesSince(mark)
+	// What an earlier test left may be deleted at any time.
+	written = slices.DeleteFunc(written, func(r cluster.Request) bool { return r.Name != "busy" })
 	for i := range written[:len(written)-1] {
 		apart := written[i+1].Time.Sub(written[i].Time)
 		require.Greater(t, apart, keeper.Interval-time.Second, "write %d and the next, after %d edits", i, edits)
