@@ -212,21 +212,23 @@ func (a *arena) start(ctx context.Context) error {
 	if err := a.headwater.Ready(ctx); err != nil {
 		return err
 	}
-	// What it then writes down belongs to its start.
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
-		if !a.options.protected {
-			return nil
+	if a.options.protected {
+		// What it then writes down belongs to its start.
+		if err := a.awaitProof(ctx); err != nil {
+			return err
 		}
+	}
+	return a.headwater.Idle(ctx)
+}
+
+func (a *arena) awaitProof(ctx context.Context) error {
+	return harness.Eventually(ctx, func(ctx context.Context) error {
 		proven, err := a.headwater.Metric(ctx, "headwater_protection_proven", nil)
 		if err == nil && proven != 1 {
 			err = errors.New("protection is not proven yet")
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return a.headwater.Idle(ctx)
 }
 
 func (a *arena) stop() {
