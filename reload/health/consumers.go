@@ -134,69 +134,62 @@ func (c Consumer) lostPod(writtenAt, now time.Time) (name, reason string, again 
 
 // failedBefore reports whether c is known to have failed before the clone was written.
 func (c Consumer) failedBefore(writtenAt time.Time) bool {
-	return c.FailedBefore || !c.Blamed && c.Workload != nil && c.Workload.Rollout != nil &&
-		c.Workload.Rollout.UnavailableAt != 0 && c.Workload.Rollout.UnavailableAt < writtenAt.Unix()
+	return c.FailedBefore || !c.Blamed && c.unavailableSince(time.Time{}, writtenAt)
 }
 
-// FailsNow returns the names of those consumers that have a failing pod from before
-// the clone was written. Call it right after the write, before the clone can have made
-// a pod fail. last is the report on the clone by then: a consumer that failed since an
-// earlier revision does not count.
-func FailsNow(consumers []Consumer, last mark.ConsumersReport, writtenAt, now time.Time) []string {
+// FailsNow returns the names of those consumers, except blamed, that have a failing pod
+// from before the clone was written. Call it right after the write, before the clone can
+// have made a pod fail.
+func FailsNow(consumers []Consumer, blamed []string, writtenAt, now time.Time) []string {
 	var names []string
 	for _, c := range consumers {
-		if failing := c.failingOld(writtenAt, now); len(failing) > 0 && !c.blamedIn(last, failing) {
+		if !slices.Contains(blamed, c.Name) && c.failsSince(time.Time{}, writtenAt, now) {
 			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-// BlamedIn returns the names of those consumers that did not do well since an earlier
-// revision, by last, the report on the clone when it was written. A failing pod that
-// the report names must be there still.
-func BlamedIn(last mark.ConsumersReport, consumers []Consumer, writtenAt, now time.Time) []string {
+// BlamedIn returns the names of those consumers that may fail since an earlier revision
+// that was not delivered: last, the report on the clone when it was written, gives them
+// as a cause, and nothing shows that they fail with delivered content, too. until is
+// when the last such revision ended.
+func BlamedIn(last mark.ConsumersReport, consumers []Consumer, until, writtenAt, now time.Time) []string {
+	causes := strings.Split(last.Reason, separator)
 	var names []string
 	for _, c := range consumers {
-		if c.blamedIn(last, c.failingOld(writtenAt, now)) {
+		isCause := slices.ContainsFunc(causes, func(text string) bool { return strings.HasPrefix(text, c.Name+": ") })
+		if isCause && !c.failsSince(until, writtenAt, now) && !c.unavailableSince(until, writtenAt) {
 			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-// failingOld returns the names of the failing pods from before the clone was written.
-func (c Consumer) failingOld(writtenAt, now time.Time) []string {
-	var names []string
+// failsSince reports whether a pod fails that was bound at since or later, but before
+// the clone was written.
+func (c Consumer) failsSince(since, writtenAt, now time.Time) bool {
 	old, _ := splitByRestart(slices.Concat(c.Pods, c.Refreshed), writtenAt)
-	for _, pod := range old {
-		if pod.Failing(now) != "" {
-			names = append(names, pod.Name)
-		}
-	}
-	return names
-}
-
-// blamedIn reports whether last gives c as a cause. A cause that names a pod counts
-// only if that pod is among failing.
-func (c Consumer) blamedIn(last mark.ConsumersReport, failing []string) bool {
-	if last.Health != mark.ConsumersUnhealthy && last.Health != mark.ConsumersPending {
-		return false
-	}
-	return slices.ContainsFunc(strings.Split(last.Reason, separator), func(text string) bool {
-		cause, is := strings.CutPrefix(text, c.Name+": ")
-		_, pod, names := strings.Cut(cause, podBegins)
-		return is && (!names || slices.Contains(failing, strings.TrimSuffix(pod, podEnds)))
+	return slices.ContainsFunc(old, func(pod *workload.Pod) bool {
+		return !pod.BoundAt.Before(since.Truncate(time.Second)) && pod.Failing(now) != ""
 	})
 }
 
-const podBegins, podEnds = " (pod ", ")"
+// unavailableSince reports whether the workload became unavailable at since or later,
+// but before the clone was written.
+func (c Consumer) unavailableSince(since, writtenAt time.Time) bool {
+	if c.Workload == nil || c.Workload.Rollout == nil || c.Workload.Rollout.UnavailableAt == 0 {
+		return false
+	}
+	at := c.Workload.Rollout.UnavailableAt
+	return at >= since.Unix() && at < writtenAt.Unix()
+}
 
 func named(reason, pod string) string {
 	if pod == "" {
 		return reason
 	}
-	return reason + podBegins + pod + podEnds
+	return reason + " (pod " + pod + ")"
 }
 
 func worst(all []found) mark.ConsumersHealth {

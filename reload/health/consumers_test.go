@@ -146,35 +146,47 @@ func TestWhatFailsWhenTheCloneIsWritten(t *testing.T) {
 		consumer("new", pods(boundPod(written, crashing))),
 	}
 	at := reloadtest.Birth.Add(written)
-	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, mark.ConsumersReport{}, at, at))
+	require.Equal(t, []string{"Deployment/old"}, FailsNow(consumers, nil, at, at))
 }
 
 func TestWhatAnEarlierRevisionBrokeIsNoExcuse(t *testing.T) {
+	const ended = -time.Minute // before the clone was written
 	crashing := waitingFor("CrashLoopBackOff")
-	old := consumer("old", pods(boundPod(0, crashing)))
-	pod := old.Pods[0].Name
+	older, newer := boundPod(ended-time.Second, crashing), boundPod(ended, crashing)
+	unavailable := func(since time.Duration) func(*Consumer) {
+		return rollout(func(r *workload.Rollout) { r.UnavailableAt = reloadtest.Birth.Add(since).Unix() })
+	}
+	const broken = "6 Unhealthy: Deployment/web: CrashLoopBackOff (pod web-gone)"
 	at := reloadtest.Birth.Add(written)
 	for sentence, test := range map[string]struct {
 		last   string
+		web    Consumer
 		blamed bool
 	}{
-		"there is no report":                        {"", false},
-		"the earlier revision broke it":             {"6 Unhealthy: Deployment/old: CrashLoopBackOff (pod " + pod + ")", true},
-		"and another one":                           {"6 Unhealthy: Deployment/a: NotReady (pod x); Deployment/old: CrashLoopBackOff (pod " + pod + ")", true},
-		"another pod, which is gone":                {"6 Unhealthy: Deployment/old: CrashLoopBackOff (pod old-gone)", false},
-		"the earlier revision did not roll out":     {"6 Unhealthy: Deployment/old: ProgressDeadlineExceeded", true},
-		"the earlier revision was still on its way": {"6 Pending: Deployment/old: rollout in progress", true},
-		"it failed before the earlier one, too":     {"6 Healthy: Deployment/old failed before", false},
-		"the earlier one broke another consumer":    {"6 Unhealthy: Deployment/older: CrashLoopBackOff (pod " + pod + ")", false},
+		"there is no report":                                {"", consumer("web", pods(older)), false},
+		"the earlier revision broke it":                     {broken, consumer("web", pods(older)), true},
+		"the earlier revision broke another one, too":       {"6 Unhealthy: Deployment/a: NotReady (pod x); Deployment/web: CrashLoopBackOff (pod y)", consumer("web", pods(older)), true},
+		"the earlier revision did not roll out":             {"6 Unhealthy: Deployment/web: ProgressDeadlineExceeded", consumer("web", pods(older)), true},
+		"the earlier revision was still on its way":         {"6 Pending: Deployment/web: rollout in progress", consumer("web", pods(older)), true},
+		"it failed before the earlier one, too":             {"6 Healthy: Deployment/web failed before", consumer("web", pods(older)), false},
+		"it failed before the earlier one, unlike another":  {"6 Unhealthy: Deployment/a: NotReady (pod x); Deployment/web failed before", consumer("web", pods(older)), false},
+		"the earlier one broke a consumer of a longer name": {"6 Unhealthy: Deployment/web-2: NotReady (pod x)", consumer("web", pods(older)), false},
+		"a pod that started after the earlier one fails":    {broken, consumer("web", pods(older, newer)), false},
+		"it is unavailable since before the earlier ended":  {broken, consumer("web", pods(older), unavailable(ended-time.Second)), true},
+		"it is unavailable since the earlier ended":         {broken, consumer("web", pods(older), unavailable(ended)), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			last, _ := mark.ParseConsumersReport(test.last)
-			blamed := BlamedIn(last, []Consumer{old}, at, at)
+			blamed := BlamedIn(last, []Consumer{test.web}, reloadtest.Birth.Add(ended+time.Millisecond), at, at)
 			require.Equal(t, test.blamed, len(blamed) > 0)
-			require.Equal(t, !test.blamed, len(FailsNow([]Consumer{old}, last, at, at)) > 0)
+			require.Equal(t, !test.blamed, len(FailsNow([]Consumer{test.web}, blamed, at, at)) > 0)
 		})
 	}
+}
 
+func TestAWorkloadThatABlamedRevisionMadeUnavailableHasNoExcuse(t *testing.T) {
+	crashing := waitingFor("CrashLoopBackOff")
+	at := reloadtest.Birth.Add(written)
 	unavailable := consumer("web", restartedFor, rollout(func(r *workload.Rollout) {
 		progressing(r)
 		r.UnavailableAt = reloadtest.Birth.Unix()

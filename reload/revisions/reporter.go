@@ -129,7 +129,7 @@ func (r *Reporter) Recheck() {
 
 func (r *Reporter) revisionChanged(change informers.Change[*Revision]) {
 	revision := change.Latest()
-	if change.Deleted || !revision.delivering || !r.wanted(revision.id.rule) {
+	if change.Deleted || !revision.underWay() || !r.wanted(revision.id.rule) {
 		r.end(revision.id)
 		return
 	}
@@ -194,8 +194,11 @@ func (r *Reporter) reconcileClone(ctx context.Context, clone *object.Digested, o
 	if one.lookedAt.IsZero() {
 		last, _ := mark.ParseConsumersReport(clone.Annotations[mark.Consumers])
 		one.lookedAt, one.writtenAt = now, clone.ChangedAt
-		one.failedBefore = firstFailing(clone, last, one.id, found.Consumers, now)
-		one.blamed = health.BlamedIn(last, found.Consumers, clone.ChangedAt, now)
+		if last.Reason != "" {
+			until := undeliveredUntil(r.view[ref.Kind].List(), last.Revision, one.id, now)
+			one.blamed = health.BlamedIn(last, found.Consumers, until, clone.ChangedAt, now)
+		}
+		one.failedBefore = firstFailing(clone, last, one, found.Consumers, now)
 		r.look(ref, one)
 	}
 	report := before
@@ -234,12 +237,12 @@ func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consume
 // firstFailing returns the consumers that failed before clone was written: those that
 // an earlier leader found, or those that fail right now, shortly after the write. last
 // is the report on clone.
-func firstFailing(clone *object.Digested, last mark.ConsumersReport, id revisionID, consumers []health.Consumer, now time.Time) []string {
+func firstFailing(clone *object.Digested, last mark.ConsumersReport, one tracked, consumers []health.Consumer, now time.Time) []string {
 	switch {
-	case last.Revision == id.number:
+	case last.Revision == one.id.number:
 		return health.FailedBeforeIn(last)
 	case now.Sub(clone.ChangedAt) < firstLook:
-		return health.FailsNow(consumers, last, clone.ChangedAt, now)
+		return health.FailsNow(consumers, one.blamed, clone.ChangedAt, now)
 	default:
 		return nil
 	}

@@ -3,6 +3,7 @@ package revisions
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +33,12 @@ func idOf(clone *object.Digested) (id revisionID, ok bool) {
 	return revisionID{marks.Rule, marks.Source, number}, readable
 }
 
-// delivering is the verdict of a revision whose clones need reports.
-const delivering = "Delivering"
+// The verdicts that matter here; see package delivery.
+const (
+	delivering = "Delivering"
+	held       = "Held"
+	delivered  = "Delivered"
+)
 
 // Revision is the cached part of the object that records a revision: no data.
 type Revision struct {
@@ -41,8 +46,10 @@ type Revision struct {
 
 	id   revisionID
 	kind object.Kind
-	// delivering is true while the revision is on its way to its namespaces.
-	delivering bool
+	// verdict is mark.Verdict, and endedAt when it became that; zero while the revision is
+	// under way.
+	verdict string
+	endedAt time.Time
 	// known is mark.ConsumersKnown.
 	known string
 }
@@ -87,13 +94,43 @@ func keepRevision(kind object.Kind, obj any) (*Revision, error) {
 	if err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", mark.Source, err)
 	}
-	return &Revision{
+	revision := &Revision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
 		},
 		id: revisionID{annotations[mark.Rule], source, number}, kind: kind,
-		delivering: annotations[mark.Verdict] == delivering, known: annotations[mark.ConsumersKnown],
-	}, nil
+		verdict: annotations[mark.Verdict], known: annotations[mark.ConsumersKnown],
+	}
+	if !revision.underWay() {
+		revision.endedAt = mark.WrittenAt(meta.GetManagedFields())
+	}
+	return revision, nil
+}
+
+// underWay reports whether the clones of r need reports.
+func (r *Revision) underWay() bool { return r.verdict == delivering || r.verdict == held }
+
+// undeliveredUntil returns when the last revision before id ended that was not
+// delivered, of those from first on: now if one of them is under way, or if first is not
+// among recorded; zero if all were delivered.
+func undeliveredUntil(recorded []*Revision, first int, id revisionID, now time.Time) (until time.Time) {
+	found := false
+	for _, one := range recorded {
+		if one.id.rule != id.rule || one.id.source != id.source || one.id.number < first || one.id.number >= id.number {
+			continue
+		}
+		found = found || one.id.number == first
+		switch {
+		case one.underWay():
+			return now
+		case one.verdict != delivered && one.endedAt.After(until):
+			until = one.endedAt
+		}
+	}
+	if !found {
+		return now
+	}
+	return until
 }
 
 // onChange calls handle for every revision and every change of one.

@@ -93,6 +93,9 @@ func (w *deliveryWorld) crash(ctx context.Context, pod *corev1.Pod) error {
 // heal deletes the pods that fail in a namespace; those that replace them start.
 func (w *deliveryWorld) heal(namespace string) {
 	w.setSick(namespace, false)
+	for _, m := range w.models {
+		delete(m.blamed, namespace)
+	}
 	pods, err := w.Admin.CoreV1().Pods(namespace).List(w.Context(), metav1.ListOptions{})
 	require.NoError(w, err)
 	for _, pod := range pods.Items {

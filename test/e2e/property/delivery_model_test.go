@@ -41,6 +41,10 @@ type model struct {
 	// pinned is the value that somebody rolled back to, and over the source's by then.
 	pinned, over string
 	rejected     map[string]bool
+	// blamed are the namespaces whose consumers fail, whatever they read, since a
+	// candidate came there that was not delivered. That may be its fault, and so the next
+	// candidate there fails, too.
+	blamed map[string]bool
 	// have is the value of each namespace.
 	have map[string]string
 	// began is have at the last rest, and may are the values that each namespace may
@@ -92,7 +96,9 @@ func (m *model) allow(namespace, value string) {
 	}
 }
 
+// giveAll ends a delivery: consumers that still fail do so with value.
 func (m *model) giveAll(value string) {
+	clear(m.blamed)
 	for namespace := range m.have {
 		m.give(namespace, value)
 	}
@@ -143,15 +149,14 @@ func (m *model) deliver(f fleet, value string, all bool) {
 			m.give(namespace, value)
 		}
 	}
+	fails := strings.HasPrefix(value, crashValue) || len(m.blamed) > 0
 	switch {
-	case !m.stages || !strings.HasPrefix(value, crashValue) && (all || !m.approval):
+	case !m.stages || !fails && (all || !m.approval):
 		m.pass(value)
-	case !strings.HasPrefix(value, crashValue):
+	case !fails:
 		m.verdict = delivery.Delivering
-	case m.hold:
-		m.verdict = delivery.Held
 	default:
-		m.reject()
+		m.fail()
 	}
 }
 
@@ -203,7 +208,7 @@ func (m *model) retry(f fleet) {
 	switch {
 	case m.verdict == delivery.Rejected:
 		m.deliver(f, m.value, false)
-	case strings.HasPrefix(m.value, crashValue) || m.fails(f): // it fails again
+	case strings.HasPrefix(m.value, crashValue) || len(m.blamed) > 0: // it fails again
 	case m.approval:
 		m.verdict, m.paused, m.approved = delivery.Delivering, false, false
 	default:
@@ -211,23 +216,26 @@ func (m *model) retry(f fleet) {
 	}
 }
 
-// fails reports whether consumers in the first stage fail, whatever they read.
-func (m *model) fails(f fleet) bool {
-	for namespace := range m.have {
-		if f.sick(namespace) && m.reached(f, namespace) {
-			return true
-		}
-	}
-	return false
+// canSicken reports whether the model knows what comes of consumers that begin to fail
+// in a namespace: not if that fails a candidate in a later stage.
+func (m *model) canSicken(f fleet, namespace string) bool {
+	return !m.underWay() || !m.everywhere || m.stageOf(f, namespace) == 0
 }
 
 // sicken is what comes of consumers that begin to fail in a namespace.
 func (m *model) sicken(f fleet, namespace string) {
-	switch {
-	case m.verdict != delivery.Delivering || !m.reached(f, namespace):
-	case m.hold:
+	if !m.underWay() || !m.reached(f, namespace) {
+		return
+	}
+	m.blamed[namespace] = true
+	m.fail()
+}
+
+// fail is what comes of a candidate that fails.
+func (m *model) fail() {
+	if m.hold {
 		m.verdict = delivery.Held
-	default:
+	} else {
 		m.reject()
 	}
 }

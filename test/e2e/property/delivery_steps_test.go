@@ -159,10 +159,11 @@ func (w *deliveryWorld) comeOrGo() {
 // move moves a namespace into the canary stage, or out of it.
 func (w *deliveryWorld) move() {
 	name, ring := moving[0], canaryRing
-	switch w.rings[name] {
-	case "":
+	blamed := slices.ContainsFunc(w.models, func(m *model) bool { return m.blamed[name] })
+	switch {
+	case w.rings[name] == "" || blamed: // else it is blamed in a later stage
 		return
-	case canaryRing:
+	case w.rings[name] == canaryRing:
 		ring = noRing
 	}
 	w.Logf("namespace %s: ring %s", name, ring)
@@ -181,6 +182,9 @@ func (w *deliveryWorld) sickenOrHeal() {
 	if w.sick(name) {
 		w.Logf("the consumers in %s recover", name)
 		w.heal(name)
+		return
+	}
+	if slices.ContainsFunc(w.models, func(m *model) bool { return !m.canSicken(w, name) }) {
 		return
 	}
 	w.Logf("the consumers in %s fail", name)

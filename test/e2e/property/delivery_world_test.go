@@ -74,7 +74,7 @@ func newDeliveryWorld(t *testing.T, seed uint64) *deliveryWorld {
 	for i, kind := range object.Kinds {
 		m := &model{
 			rule: strings.ToLower(string(kind)), kind: kind, hold: i == 1, approval: i == 1, stages: true, half: true,
-			value: first, verdict: delivery.Delivered, stable: first, newest: first, rejected: map[string]bool{}, have: map[string]string{},
+			value: first, verdict: delivery.Delivered, stable: first, newest: first, rejected: map[string]bool{}, blamed: map[string]bool{}, have: map[string]string{},
 		}
 		m.rest()
 		w.models = append(w.models, m)
@@ -151,6 +151,7 @@ func (w *deliveryWorld) deleteNamespace(name string) {
 	w.setSick(name, false)
 	for _, m := range w.models {
 		delete(m.have, name)
+		delete(m.blamed, name)
 	}
 }
 

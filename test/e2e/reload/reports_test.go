@@ -14,10 +14,10 @@ import (
 )
 
 // deliveredRule delivers to the namespaces PREFIX-a and PREFIX-b before others.
-func deliveredRule(prefix string) string {
+func deliveredRule(prefix, onFailure string) string {
 	return fmt.Sprintf("\n- name: %[1]s\n  source: {kind: Secret, namespace: %[1]s-src, name: shared}\n"+
-		"  sync: {namespaces: {include: [\"%[1]s-*\"]}, delivery: {stages: [{name: canary, namespaces: {include: [%[1]s-a, %[1]s-b]}}]}}\n"+
-		"  reload: {debounce: 0s, minInterval: 0s}\n", prefix)
+		"  sync: {namespaces: {include: [\"%[1]s-*\"]}, delivery: {onFailure: %[2]s, stages: [{name: canary, namespaces: {include: [%[1]s-a, %[1]s-b]}}]}}\n"+
+		"  reload: {debounce: 0s, minInterval: 0s}\n", prefix, onFailure)
 }
 
 // verdict waits until the revision of the rule with that number has the verdict.
@@ -57,7 +57,7 @@ func TestADeliveryGoesOnWhenTheConsumersOfItsStageAreHealthy(t *testing.T) {
 	e.Node("rep-node")
 	canary, rest := e.Stage("rep"), e.Namespace("rep-z")
 	e.Namespace("rep-b") // has no consumers
-	h := e.Start(deliveredRule("rep"))
+	h := e.Start(deliveredRule("rep", "Rollback"))
 	e.verdict("rep", "1", "Delivered")
 	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
 	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
@@ -82,7 +82,7 @@ func TestARevisionThatBreaksAConsumerIsTakenBack(t *testing.T) {
 	e := newEnv(t)
 	e.Node("bad-node")
 	canary, rest := e.Stage("bad"), e.Namespace("bad-z")
-	h := e.Start(deliveredRule("bad"))
+	h := e.Start(deliveredRule("bad", "Rollback"))
 	e.verdict("bad", "1", "Delivered")
 	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
 	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
@@ -100,12 +100,57 @@ func TestARevisionThatBreaksAConsumerIsTakenBack(t *testing.T) {
 	require.Contains(t, note, "every clone gets revision 1 again")
 }
 
+func TestABadRevisionAfterAHeldOneIsHeldToo(t *testing.T) {
+	e := newEnv(t)
+	e.Node("held-node")
+	canary, rest := e.Stage("held"), e.Namespace("held-z")
+	h := e.Start(deliveredRule("held", "Hold"))
+	e.verdict("held", "1", "Delivered")
+	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	e.SecondLater()
+
+	e.Change("held", "used", "2")
+	e.crashing(canary, "web")
+	e.verdict("held", "2", "Held")
+	e.replaceCrashing(canary, "web") // as people do
+	e.crashing(canary, "web")
+	e.Settled(h)
+	e.SecondLater()
+	e.Change("held", "used", "3")
+	e.reports(canary, func(got string) bool {
+		e.crashing(canary, "web")
+		return strings.HasPrefix(got, "3 Unhealthy: Deployment/web: CrashLoopBackOff")
+	})
+	e.verdict("held", "3", "Held")
+	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
+
+	e.replaceCrashing(canary, "web")
+	e.rolledOut(canary, "web")
+	e.reports(canary, is("3 Healthy"))
+}
+
+// replaceCrashing deletes the crashing pods of a Deployment.
+func (e *env) replaceCrashing(namespace, name string) {
+	e.Helper()
+	pods, err := e.Admin.CoreV1().Pods(namespace).List(e.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	require.NoError(e, err)
+	deleted := 0
+	for _, pod := range pods.Items {
+		if len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil {
+			require.NoError(e, e.Admin.CoreV1().Pods(namespace).Delete(e.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+			deleted++
+		}
+	}
+	require.Positive(e, deleted)
+}
+
 func TestAWorkloadOutsideItsWindowHoldsTheStage(t *testing.T) {
 	e := newEnv(t)
 	e.Node("win-node")
 	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
 	canary := e.Stage("win")
-	h := e.Start(deliveredRule("win"))
+	h := e.Start(deliveredRule("win", "Rollback"))
 	e.verdict("win", "1", "Delivered")
 	e.HasClone(canary, "shared", map[string]string{"used": "1", "unused": "1"})
 	e.serving(canary, "web", 1, harness.ByEnv("shared", "used"))
