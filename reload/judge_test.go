@@ -96,9 +96,9 @@ func TestOnlyARevisionUnderWayIsReportedOn(t *testing.T) {
 		verdict string
 		rule    func(*testing.T) spec.Rule
 	}{
-		"its delivery has ended":          {"Delivered", deliveredRule},
-		"the rule delivers all at once":   {"Delivering", func(t *testing.T) spec.Rule { t.Helper(); return testRule(t, spec.Auto) }},
-		"a failed delivery waits, for it": {"Held", deliveredRule},
+		"its delivery has ended":        {"Delivered", deliveredRule},
+		"the rule delivers all at once": {"Delivering", func(t *testing.T) spec.Rule { t.Helper(); return testRule(t, spec.Auto) }},
+		"it was taken back":             {"Rejected", deliveredRule},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := newFixture(t, ofRevision("1"), recordedRevision(test.verdict), reloadtest.Web())

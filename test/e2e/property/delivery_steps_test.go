@@ -39,7 +39,9 @@ func (w *deliveryWorld) step() {
 // stepOf does something that is possible now.
 func (w *deliveryWorld) stepOf(m *model) {
 	waits, held := m.verdict == delivery.Delivering, m.verdict == delivery.Held
-	rejected := m.verdict == delivery.Rejected && m.newest == m.value && !strings.HasPrefix(m.value, invalidValue)
+	// A revision that is rejected for the second time may be to blame for what fails since
+	// between, even where it did not come again.
+	rejected := m.verdict == delivery.Rejected && m.newest == m.value && !strings.HasPrefix(m.value, invalidValue) && !w.anySick()
 	weight := func(possible bool, weight int) int {
 		if !possible {
 			return 0

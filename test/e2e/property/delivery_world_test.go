@@ -96,6 +96,8 @@ func (w *deliveryWorld) sick(namespace string) bool {
 	return w.sickIn[namespace]
 }
 
+func (w *deliveryWorld) anySick() bool { return slices.ContainsFunc(moving, w.sick) }
+
 func (w *deliveryWorld) setSick(namespace string, sick bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
