@@ -91,6 +91,22 @@ func TestACloneWithoutConsumersCostsNoWriteOfItsOwn(t *testing.T) {
 	require.Empty(t, f.annotation("team", "base", mark.Consumers))
 }
 
+func TestARepairedCloneThatBrokeAConsumerStaysUnhealthyForTheNextLeader(t *testing.T) {
+	now := time.Now()
+	clone, revision, pod := ofRevision("1"), recordedRevision("Held"), crashingPod()
+	clone.Annotations[mark.Consumers] = "7 Unhealthy: Deployment/web: CrashLoopBackOff (pod web-7f-1)"
+	clone.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: mark.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: now}, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
+	}}
+	revision.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Minute))
+	pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
+	f := newFixture(t, clone, revision, reloadtest.Web(), pod)
+	f.live.Swap(rules.NewSet(deliveredRule(t)))
+	stop := f.lead()
+	defer stop()
+	f.expect("only the baseline is written", "deployments")
+}
+
 func TestOnlyARevisionUnderWayIsReportedOn(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		verdict string

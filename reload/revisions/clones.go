@@ -14,6 +14,8 @@ type tracked struct {
 	seen
 
 	id revisionID
+	// recordedAt is when the revision was recorded: no clone was written from it before.
+	recordedAt time.Time
 	// lookedAt is when the consumers were first looked at; zero before. writtenAt is
 	// when the clone was written, failedBefore are the consumers that failed before, and
 	// blamed those that failed since an earlier revision. All are kept from that look,
@@ -28,8 +30,9 @@ type tracked struct {
 
 // delivery is a revision that is being delivered.
 type delivery struct {
-	recorded object.Ref
-	clones   map[object.Ref]*tracked
+	recorded   object.Ref
+	recordedAt time.Time
+	clones     map[object.Ref]*tracked
 	// deleted are those whose clone was deleted: it may be recreated, and its consumers
 	// still run what they read.
 	deleted map[object.Ref]*tracked
@@ -66,7 +69,7 @@ func (c *clones) begin(revision *Revision) bool {
 	if _, known := c.deliveries[revision.id]; known {
 		return false
 	}
-	c.deliveries[revision.id] = &delivery{recorded: revision.ref(), clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.known}
+	c.deliveries[revision.id] = &delivery{recorded: revision.ref(), recordedAt: revision.recordedAt, clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.known}
 	c.count.Store(int64(len(c.deliveries)))
 	return true
 }
@@ -100,7 +103,7 @@ func (c *clones) add(clone *object.Digested, id revisionID, now time.Time) bool 
 	if one == nil {
 		c.drop(ref)
 		if one = to.deleted[ref]; one == nil {
-			one = &tracked{id: id}
+			one = &tracked{id: id, recordedAt: to.recordedAt}
 		}
 		delete(to.deleted, ref)
 		to.clones[ref], c.byRef[ref] = one, one

@@ -192,13 +192,7 @@ func (r *Reporter) reconcileClone(ctx context.Context, clone *object.Digested, o
 	}
 	before, reported := reportOn(clone, one.id)
 	if one.lookedAt.IsZero() {
-		last, _ := mark.ParseConsumersReport(clone.Annotations[mark.Consumers])
-		one.lookedAt, one.writtenAt = now, clone.ChangedAt
-		if last.Reason != "" {
-			until := undeliveredUntil(r.view[ref.Kind].List(), last.Revision, one.id, now)
-			one.blamed = health.BlamedIn(last, found.Consumers, until, clone.ChangedAt, now)
-		}
-		one.failedBefore = firstFailing(clone, last, one, found.Consumers, now)
+		one = r.lookFirst(clone, one, found.Consumers, now)
 		r.look(ref, one)
 	}
 	report := before
@@ -232,20 +226,6 @@ func (r *Reporter) judge(ref object.Ref, one tracked, consumers []health.Consume
 		r.queue.FreshAfter(ref, max(0, again.Sub(now)))
 	}
 	return report
-}
-
-// firstFailing returns the consumers that failed before clone was written: those that
-// an earlier leader found, or those that fail right now, shortly after the write. last
-// is the report on clone.
-func firstFailing(clone *object.Digested, last mark.ConsumersReport, one tracked, consumers []health.Consumer, now time.Time) []string {
-	switch {
-	case last.Revision == one.id.number:
-		return health.FailedBeforeIn(last)
-	case now.Sub(clone.ChangedAt) < firstLook:
-		return health.FailsNow(consumers, one.blamed, clone.ChangedAt, now)
-	default:
-		return nil
-	}
 }
 
 // reportOn returns the report on clone about the revision id, if there is one.

@@ -50,6 +50,8 @@ type Revision struct {
 	// under way.
 	verdict string
 	endedAt time.Time
+	// recordedAt is when the object was created.
+	recordedAt time.Time
 	// known is mark.ConsumersKnown.
 	known string
 }
@@ -99,7 +101,7 @@ func keepRevision(kind object.Kind, obj any) (*Revision, error) {
 			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
 		},
 		id: revisionID{annotations[mark.Rule], source, number}, kind: kind,
-		verdict: annotations[mark.Verdict], known: annotations[mark.ConsumersKnown],
+		verdict: annotations[mark.Verdict], recordedAt: meta.GetCreationTimestamp().Time, known: annotations[mark.ConsumersKnown],
 	}
 	if !revision.underWay() {
 		revision.endedAt = mark.WrittenAt(meta.GetManagedFields())
