@@ -28,8 +28,8 @@ type Consumer struct {
 	// clone without a restart.
 	Pods, Refreshed []*workload.Pod
 	// FailedBefore is true if the consumer is known to have failed before the clone
-	// was written. Blamed is true if it may only have failed since an earlier revision
-	// that was not delivered, which excuses nothing.
+	// was written. Blamed is true if an earlier revision that was not delivered may have
+	// broken it, which excuses nothing.
 	FailedBefore, Blamed bool
 }
 
@@ -150,10 +150,10 @@ func FailsNow(consumers []Consumer, blamed []string, writtenAt, now time.Time) [
 	return names
 }
 
-// BlamedIn returns the names of those consumers that may fail since an earlier revision
-// that was not delivered: last, the report on the clone when it was written, gives them
-// as a cause, and nothing shows that they fail with delivered content, too. until is
-// when the last such revision ended.
+// BlamedIn returns the names of those consumers that an earlier revision, which was not
+// delivered, may have broken: last, the report on the clone when it was written, gives
+// them as a cause, and nothing shows that they fail with delivered content, too. until
+// is when the last such revision ended.
 func BlamedIn(last mark.ConsumersReport, consumers []Consumer, until, writtenAt, now time.Time) []string {
 	causes := strings.Split(last.Reason, separator)
 	var names []string

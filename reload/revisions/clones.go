@@ -14,11 +14,9 @@ type tracked struct {
 	seen
 
 	id revisionID
-	// recordedAt is when the revision was recorded: no clone was written from it before.
-	recordedAt time.Time
 	// lookedAt is when the consumers were first looked at; zero before. writtenAt is
 	// when the clone was written, failedBefore are the consumers that failed before, and
-	// blamed those that failed since an earlier revision. All are kept from that look,
+	// blamed those that an earlier revision may have broken. All are kept from that look,
 	// because later writes of the same revision are repairs.
 	lookedAt             time.Time
 	writtenAt            time.Time
@@ -30,9 +28,9 @@ type tracked struct {
 
 // delivery is a revision that is being delivered.
 type delivery struct {
-	recorded   object.Ref
-	recordedAt time.Time
-	clones     map[object.Ref]*tracked
+	// revision is as it was when the delivery began.
+	revision *Revision
+	clones   map[object.Ref]*tracked
 	// deleted are those whose clone was deleted: it may be recreated, and its consumers
 	// still run what they read.
 	deleted map[object.Ref]*tracked
@@ -69,7 +67,7 @@ func (c *clones) begin(revision *Revision) bool {
 	if _, known := c.deliveries[revision.id]; known {
 		return false
 	}
-	c.deliveries[revision.id] = &delivery{recorded: revision.ref(), recordedAt: revision.recordedAt, clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.known}
+	c.deliveries[revision.id] = &delivery{revision: revision, clones: map[object.Ref]*tracked{}, deleted: map[object.Ref]*tracked{}, known: revision.known}
 	c.count.Store(int64(len(c.deliveries)))
 	return true
 }
@@ -103,7 +101,7 @@ func (c *clones) add(clone *object.Digested, id revisionID, now time.Time) bool 
 	if one == nil {
 		c.drop(ref)
 		if one = to.deleted[ref]; one == nil {
-			one = &tracked{id: id, recordedAt: to.recordedAt}
+			one = &tracked{id: id}
 		}
 		delete(to.deleted, ref)
 		to.clones[ref], c.byRef[ref] = one, one
@@ -205,16 +203,16 @@ func (c *clones) judged(ref object.Ref, version string, reported bool) {
 	}
 }
 
-// recorded returns the object that records the revision id; ok is false if it is not
-// being delivered.
-func (c *clones) recorded(id revisionID) (ref object.Ref, ok bool) {
+// revision returns the revision id as it was when its delivery began; ok is false if it
+// is not being delivered.
+func (c *clones) revision(id revisionID) (revision *Revision, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, ok := c.deliveries[id]
 	if !ok {
-		return object.Ref{}, false
+		return nil, false
 	}
-	return one.recorded, true
+	return one.revision, true
 }
 
 // known returns the version to write to revision; empty if it has not grown. wait is

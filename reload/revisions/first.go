@@ -12,10 +12,10 @@ import (
 func (r *Reporter) lookFirst(clone *object.Digested, one tracked, consumers []health.Consumer, now time.Time) tracked {
 	last, _ := mark.ParseConsumersReport(clone.Annotations[mark.Consumers])
 	one.lookedAt, one.writtenAt = now, clone.ChangedAt
-	if last.Revision == one.id.number && last.Health == mark.ConsumersUnhealthy {
+	if revision, delivered := r.revision(one.id); delivered && last.Revision == one.id.number && last.Health == mark.ConsumersUnhealthy {
 		// An earlier leader looked first. The clone may have been repaired since, and what
 		// it broke before must not count as older than the revision.
-		one.writtenAt = one.recordedAt
+		one.writtenAt = revision.CreationTimestamp.Time
 	}
 	if last.Reason != "" {
 		until := undeliveredUntil(r.view[clone.Kind].List(), last.Revision, one.id, now)

@@ -274,8 +274,8 @@ func (r *Reporter) publishKnown(ctx context.Context, revision *Revision) error {
 
 // knownGrows makes the revision id be written to soon.
 func (r *Reporter) knownGrows(id revisionID) {
-	if ref, delivered := r.recorded(id); delivered {
-		r.queue.FreshAfter(ref, settle)
+	if revision, delivered := r.revision(id); delivered {
+		r.queue.FreshAfter(revision.ref(), settle)
 	}
 }
 

@@ -50,8 +50,6 @@ type Revision struct {
 	// under way.
 	verdict string
 	endedAt time.Time
-	// recordedAt is when the object was created.
-	recordedAt time.Time
 	// known is mark.ConsumersKnown.
 	known string
 }
@@ -99,9 +97,10 @@ func keepRevision(kind object.Kind, obj any) (*Revision, error) {
 	revision := &Revision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
+			CreationTimestamp: meta.GetCreationTimestamp(),
 		},
 		id: revisionID{annotations[mark.Rule], source, number}, kind: kind,
-		verdict: annotations[mark.Verdict], recordedAt: meta.GetCreationTimestamp().Time, known: annotations[mark.ConsumersKnown],
+		verdict: annotations[mark.Verdict], known: annotations[mark.ConsumersKnown],
 	}
 	if !revision.underWay() {
 		revision.endedAt = mark.WrittenAt(meta.GetManagedFields())

@@ -20,6 +20,23 @@ func deliveredRule(prefix, onFailure string) string {
 		"  reload: {debounce: 0s, minInterval: 0s}\n", prefix, onFailure)
 }
 
+// deliver starts the rule, whose first revision is delivered to two namespaces: canary,
+// where a Deployment web of so many pods reads it, and rest, of a later stage.
+func (e *env) deliver(prefix, onFailure string, replicas int32) (h *harness.Headwater, canary, rest string) {
+	e.Helper()
+	e.Node(prefix + "-node")
+	canary, rest = e.Stage(prefix), e.Namespace(prefix+"-z")
+	h = e.Start(deliveredRule(prefix, onFailure))
+	e.verdict(prefix, "1", "Delivered")
+	for _, namespace := range []string{canary, rest} {
+		e.HasClone(namespace, "shared", map[string]string{"used": "1", "unused": "1"})
+	}
+	e.serving(canary, "web", replicas, harness.ByEnv("shared", "used"))
+	e.Settled(h)
+	e.SecondLater()
+	return h, canary, rest
+}
+
 // verdict waits until the revision of the rule with that number has the verdict.
 func (e *env) verdict(rule, number, want string) {
 	e.Helper()
@@ -54,15 +71,8 @@ func is(want string) func(string) bool { return func(got string) bool { return g
 
 func TestADeliveryGoesOnWhenTheConsumersOfItsStageAreHealthy(t *testing.T) {
 	e := newEnv(t)
-	e.Node("rep-node")
-	canary, rest := e.Stage("rep"), e.Namespace("rep-z")
 	e.Namespace("rep-b") // has no consumers
-	h := e.Start(deliveredRule("rep", "Rollback"))
-	e.verdict("rep", "1", "Delivered")
-	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
-	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
-	e.Settled(h)
-	e.SecondLater()
+	h, canary, rest := e.deliver("rep", "Rollback", 2)
 
 	e.Change("rep", "used", "2")
 	e.reports(canary, is("2 Pending: Deployment/web: rollout in progress"))
@@ -80,14 +90,7 @@ func TestADeliveryGoesOnWhenTheConsumersOfItsStageAreHealthy(t *testing.T) {
 // Invariant D2, with consumers.
 func TestARevisionThatBreaksAConsumerIsTakenBack(t *testing.T) {
 	e := newEnv(t)
-	e.Node("bad-node")
-	canary, rest := e.Stage("bad"), e.Namespace("bad-z")
-	h := e.Start(deliveredRule("bad", "Rollback"))
-	e.verdict("bad", "1", "Delivered")
-	e.HasClone(rest, "shared", map[string]string{"used": "1", "unused": "1"})
-	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
-	e.Settled(h)
-	e.SecondLater()
+	_, canary, rest := e.deliver("bad", "Rollback", 2)
 
 	e.Change("bad", "used", "2")
 	e.crashing(canary, "web")
@@ -102,13 +105,7 @@ func TestARevisionThatBreaksAConsumerIsTakenBack(t *testing.T) {
 
 func TestABadRevisionAfterAHeldOneIsHeldToo(t *testing.T) {
 	e := newEnv(t)
-	e.Node("held-node")
-	canary, rest := e.Stage("held"), e.Namespace("held-z")
-	h := e.Start(deliveredRule("held", "Hold"))
-	e.verdict("held", "1", "Delivered")
-	e.serving(canary, "web", 2, harness.ByEnv("shared", "used"))
-	e.Settled(h)
-	e.SecondLater()
+	h, canary, rest := e.deliver("held", "Hold", 2)
 
 	e.Change("held", "used", "2")
 	e.crashing(canary, "web")
@@ -147,15 +144,8 @@ func (e *env) replaceCrashing(namespace, name string) {
 
 func TestAWorkloadOutsideItsWindowHoldsTheStage(t *testing.T) {
 	e := newEnv(t)
-	e.Node("win-node")
 	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
-	canary := e.Stage("win")
-	h := e.Start(deliveredRule("win", "Rollback"))
-	e.verdict("win", "1", "Delivered")
-	e.HasClone(canary, "shared", map[string]string{"used": "1", "unused": "1"})
-	e.serving(canary, "web", 1, harness.ByEnv("shared", "used"))
-	e.Settled(h)
-	e.SecondLater()
+	_, canary, _ := e.deliver("win", "Rollback", 1)
 	e.Change("win", "used", "2")
 	e.reports(canary, func(got string) bool {
 		return strings.HasPrefix(got, "2 Pending: Deployment/web: waits for its window")
