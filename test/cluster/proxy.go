@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // Proxy is a way to the API server that a test can break. Its methods may be
@@ -47,13 +48,13 @@ func (c *Cluster) ProxyFrom(source string) (*Proxy, error) {
 func newProxy(target, source string) (*Proxy, error) {
 	p := &Proxy{target: target, links: map[*link]struct{}{}}
 	p.dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
-	for range portTries {
-		p.address = address(firstPort + rand.IntN(lastPort-firstPort+1))
-		if p.Restore() == nil {
-			return p, nil
-		}
+	listener, err := process.Listen(localhost)
+	if err != nil {
+		return nil, fmt.Errorf("open a proxy: %w", err)
 	}
-	return nil, fmt.Errorf("open a proxy: hardly any of %d ports that were tried on %s is free", portTries, localhost)
+	p.address = listener.Addr().String()
+	p.serve(listener)
+	return p, nil
 }
 
 // KubeconfigFor is Cluster.KubeconfigFor by way of the proxy.
@@ -105,9 +106,13 @@ func (p *Proxy) Restore() error {
 	if err != nil {
 		return fmt.Errorf("open a proxy: %w", err)
 	}
+	p.serve(listener)
+	return nil
+}
+
+func (p *Proxy) serve(listener net.Listener) {
 	p.listener = listener
 	p.running.Go(func() { p.accept(listener) })
-	return nil
 }
 
 // Close cuts, and returns once nothing of the proxy is left running.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -192,9 +191,9 @@ func (h *Headwater) WebhookAddress() string { return strings.TrimPrefix(h.Webhoo
 func FreeAddress() (string, error) { return freeAddress("127.0.0.1") }
 
 func freeAddress(host string) (string, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	listener, err := process.Listen(host)
 	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+		return "", err
 	}
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String(), nil
